@@ -16,6 +16,8 @@ from ..errors import ConfigError
 from ..program.training import ENV_NAME, TrainingSettings
 from ..runtime.listening import ListenAddress
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Range:
@@ -35,10 +37,6 @@ def _share() -> Range:
     return Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
 
 
-def _any_of(*words: str) -> Range:
-    return Range(lambda value: value is None or value in words, f"one of {', '.join(words)}, or none")
-
-
 BASE_RANGES = {
     "max_num_workers": _at_least(1, or_minus_one=True),
     "max_eval_workers": _at_least(1),
@@ -52,7 +50,6 @@ BASE_RANGES = {
     "num_rollouts_per_group_for_logging": _at_least(-1),
     "min_batch_allocation": _share(),
     "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for none"),
-    "reasoning_effort": _any_of("none", "minimal", "low", "medium", "high", "xhigh"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
@@ -68,6 +65,13 @@ SERVER_RANGES = {
 """Ranges of the fields of Atropos' settings of an inference server."""
 
 
+NOT_SENT = {
+    "thinking_mode": "set reasoning_effort, or an option of the chat template such as {enable_thinking: true}",
+    "max_reasoning_tokens": "max_token_length limits thinking and answer together",
+}
+"""Settings of Atropos that no request of this environment says."""
+
+
 def check_base_settings(values: object) -> None:
     """Raise ConfigError for the first field out of its range."""
     for name, allowed in BASE_RANGES.items():
@@ -81,8 +85,6 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
     model_config = ConfigDict(extra="forbid")
 
-    with_word_none = frozenset({"reasoning_effort"})
-
     @property
     def metrics_address(self) -> ListenAddress | None:
         """Where to serve metrics; None for nowhere."""
@@ -95,6 +97,9 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
         check_base_settings(self)
+        for name, instead in NOT_SENT.items():
+            if getattr(self, name) != type(self).model_fields[name].default:
+                logger.warning("%s is not used: %s", name, instead)
         if self.wandb_name is None:
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME

@@ -28,13 +28,13 @@ from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..program.options import option_parser
 from ..program.parser import errors_for_user, program
 from ..program.running import run_on_thread, run_to_end, start_log
-from ..program.training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER
+from ..program.training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER, ReasoningEffort
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import ReasoningSettings, TemplateOptions
+from ..settings import Decides, ReasoningSettings, TemplateOptions
 from ..settings.given import make_settings
 from ..settings.removed import UNUSED
 from ..storage.config_files import Sections, check_names, read_config_files, split_settings, write_config
@@ -56,6 +56,8 @@ def _check_limit(limit_s: float) -> float:
 class HostedSettings(ReasoningSettings):
     """Settings of the core, and those of a training that apply to evaluations too."""
 
+    with_word_none = frozenset({"reasoning_effort"})
+
     max_token_length: Annotated[int, Field(ge=16)] = 2048
     """Tokens of prompt and completion at most. Without a value, a completion of a chat server may have 32,768, however
     long the prompt is: completions of thinking models have more than 2,048."""
@@ -71,6 +73,8 @@ class HostedSettings(ReasoningSettings):
     """`plain` for base models: text completions. None: chat completions, if there are any."""
     chat_template_kwargs: TemplateOptions = Field(default_factory=dict)
     """Options of the chat template: `{enable_thinking: false}`."""
+    reasoning_effort: Annotated[ReasoningEffort | None, Decides("evaluation")] = None
+    """How much the model thinks, sent with each request. None: the server's default."""
 
 
 class ServerSettings(BaseModel):
@@ -273,6 +277,8 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     unused = [*(name for name in unused if name != "openai"), *unused_of_server, *unused_options]
     if server.server_type == CHAT_TYPE and settings.chat_template is not None:
         unused.append("env.chat_template")
+    elif settings.chat_template == PLAIN and settings.reasoning_effort is not None:
+        unused.append("env.reasoning_effort")
     return Request(settings, server, unused)
 
 
@@ -331,7 +337,9 @@ async def _evaluate(
         name = model or await only_model(server.base_url, key, patience_s)
         asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as(), server.stream)
         kwargs = settings.chat_template_kwargs
-        options = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
+        options: dict[str, object] = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
+        if settings.reasoning_effort is not None:
+            options["reasoning_effort"] = settings.reasoning_effort
         async with HostedModel(asked, options, timeouts) as client:
             await client.check(patience_s)
             evaluation = await Evaluation.open(session, client, settings, version=__version__)

@@ -63,10 +63,10 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
             setting="--host",
             remedy=f"set the variable {TOKEN_VARIABLE}",
         )
+    start_log([token] if token else [], as_json=options.log_json)
     settings = file_settings(options, {}, given_settings(options))
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
-    start_log([token] if token else [], as_json=options.log_json)
     asyncio.run(check_address(ListenAddress(options.host, options.port)))
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.

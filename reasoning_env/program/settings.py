@@ -53,6 +53,7 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
         "thinking",
         "chat_template",
         "chat_template_kwargs",
+        "reasoning_effort",
         "top_p",
         "mask_too_long_completions",
     ),

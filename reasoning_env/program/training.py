@@ -6,7 +6,7 @@ All commands know these names, so that each can tell a setting of another comman
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -28,8 +28,13 @@ def _read_address(value: object) -> object:
     return value if colon else int(port)
 
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+
 class TrainingSettings(ReasoningSettings):
     """The settings of the core, those of Atropos that users change, and those that the adapter adds."""
+
+    with_word_none = frozenset({"reasoning_effort"})
 
     group_size: Annotated[int, Field(ge=1)] = 4
     """Completions of each problem."""
@@ -53,6 +58,8 @@ class TrainingSettings(ReasoningSettings):
     end with the first `</answer>`."""
     chat_template_kwargs: Annotated[TemplateOptions, Decides("answers")] = Field(default_factory=dict)
     """Options of the chat template: `{enable_thinking: false}`; chat servers get them too."""
+    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers")] = None
+    """How much a model of a chat server thinks, sent with each request. None: the server's default."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
     """Sampling temperature in training."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
@@ -97,7 +104,6 @@ OF_ATROPOS: Mapping[str, str] = {
     "max_batches_offpolicy": "batches that wait for the trainer at most",
     "include_messages": "send the messages of each rollout too",
     "custom_thinking_prompt": "text before the system prompt",
-    "reasoning_effort": "sent to chat servers: none, minimal, low, medium, high or xhigh",
     "num_rollouts_to_keep": "rollouts in wandb's table",
     "num_rollouts_per_group_for_logging": "rollouts of a group in wandb's table",
     "min_batch_allocation": "share of a batch that this environment gets at least",
@@ -105,8 +111,8 @@ OF_ATROPOS: Mapping[str, str] = {
     "eval_handling": "",
     "eval_limit_ratio": "",
     "min_items_sent_before_logging": "",
-    "thinking_mode": "",
-    "max_reasoning_tokens": "",
+    "thinking_mode": "not used",
+    "max_reasoning_tokens": "not used",
 }
 """The trainer's further settings of an environment, which work as upstream, in a few words where they matter here."""
 OF_SERVER: Mapping[str, str] = {

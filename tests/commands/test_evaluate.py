@@ -34,6 +34,7 @@ class RightAnswers(FaultyServer):
 
     def make_app(self) -> web.Application:
         self.first: dict[str, str] = {}
+        self.requests: list[dict[str, Any]] = []
         app = web.Application()
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/completions", self.complete)
@@ -41,6 +42,7 @@ class RightAnswers(FaultyServer):
 
     async def chat(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        self.requests.append(asked)
         if asked["model"].startswith("bad"):
             return web.json_response({"error": {"message": f"no model {asked['model']}"}}, status=404)
         if asked["model"] == "base":
@@ -63,9 +65,14 @@ class RightAnswers(FaultyServer):
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def server() -> Iterator[RightAnswers]:
     with RightAnswers() as server:
-        yield f"{server.url}/v1"
+        yield server
+
+
+@pytest.fixture(scope="module")
+def url(server: RightAnswers) -> str:
+    return f"{server.url}/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -195,6 +202,20 @@ def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, plan = capsys.readouterr().out.splitlines()
     assert model == "m at http://host:8000/v1"
     assert plan.startswith("3 problems of 1 task, 3 completions, at most 98,304 tokens")
+
+
+@pytest.mark.parametrize("effort", ["low", "none", None])
+def test_reasoning_effort_is_sent(folder: Path, url: str, server: RightAnswers, effort: str | None) -> None:
+    server.requests.clear()
+    words = [] if effort is None else ["--env.reasoning_effort", effort]
+    assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", *words) == 0
+    assert {request.get("reasoning_effort") for request in server.requests[1:]} == {effort}
+
+
+def test_reasoning_effort_of_a_base_model_is_not_used(folder: Path, url: str, caplog: pytest.LogCaptureFixture) -> None:
+    words = ["--tasks", "exact", "--limit", "1", "--env.chat_template", "plain", "--env.reasoning_effort", "low"]
+    assert evaluate(folder, "m", "--base-url", url, *words) == 0
+    assert "not used by `evaluate`: env.reasoning_effort" in caplog.messages
 
 
 @pytest.mark.parametrize("way", ["file", "option"])
