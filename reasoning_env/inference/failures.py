@@ -28,6 +28,8 @@ CONNECTION_ERRORS = (
     "TooManyRedirects",
 )
 """Errors of clients without a reply, by the name of their class: this module imports no client."""
+LONGEST_WAIT_S = 3600.0
+"""Longest pause that a server may ask for: a header may name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
 
@@ -119,6 +121,8 @@ class _BadReply:
 NO_WHOLE_JSON = _BadReply("its reply is no whole JSON", "look into the server's log, or check {openai.base_url}")
 NO_JSON = _BadReply("its reply is no JSON", "that is no JSON, but perhaps a web page: check {openai.base_url}")
 NO_COMPLETION = _BadReply("its reply holds no completion")
+NO_HTTP = "look into the server's log, and check what stands before the server"
+"""The remedy for a reply that is no HTTP."""
 
 
 def _find_bad_reply(cause: BaseException) -> _BadReply | None:
@@ -128,6 +132,8 @@ def _find_bad_reply(cause: BaseException) -> _BadReply | None:
     """
     if isinstance(cause, json.JSONDecodeError):
         return NO_WHOLE_JSON
+    if _is_unreadable(cause):
+        return _BadReply(f"its reply is no HTTP ({_first_line(cause)})", NO_HTTP)
     is_text = isinstance(cause, AttributeError) and isinstance(cause.obj, str)
     if type(cause).__name__ == "ContentTypeError" or is_text:
         return NO_JSON
@@ -155,7 +161,10 @@ def _retry_after(cause: BaseException) -> str | None:
 
 
 def seconds_asked(retry_after: str | None) -> float | None:
-    """Return how many seconds a header Retry-After asks to wait, by number or date; None without one."""
+    """Return how many seconds a header Retry-After asks to wait, by number or date; None without one.
+
+    LONGEST_WAIT_S at most.
+    """
     if retry_after is None:
         return None
     try:
@@ -163,14 +172,21 @@ def seconds_asked(retry_after: str | None) -> float | None:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), LONGEST_WAIT_S) if math.isfinite(seconds) else None
 
 
 def http_status(error: BaseException) -> Any:
     """Return the HTTP status that an error of OpenAI's client or of aiohttp carries, else None."""
+    if _is_unreadable(error):
+        return None
     return getattr(error, "status_code", None) or getattr(error, "status", None)
+
+
+def _is_unreadable(error: BaseException) -> bool:
+    """Return True for a reply that aiohttp cannot parse. aiohttp's error then has a status that no server sent."""
+    return any(each.__name__ == "HttpProcessingError" for each in type(error.__cause__).__mro__)
 
 
 def is_quota(error: BaseException) -> bool:
@@ -207,7 +223,11 @@ def describe_failure(error: BaseException) -> str:
     cause = _cause(error)
     if type(cause).__name__ in CONNECTION_ERRORS and (described := _describe_connection(cause)) is not None:
         return described
-    return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
+    return f"{type(cause).__name__}: {_first_line(cause)}".rstrip(": ")[:300]
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "").rstrip(": ")
 
 
 def _describe_connection(error: BaseException) -> str | None:
