@@ -221,7 +221,7 @@ class ProblemRequest:
     | `Session.make` and the trial of a task | `as_is` |
     | a reference | `as_is`, `params_are_whole`, and `clarified` both ways until the question's hash fits |
     | a reference with the library's rewards | `as_is`, `params_are_whole`, `as_published` |
-    | a preset | `as_is`, `as_published`; `item` and `dataset_size` in tasks of which a dataset is built for each seed |
+    | a preset | `as_is`, `clarified` as False; `item` and `dataset_size` in tasks with `built_for_each_seed` |
     | any, with `rewards: library` | `as_is` and `as_published`, which the worker sets |
     """
 

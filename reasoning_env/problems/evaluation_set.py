@@ -231,10 +231,10 @@ class PresetSet(EvaluationSet):
         params = self._params.get(task, {})
         if find_task(task).built_for_each_seed:
             request = ProblemRequest(
-                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, clarified=False
             )
         else:
-            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, as_published=True)
+            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, clarified=False)
         return ProblemSpec(request, Split.EVAL, number)
 
 

@@ -200,6 +200,7 @@ class Library(Source):
             return failure
         if task in self._modules:
             _check_entry(entry)
+        library_entry = entry
         if not request.as_published:
             entry = with_right_answer(declared, entry, dataset)
         if not request.as_published if request.clarified is None else request.clarified:
@@ -209,11 +210,12 @@ class Library(Source):
             if flaw is not None:
                 return flaw
         answer = entry.get("answer")
+        kept = entry if entry is library_entry else {**entry, LIBRARY_ENTRY: library_entry}
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=encode_strictly(entry.get("metadata", {}), other=repr),
-            entry=pickle.dumps(entry),
+            entry=pickle.dumps(kept),
             seed=request.seed,
             params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
@@ -224,11 +226,14 @@ class Library(Source):
     ) -> Scorer:
         """Return the scorer of an entry. Raises any error of unpickling the entry and of building its task.
 
-        `plainly` scores as the library's own evaluation does: without corrections, and only the bare answer.
+        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and only
+        the bare answer.
         """
-        whole = pickle.loads(
-            entry
-        )  # here, an unreadable entry is an infrastructure error; later, it would be the answer's
+        # Here, an unreadable entry is an infrastructure error; later, it would be the answer's.
+        whole = pickle.loads(entry)
+        if plainly and LIBRARY_ENTRY in whole:
+            whole = whole[LIBRARY_ENTRY]
+            entry = pickle.dumps(whole)
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
@@ -299,6 +304,8 @@ def _denies_own_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 
 
+LIBRARY_ENTRY = "library_entry"
+"""Key of a served entry whose answer or question differs from the library's entry: the library's entry."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",

@@ -235,7 +235,8 @@ class WorkerPool:
         """Score answers to a problem, in turns with other groups: a verdict for each, in order. Equal answers are
         scored once.
 
-        `plainly` scores as the library's own evaluation does: without corrections, and only the bare answer.
+        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and only
+        the bare answer.
 
         Raises:
             ScoringError: an infrastructure error persists on a fresh worker, or the answers exceed the group's budget.

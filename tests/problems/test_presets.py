@@ -88,6 +88,16 @@ async def test_plain_and_strict_scoring_differ(library: Library) -> None:
 
 
 @on_one_loop
+@pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
+async def test_right_and_published_answer(library: Library, preset: str, task: str, number: int) -> None:
+    problem = (await make(library[0], preset, task, samples=number + 1))[number]
+    answers = [str(problem.answer), str(problem.library_answer)]
+    for plainly, scores in ((False, [1.0, 0.0]), (True, [0.0, 1.0])):
+        verdicts = await library[0].score(problem, answers, plainly=plainly)
+        assert [float(verdict.score == 1.0) for verdict in verdicts] == scores
+
+
+@on_one_loop
 async def test_library_prompt(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
