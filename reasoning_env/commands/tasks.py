@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
+from ..problems.references import Reference
 from ..problems.selection import select_tasks
 from ..program.parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
 from ..program.running import map_with_progress, run_to_end
@@ -62,11 +63,14 @@ def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError for a name that matches no task.
     """
     _complete(options)
-    settings = problem_settings(options, options.names)
+    named = [*options.names, *(Reference.parse(text).task for text in options.references)]
+    settings = problem_settings(options, named)
+    if options.system_prompt is not None:
+        settings = settings.model_copy(update={"system_prompt": options.system_prompt})
     chat = _chat_format(options, settings.thinking)
     session = Session(settings, checkout=find_checkout(folder), thinking=None if chat is None else chat.thinking)
     samples, parameters = run_to_end(lambda: _collect(session, options))
-    if not options.names:
+    if not named:
         _print_listing(session, samples, as_json=options.json)
     elif options.json:
         print_json(
@@ -88,12 +92,13 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "names",
         nargs="*",
-        type=names,
+        type=_names_or_reference,
         metavar="NAME",
         help="tasks whose samples are shown whole (default: a table of all tasks): names, globs (`*_sorting`) or "
-        "categories (`games`, `games/*`), joined by commas, in any case",
+        "categories (`games`, `games/*`), joined by commas, in any case; or the reference of a problem",
     )
     parser.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
+    parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: another system prompt")
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
@@ -120,16 +125,30 @@ def _add_options(parser: CommandParser) -> None:
     add_config_option(parser)
 
 
+def _names_or_reference(text: str) -> list[str]:
+    """Read names joined by commas, or one reference, which may contain commas."""
+    return [text] if _is_reference(text) else names(text)
+
+
+def _is_reference(text: str) -> bool:
+    """Return True for the reference of a problem: no task's name has a colon."""
+    return ":" in text
+
+
 def _complete(options: argparse.Namespace) -> None:
     """Fill in what follows from other options. Raises ConfigError for options that do not go together."""
-    options.names = list(itertools.chain.from_iterable(options.names))
+    given = list(itertools.chain.from_iterable(options.names))
+    options.references = [text for text in given if _is_reference(text)]
+    options.names = [text for text in given if not _is_reference(text)]
     options.levels = [options.level]
     if options.samples is None:
         options.samples = 1
         if options.names and not options.prompt and options.level is None:
             options.levels = [None, *SHOWN_LEVELS]
-    if not options.names and (options.prompt or options.params):
+    if not given and (options.prompt or options.params):
         raise ConfigError("name the tasks that --prompt and --params are for")
+    if options.system_prompt is not None and not options.prompt:
+        raise ConfigError("--system_prompt goes with --prompt")
     if options.tokenizer_name is not None and not options.prompt:
         raise ConfigError("--tokenizer_name goes with --prompt")
     if options.tokenizer_name is None and (options.chat_template or options.chat_template_kwargs):
@@ -172,7 +191,11 @@ def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | Non
 async def _collect(session: Session[Problem], options: argparse.Namespace) -> tuple[list[Sample], Parameters]:
     async with session:
         tasks = {task.name: task for task in session.library.tasks}
-        names = select_tasks(session.library.tasks, options.names) if options.names else session.plan.tasks
+        names: Sequence[str] = ()
+        if options.names:
+            names = select_tasks(session.library.tasks, options.names)
+        elif not options.references:
+            names = session.plan.tasks
         await check_params(session, names, options.params, options.level)
         warn_without_levels(session, names, options.level)
 
@@ -195,7 +218,9 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
         ]
         parameters = await session.pool.describe(names) if options.names else {}
         at_once = 2 * session.settings.generators
-        return await map_with_progress("samples", numbered, sample, at_once=at_once), parameters
+        samples = await map_with_progress("samples", numbered, sample, at_once=at_once)
+        remade = [await session.remake(reference) for reference in options.references]
+        return [*samples, *(Sample(tasks[problem.task], problem) for problem in remade)], parameters
 
 
 def _print_parameters(parameters: Parameters) -> None:

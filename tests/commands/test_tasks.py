@@ -10,6 +10,7 @@ import pytest
 
 from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
 from reasoning_env.errors import ConfigError
+from reasoning_env.problems.references import hash_question
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 from reasoning_env.tasks import TASKS, Task
 
@@ -54,6 +55,14 @@ def test_named_tasks_are_shown_whole(show: Show) -> None:
     for seed, answer in ((5, 15), (1005, 3015)):
         assert f"=== exact (family), seed {seed}\n" in output
         assert f"\n--- answer\n{answer}\n" in output
+
+
+def test_reference_is_shown_with_a_prompt(show: Show) -> None:
+    question = json.loads(show("exact", "--samples", "1", "--seed", "5", "--json"))["samples"][0]["question"]
+    reference = f"exact:eval:5:-:0:{hash_question(question)}:{{}}"
+    output = show(reference, "--prompt", "--system_prompt", "Be brief.")
+    assert "--- system\nBe brief.\n" in output
+    assert question in output
 
 
 def test_prompt_is_a_conversation(show: Show) -> None:

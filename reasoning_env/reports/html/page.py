@@ -25,6 +25,7 @@ from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
+from ...settings import SYSTEM_PROMPT
 from ...storage.files import replace_file
 from ...tasks import find_task
 from ..runs import StoredRun, distinct_ends, find_series
@@ -316,7 +317,11 @@ def format_marks(thinking: Thinking) -> list[list[str | bool]]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows the problem; None for a line without a seed."""
+    """Return the command that shows the problem with the system prompt of the line; None for a line without a seed."""
+    system = group.prompt[0]["content"] if group.prompt and group.prompt[0]["role"] == "system" else ""
+    prompt = [] if system == SYSTEM_PROMPT else ["--system_prompt", system]
+    if group.reference is not None:
+        return f"{program} {shlex.join(['tasks', group.reference, '--prompt', *prompt])}"
     if group.seed is None:
         return None
     if group.dataset_size:
@@ -328,7 +333,7 @@ def _command(group: DumpedGroup, program: str) -> str | None:
         words += ["--params", json.dumps(group.params)]
     elif group.level is not None:
         words += ["--level", str(group.level)]
-    return f"{program} {shlex.join(words)}"
+    return f"{program} {shlex.join([*words, *prompt])}"
 
 
 def make_page(data: bytes) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.html.page import make_page, write_page
+from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
@@ -85,8 +86,19 @@ def test_outcomes_are_explained(tmp_path: Path) -> None:
     ],
 )
 def test_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+    facts = {"reference": None, **facts}  # as older lines have it
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
-    assert shlex.split(data["groups"][0]["command"]) == ["env", *words]
+    assert shlex.split(data["groups"][0]["command"]) == ["env", *words, "--system_prompt", ""]
+
+
+@pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
+def test_command_repeats_reference_and_prompt(tmp_path: Path, system: str, words: list[str]) -> None:
+    asked = rollout()
+    asked["conversation"].insert(0, {"role": "system", "content": system})
+    line = group(asked)
+    data = report(write(tmp_path / "a.jsonl", line))
+    command = shlex.split(data["groups"][0]["command"])
+    assert command == ["env", "tasks", line["reference"], "--prompt", *words]
 
 
 def test_page_allows_only_its_own_script() -> None:
