@@ -59,39 +59,20 @@ def _hundredths(said: str) -> NumberValue | None:
     return NumberValue(value.exact / 100, f"{mantissa}e{int(exponent or 0) - 2}")
 
 
-IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
-"""A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
-
-
 def fraction(said: str, asked: Asked) -> str | None:
-    """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
+    """The type of reduced fractions, also after fractions of the same value: `6/8 = 3/4`.
 
     Questions ask for reduced fractions, so `6/8` is not `3/4`.
     """
-    rounded = IN_PARENTHESES.fullmatch(said)
-    if rounded is not None:
-        said = rounded["exact"].strip() + rounded["rounded"]
-    exact, sign, decimal = said.partition("\N{ALMOST EQUAL TO}")
-    sides = [fraction_parts(side.strip()) for side in exact.split("=", MAX_SIDES)]
+    sides = [fraction_parts(side.strip()) for side in said.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
-        return None
-    if sign and not _is_rounding(decimal.strip(), Fraction(*last)):
         return None
     right = fraction_parts(asked.right.strip("$").strip())
     if right is None:  # LaTeX of the expected answer
         match = re.search(r"\{(\d+)\}\{(\d+)\}", asked.right)
         right = (int(match[1]), int(match[2])) if match else None
     return asked.right if last == right else f"{last[0]}/{last[1]}"
-
-
-def _is_rounding(decimal: str, exact: Fraction) -> bool:
-    """Tell whether a decimal number or a percentage is a value that is rounded or cut to its places."""
-    if decimal.endswith("%"):
-        decimal, exact = decimal[:-1].strip(), exact * 100
-    if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII):
-        return False
-    return abs(Fraction(decimal) - exact) < Fraction(1, 10 ** len(decimal.partition(".")[2]))
 
 
 LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")

@@ -111,22 +111,8 @@ def _unquoted(word: str) -> str:
     return word if match is None else match["inner"]
 
 
-TABLE_ROW = re.compile(r"\s*\|([^|\n]+)\|([^|\n]+)\|\s*")
-TABLE_HEAD = re.compile(
-    r"\s*\|\s*\**(?:letter|character|symbol|variable|name|person|inhabitant|islander)\**\s*"
-    r"\|\s*\**(?:digit|value|number|role|type|identity|kind)\**\s*\|\s*",
-    re.IGNORECASE,
-)
-"""The head of a table of pairs. Another head may say something else of the pairs."""
-TABLE_RULE = re.compile(r"\s*\|(?:\s*:?-{1,20}:?\s*\|){2}\s*")
-
-
 def _parts(said: str, between: str) -> list[str]:
-    """Return what a text has between some separators: the rows of a table of two columns as `a: b`."""
-    lines = said.split("\n")
-    if len(lines) > 2 and TABLE_HEAD.fullmatch(lines[0]) and TABLE_RULE.fullmatch(lines[1]):
-        rows = [TABLE_ROW.fullmatch(line) for line in lines[2:] if line.strip()]
-        return [f"{row[1].strip()}: {row[2].strip()}" if row else "" for row in rows]
+    """Return what a text, in braces or not, has between some separators."""
     if said[:1] == "{" and said[-1:] == "}":
         said = said[1:-1].strip()
     return [part.strip() for part in re.split(between, said.rstrip(" ,;\n"))]

@@ -108,46 +108,6 @@ QUOTED: Mapping[str, Form] = {
 """Quotes are core around a text, which questions themselves put in quotes, and decoration around anything else."""
 
 
-def _assigned(answer: str, question: str) -> str | None:
-    return f"x = {answer}" if answer.startswith("[") or (len(_rows(answer)) > 1 and "<" not in answer) else None
-
-
-def _python_matrix(answer: str) -> str | None:
-    rows = _rows(answer)
-    is_plain = sum(map(len, rows)) > 1 and all(re.fullmatch(r"-?\d+(\.\d+)?", cell) for row in rows for cell in row)
-    if not is_plain or re.search(r"[^\d\s.\[\],'\"-]", answer):
-        return None
-    if answer.startswith("["):
-        return answer.replace('"', "").replace("'", "")
-    return _plain_json(rows) if len(rows) > 1 else json.dumps([json.loads(cell) for cell in rows[0]])
-
-
-def _array(name: str) -> Form:
-    def form(answer: str, question: str) -> str | None:
-        matrix = _python_matrix(answer)
-        return f"{name}({matrix})" if matrix and ("[[" in matrix or answer.startswith("[")) else None
-
-    return form
-
-
-def _list_mark(answer: str, question: str) -> str | None:
-    """Put a hyphen before an answer that no minus sign could be meant for."""
-    return (
-        f"- {answer}"
-        if re.match(r"[A-Za-z]{2,}|\"|\[[\"'\[{]+[A-Za-z]", answer) and "\n" not in answer and "*" not in answer
-        else None
-    )
-
-
-def _numeric(template: str) -> Form:
-    """Put a number into a frame."""
-
-    def form(answer: str, question: str) -> str | None:
-        return template.replace("ANSWER", answer) if re.fullmatch(r"-?\d+(\.\d+)?", answer) else None
-
-    return form
-
-
 FULL_WIDTH = {ord(digit): 0xFEE0 + ord(digit) for digit in "0123456789"}
 
 DECORATED: Mapping[str, Form] = {
@@ -241,21 +201,6 @@ def _named(template: str) -> Form:
         return template.replace("NAME", variable[1]).replace("ANSWER", answer)
 
     return form
-
-
-UNITS = r"How many (?:female |male |1 )?(legs|sisters|brothers|friends|colleagues|bits|prime numbers|rectangles)"
-"""Nouns that questions ask to count."""
-
-
-def _with_unit(answer: str, question: str) -> str | None:
-    unit = re.search(UNITS, question, re.IGNORECASE)
-    counted = unit[1] if unit else ("steps" if "number of steps" in question else "")
-    return f"{answer} {counted}" if counted and _whole(answer) is not None else None
-
-
-def _text_unit(answer: str, question: str) -> str | None:
-    said = _with_unit(answer, question)
-    return f"{answer} \\text{{ {said.partition(' ')[2]}}}" if said else None
 
 
 def _degrees(unit: str) -> Form:
@@ -677,14 +622,6 @@ def _items_as(write: Callable[[list[str]], str], separators: str = r"\s*,\s*") -
     return form
 
 
-def _numbered(template: str) -> Callable[[list[str]], str]:
-    return lambda items: "\n".join(template.format(n, item) for n, item in enumerate(items, 1))
-
-
-def _table(left: str, right: str, rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join((f"| {left} | {right} |", "|---|---|", *(f"| {row[0]} | {row[1]} |" for row in rows)))
-
-
 WORDS: Mapping[str, Form] = {
     "and": _items_as(lambda words: f"{', '.join(words[:-1])} and {words[-1]}"),
     "and after a comma": _items_as(lambda words: f"{', '.join(words[:-1])}, and {words[-1]}"),
@@ -716,7 +653,6 @@ LADDERS: Mapping[str, Form] = {
     ),
 }
 LETTER_VALUES: Mapping[str, Form] = {
-    "a table": _items_as(lambda pairs: _table("Letter", "Digit", [pair.split("=") for pair in pairs])),
     "and": _items_as(lambda pairs: f"{', '.join(pairs[:-1])} and {pairs[-1]}"),
     "blanks after commas": _items_as(", ".join),
     "colons": _items_as(lambda pairs: ", ".join(pair.replace("=", ": ") for pair in pairs)),
@@ -846,9 +782,6 @@ CLAIMS: Mapping[str, Form] = {
     "names with roles": _replaced((r" is an? ", ": "), (r",? and ", ", "), (r"\.$", "")),
     "names with roles on lines": _replaced((r" is an? ", ": "), (r",? and |, ", "\n"), (r"\.$", "")),
     "a dictionary": lambda answer, question: json.dumps(dict(re.split(" is an? ", claim) for claim in _claims(answer))),
-    "a table": lambda answer, question: _table(
-        "Name", "Role", [re.split(" is an? ", claim) for claim in _claims(answer)]
-    ),
     "the definite article": _replaced((r" is an? ", " is the ")),
     "lower case": lambda answer, question: answer.lower(),
     "quotes": lambda answer, question: '"' + answer.rstrip(".") + '"',
