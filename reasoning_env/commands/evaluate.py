@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -45,6 +45,10 @@ logger = logging.getLogger(__name__)
 DEFAULT_URL = "http://localhost:9001/v1"
 OPENAI_URL = "https://api.openai.com/v1"
 """The server where no URL is given, and the key is that of OpenAI's clients: to them too, the key alone means this."""
+
+
+Show = Callable[[EvaluationResult, str], None]
+"""Shows the results of an evaluation, those of an interrupted one too, and a line on its folder."""
 
 
 def _check_limit(limit_s: float) -> float:
@@ -137,16 +141,11 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
             print(f"{visible(name)} at {visible(without_password(request.server.base_url))}")
             print(run_to_end(lambda: preview(session, request.settings)))
             return 0
-        key = read_key(request.server.api_key, for_chat=True)
-        secrets = find_secrets([request.server])
-        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
-        if request.unused:
-            logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
-        show = _show_json if "json" in options else _show_table
-        model = request.server.model_name
-    with errors_for_user(names, secrets):
-        results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
-    check_score(results, options.get("fail-under"), options.get("max-failed"))
+    secrets = find_secrets([request.server])
+    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
+    show = _show_json if "json" in options else _show_table
+    result = _run(request, names, run_to_end, find_checkout(folder), show)
+    check_score(result.results, options.get("fail-under"), options.get("max-failed"))
     return 0
 
 
@@ -213,11 +212,26 @@ def evaluate(
     names |= {setting.removeprefix("env."): argument for setting, argument in names.items()}
     with errors_for_user(names):
         request = _read_request({setting: value for setting, value in arguments.values() if value is not None}, {})
+    return _run(request, names, lambda work: run_on_thread(work()), None, _show_nothing)
+
+
+def _run(
+    request: Request,
+    names: Mapping[str, str],
+    run: Callable[[Callable[[], Coroutine[object, object, EvaluationResult]]], EvaluationResult],
+    checkout: Path | None,
+    show: Show,
+) -> EvaluationResult:
+    """Evaluate what a caller asks for, whose `names` of settings are in errors, and return the results.
+
+    `run` runs a coroutine to its end.
+    """
+    with errors_for_user(names):
         key = read_key(request.server.api_key, for_chat=True)
     if request.unused:
         logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
     with errors_for_user(names, find_secrets([request.server])):
-        return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
+        return run(lambda: _evaluate(request, request.server.model_name, key, checkout, show))
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
@@ -308,9 +322,6 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
 
 
 # ------------------------------------------------------------------ an evaluation
-
-Show = Callable[[EvaluationResult, str], None]
-"""Shows the results of an evaluation, those of an interrupted one too, and a line on its folder."""
 
 
 async def preview(session: Session[Problem], settings: HostedSettings) -> str:
