@@ -21,6 +21,7 @@ from ..judging.server import Judge, JudgeServer
 from ..metrics.prometheus import build_info
 from ..program.parser import Command, CommandParser
 from ..program.running import Interrupted, run_until_signal, start_log
+from ..program.settings import default_text, range_text
 from ..program.shared_options import (
     add_config_option,
     add_score_options,
@@ -33,7 +34,7 @@ from ..records import Problem
 from ..runtime.listening import ListenAddress, check_address, listen
 from ..session import Session
 from ..settings import ReasoningSettings
-from ..settings.given import default_text, make_settings, meaning, range_text
+from ..settings.given import make_settings, meaning
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
 

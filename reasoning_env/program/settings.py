@@ -7,13 +7,14 @@ takes seconds. Its other settings are named in one paragraph.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
 from ..runtime.terminal import Table, print_json
-from ..settings.given import default_text, meaning, range_text
+from ..settings.given import choices, meaning
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
 from .training import OF_ATROPOS, OF_SERVER, TrainingSettings
@@ -191,3 +192,26 @@ def _markdown(rows: Sequence[SettingRow]) -> str:
         cells = (f"`{name}`", shown, allowed, words)
         lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
     return "\n".join(lines)
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return the default in words; long texts and empty values are described."""
+    value: object = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None:
+        return "none"
+    if value in ("", []):
+        return "empty"
+    text = str(value)
+    return text if len(text) <= 40 else "a text"
+
+
+def range_text(field: FieldInfo) -> str:
+    """Return the limits of a number or the choices of a word, joined by commas; empty without either."""
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    words = []
+    for constraint in field.metadata:
+        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
+    words += choices(field)
+    return ", ".join(words)

@@ -127,7 +127,7 @@ def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
         case "less_than":
             return f"must be below {limits['lt']:g}"
         case "literal_error" | "enum":
-            return f"must be one of {', '.join(map(repr, _choices(field)))}"
+            return f"must be one of {', '.join(map(repr, choices(field)))}"
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
             return "must be a whole number"
         case "float_parsing" | "float_type" | "finite_number":
@@ -150,43 +150,20 @@ def _alternatives(field: FieldInfo) -> tuple[object, ...]:
     return get_args(field.annotation) if is_union else (field.annotation,)
 
 
-def _choices(field: FieldInfo) -> list[str]:
+def choices(field: FieldInfo) -> list[str]:
     """Return the words that a setting takes; empty where it takes something else."""
-    choices: list[str] = []
+    words: list[str] = []
     for annotation in _alternatives(field):
         if get_origin(annotation) is Literal:
-            choices += map(str, get_args(annotation))
+            words += map(str, get_args(annotation))
         elif isinstance(annotation, type) and issubclass(annotation, Enum):
-            choices += [str(choice.value) for choice in annotation]
-    return choices
-
-
-def default_text(field: FieldInfo) -> str:
-    """Return the default in words; long texts and empty values are described."""
-    value: object = field.get_default(call_default_factory=True, validated_data={})
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None:
-        return "none"
-    if value in ("", []):
-        return "empty"
-    text = str(value)
-    return text if len(text) <= 40 else "a text"
+            words += [str(choice.value) for choice in annotation]
+    return words
 
 
 def meaning(field: FieldInfo) -> str:
     """Return the description in one line."""
     return " ".join((field.description or "").split())
-
-
-def range_text(field: FieldInfo) -> str:
-    """Return the limits of a number or the choices of a word, joined by commas; empty without either."""
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    words = []
-    for constraint in field.metadata:
-        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
-    words += _choices(field)
-    return ", ".join(words)
 
 
 class DuplicateKeyError(ValueError):
