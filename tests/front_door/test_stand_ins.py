@@ -109,6 +109,16 @@ async def test_server_comes_back(make: MakeEnv) -> None:
     assert (await env.collect_trajectories(item))[0]["scores"] == [1.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("of_a_server", [False, True])
+async def test_method_is_replaced(make_env: MakeEnv, of_a_server: bool) -> None:
+    env = await make_env("openai")
+    item = await env.get_next_item()
+    replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)
+    replaced = env.server.servers[0] if of_a_server else env.server
+    replaced.completion = AsyncMock(return_value=replies)
+    assert (await env.collect_trajectories(item))[0]["scores"] == [1.0, 0.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("kind", FORMS)
 async def test_missing_reply_is_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str) -> None:
     env = await make(kind)
