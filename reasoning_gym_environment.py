@@ -255,7 +255,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the metrics of the interval, and `wandb_metrics`."""
-        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
+        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.clients)
 
     async def _send_scored_data_to_api(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
@@ -285,7 +285,7 @@ class ReasoningGymEnv(BaseEnv):
             await self.get_server_info()
         per_server = config.max_num_workers_per_node * len(self._run.servers)
         self.max_num_workers = per_server if config.max_num_workers == -1 else config.max_num_workers
-        for client in self._run.inference.clients:
+        for client in self._run.clients:
             await client.update_weight(status["env_weight"])
         whole_batch = status["queue_size"] * config.group_size >= config.batch_size
         self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)

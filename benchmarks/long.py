@@ -67,7 +67,7 @@ class Load:
 
 
 def make_environment(load: Load, server_type: str, **settings: Any) -> Any:
-    from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+    from reasoning_env.atropos import ServerConfig
 
     front_door = importlib.import_module("reasoning_gym_environment")
     config = front_door.ReasoningGymEnvConfig(
@@ -80,7 +80,7 @@ def make_environment(load: Load, server_type: str, **settings: Any) -> Any:
         tasks=TASKS,
         **settings,
     )
-    return front_door.ReasoningGymEnv(config, [APIServerConfig(**server_settings(load.url, server_type))])
+    return front_door.ReasoningGymEnv(config, [ServerConfig(**server_settings(load.url, server_type))])
 
 
 class Imported:

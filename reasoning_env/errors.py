@@ -11,8 +11,8 @@ The user: a setting, an option, a file or a reference cannot be used.
 
 The inference server: the server is away, busy or slow, refuses a request, or sends no usable reply.
     At the start, an absent server is waited for; a server that cannot be used ends the run
-    (`atropos/inference/server_checks.py`). Later a failed request is sent again, or its group is dropped, or the
-    run ends (`decide` in `inference/requests.py`). `process` and `evaluate` also end after too many
+    (`inference/addresses.py`). Later a failed request is sent again, or its group is dropped, or the
+    run ends (`decide` in `inference/failures.py`). `process` and `evaluate` also end after too many
     failures in a row (`atropos/run.py`, `evaluations/run.py`). A completion that the server breaks off is such a
     failure (`Ending` in `records.py`).
     ServerError, RefusedError, TimeoutError

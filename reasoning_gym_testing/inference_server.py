@@ -72,10 +72,10 @@ class InferenceServer(FaultyServer):
         self._chance = random.Random(0)
 
     def config(self, server_type: str = "vllm", **fields: Any) -> Any:
-        """Return the APIServerConfig of a client for this server; needs atroposlib."""
-        from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+        """Return an environment's settings of this server; needs atroposlib."""
+        from reasoning_env.atropos import ServerConfig
 
-        return APIServerConfig(**{**server_settings(self.url, server_type), **fields})
+        return ServerConfig(**{**server_settings(self.url, server_type), **fields})
 
     def make_app(self) -> web.Application:
         app = web.Application()

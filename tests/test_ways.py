@@ -18,10 +18,13 @@ from reasoning_env import Problem, Session
 from reasoning_env.commands.evaluate import HostedSettings
 from reasoning_env.commands.main import main
 from reasoning_env.evaluations.run import Evaluation
-from reasoning_env.inference.hosted import HostedModel, HostedServer
+from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.formats.choices import CHAT, PlainChat
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions, Server
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.problems.stream import ProblemStream
-from reasoning_env.records import ProblemRequest
+from reasoning_env.records import ProblemRequest, Timeouts
 from reasoning_env.settings.cores import default_workers
 from reasoning_env.storage.folders import find_checkout
 from reasoning_env.workers.library import Library
@@ -204,11 +207,14 @@ async def test_hosted_evaluation(tmp_path: Path) -> None:
         data_dir_to_save_evals=str(tmp_path / "evals"),
     )
     with RightAnswers() as server:
-        hosted = HostedServer(f"{server.url}/v1", "m", "x", timeout_s=60.0)
+        servers = [Server(ServerSpec(f"{server.url}/v1", "m", "x", 60.0, [CHAT]))]
+        limits = Timeouts(None, 60.0)
         async with Session[Problem](settings, checkout=find_checkout(tmp_path)) as session:
             await until(lambda: len(session.pool.worker_pids) == 2)
             with Trace() as trace:
-                async with HostedModel(hosted) as model:
+                async with ServedModel(
+                    lambda: servers, PlainChat(), RequestOptions(), lambda: limits, model="m"
+                ) as model:
                     await model.check(60.0)
                     evaluation = await Evaluation.open(session, model, settings, version="1")
                     await evaluation.run()

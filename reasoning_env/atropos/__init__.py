@@ -10,12 +10,14 @@ from ..storage.checkpoints import CheckpointStore
 from .cli import commands, own_defaults
 from .config import (
     ReasoningGymEnvConfig,
+    ServerConfig,
     check_batch_size,
+    complete_servers,
     explain_construction,
     set_log_levels,
+    tokenizer_if_needed,
 )
 from .environment import RolloutItem
-from .inference.servers import ServerConfig, choose_server_class, complete_servers, tokenizer_if_needed
 from .modes.group_file import BackgroundWriter
 from .modes.mode import Imported, Mode
 from .modes.process import Process
@@ -24,6 +26,7 @@ from .modes.shutdown import close
 from .run import Run
 from .run_api import Registration
 from .sending import enqueue, send_groups
+from .servers import choose_server_class
 from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
 __all__ = [

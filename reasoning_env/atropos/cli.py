@@ -26,10 +26,10 @@ from ..storage.folders import FOLDER, find_checkout
 from .config import (
     BASE_RANGES,
     SERVER_RANGES,
+    needs_tokenizer,
     put_event_loop_first,
 )
 from .environment import EnvironmentClass
-from .inference.servers import needs_tokenizer
 from .launch import build_launch, server_class
 from .modes.mode import Mode
 from .modes.process import Process

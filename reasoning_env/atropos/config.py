@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any
 
+from atroposlib.envs import base
 from atroposlib.envs.base import BaseEnvConfig
-from pydantic import ConfigDict, model_validator
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
+from ..inference.addresses import read_key
+from ..inference.formats import AUTO, format_named, names_of_types
+from ..inference.formats.choices import CHAT
+from ..inference.formats.reply_format import ReplyFormat
 from ..program.training import ENV_NAME, TrainingSettings
 from ..runtime.listening import ListenAddress
 
@@ -167,4 +175,112 @@ def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm:
         f"the environment cannot be built, most likely because a tokenizer cannot be read ({reason})",
         remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}) and {{openai.tokenizer_name}} take a folder, "
         "or a name on the Hugging Face hub",
+    )
+
+
+# ---------------------------------------------------------------------------- settings of servers
+
+
+def _check_type(name: str) -> str:
+    format_named(name)
+    return name
+
+
+class ServerConfig(APIServerConfig):
+    """An inference server of which nothing is known but its address."""
+
+    server_type: Annotated[str, AfterValidator(_check_type)] = Field(
+        default=AUTO,
+        description="Type of the server. `auto` detects the best type that works; other types are used as given.",
+        json_schema_extra={"enum": [*names_of_types()]},
+    )
+
+
+def named_format(config: object) -> ReplyFormat | None:
+    """Return the format that a server's settings name; None for `auto`, and if they name none.
+
+    Atropos' default is `openai`. It counts only if the settings say it. Raises ConfigError for another word.
+    """
+    if isinstance(config, ServerBaseline) and "server_type" in config.model_fields_set:
+        return format_named(config.server_type)
+    return None
+
+
+def complete_servers(
+    configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
+) -> ServerBaseline | list[APIServerConfig]:
+    """Return settings of servers with the environment's tokenizer where they name none, and their API keys.
+
+    Raises ConfigError if
+
+    - there is no server,
+    - the servers have different types, or a type that nobody knows, or
+    - the environment variable of a key is not set.
+    """
+    several = configs if isinstance(configs, list) else [configs]
+    types = sorted({name_of_type(named_format(config)) for config in several})
+    if len(types) != 1:
+        raise ConfigError(
+            f"all inference servers must have one type; got {', '.join(types) or 'no server'}",
+            setting="openai.server_type",
+        )
+    completed = []
+    for config in several:
+        missing: dict[str, object] = {"server_type": types[0]}
+        if config.tokenizer_name == "none":
+            missing["tokenizer_name"] = tokenizer_name
+        if isinstance(config, APIServerConfig):
+            missing["api_key"] = read_key(str(config.api_key or ""), for_chat=types[0] == CHAT.name)
+        completed.append(config.model_copy(update=missing))
+    # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
+    return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def name_of_type(reply_format: ReplyFormat | None) -> str:
+    return AUTO if reply_format is None else reply_format.name
+
+
+def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
+    """Tell whether an environment with these servers needs a tokenizer; with chat servers alone it needs none."""
+    several = configs if isinstance(configs, list) else [configs]
+    return not several or any(named_format(config) is not CHAT for config in several)
+
+
+@contextlib.contextmanager
+def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, testing: bool = False) -> Iterator[None]:
+    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None.
+
+    With `testing`, a tokenizer that is not on this machine is not downloaded. Raises OSError for such a tokenizer.
+
+    This replaces the loader in Atropos' module: BaseEnv's constructor always loads a tokenizer by name and has no hook
+    for it, but hosted models have no public tokenizer, and tests run without a network.
+    """
+    loader = base.AutoTokenizer
+
+    def load_none(_name: str) -> None:
+        return None
+
+    def load_local(name: str) -> object:
+        try:
+            return loader.from_pretrained(name, local_files_only=True)
+        except OSError as error:
+            raise OSError(f"{name!r} is not on this machine, and testing=True downloads nothing") from error
+
+    if not needs_tokenizer(configs):
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=load_none)
+    elif testing:
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=load_local)
+    try:
+        yield
+    finally:
+        base.AutoTokenizer = loader
+
+
+def type_hint(named: ReplyFormat | None) -> str:
+    """Return what a message about a server adds to the advice to check the model's name."""
+    if named is CHAT:
+        return " ({openai.server_type} is 'chat')"
+    return (
+        f" ({{openai.server_type}} is {name_of_type(named)!r}; 'openai' works with any OpenAI-compatible server, and "
+        "'chat' where it has chat completions only)"
     )

@@ -18,9 +18,11 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError
-from ..inference.chat import PlainChat
-from ..inference.failures import describe_failure
-from ..inference.requests import MAX_REQUEST_FAILURES
+from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
+from ..inference.formats.choices import PlainChat
+from ..inference.formats.reply_format import Training
+from ..inference.served_model import ServedModel
+from ..inference.server import RequestOptions
 from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
 from ..metrics.recorder import Sums, progress_line
 from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
@@ -41,15 +43,14 @@ from ..workers.pool import WorkerPool
 from .config import (
     ReasoningGymEnvConfig,
     calm_garbage_collector,
+    named_format,
 )
 from .delivery import DeliveryQueue
 from .environment import RolloutItem
-from .evaluations import ModelEvaluations, PolicyModel
-from .inference.client import InferenceClient
-from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
-from .inference.servers import ReplyKind, named_type
+from .evaluations import ModelEvaluations
 from .modes.mode import Mode
 from .run_api import RunApiSession, TrainerWatch
+from .servers import Completers
 from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
@@ -103,12 +104,19 @@ class Run:
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
         self.chat = _make_chat(config, tokenizer)
-        self.inference = InferenceClient(
-            manager,
+        named = named_format(server_config)
+        self._completers = Completers(manager, None if named is None else named.kind)
+        self.inference = ServedModel(
+            self._completers,
             self.chat,
-            expected_kind=named_type(server_config).reply_kind or ReplyKind.TOKENS,
-            stop_after_answer=config.chat_template == PLAIN,
-            chat_template_kwargs=config.chat_template_kwargs,
+            RequestOptions(
+                stop_after_answer=config.chat_template == PLAIN,
+                template_options=config.chat_template_kwargs,
+                reasoning_effort=config.reasoning_effort,
+                keep_special_tokens=self.chat.hides_thinking,
+            ),
+            self.timeouts,
+            model=str(getattr(server_config, "model_name", None)),
         )
         self.step = step
         self.dumper = _make_dumper(config, self.uuid, folder, step)
@@ -137,7 +145,7 @@ class Run:
             self.run_api,
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
-        self.evaluations = ModelEvaluations(self, PolicyModel(self, server_config))
+        self.evaluations = ModelEvaluations(self, self.inference)
         self._time: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
         """Takes the time of a step of a group for Prometheus."""
         self.checkpoints: CheckpointStore | None = None
@@ -149,7 +157,12 @@ class Run:
     @property
     def servers(self) -> Sequence[Any]:
         """Atropos' inference servers, or what tests have put in their place."""
-        return self.inference.servers
+        return self._completers.servers
+
+    @property
+    def clients(self) -> Sequence[Any]:
+        """Atropos' inference servers, without what tests have put in their place."""
+        return self._completers.clients
 
     # ---- beginning and end
 
@@ -163,9 +176,9 @@ class Run:
             await self.start_dumps()
             if not self._testing:
                 startup_timeout_s = self.mode.startup_timeout_s(self.config)
-                await check_servers(self.servers, startup_timeout_s, self.inference.options)
-                await check_tokenizer(self.servers, self.chat)
-                log_reply_kind(self.servers, has_trainer=self.mode.has_trainer)
+                await self.inference.check(startup_timeout_s)
+                await self.inference.check_tokenizer()
+                self._log_reply_kind()
         except BaseException:
             await self.session.close()
             raise
@@ -176,6 +189,18 @@ class Run:
         )
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
         calm_garbage_collector()
+
+    def _log_reply_kind(self) -> None:
+        """Log what the servers' replies hold; a warning if a trainer gets no log-probabilities."""
+        summary = self.inference.describe_replies()
+        if self.mode.has_trainer and self.inference.reply_kind.for_training is Training.WITHOUT_LOGPROBS:
+            logger.warning(
+                "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
+                "openai.server_type to auto",
+                summary,
+            )
+        else:
+            logger.info("%s", summary)
 
     async def start_workers(self) -> None:
         """Start the workers, unless they run; raises ConfigError or WorkerError."""
@@ -236,7 +261,7 @@ class Run:
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
         with self._time("completions"):
-            return await self.inference.complete(item.prompt, self.config.group_size, self.sampling(), self.timeouts())
+            return await self.inference.complete(item.prompt, self.config.group_size, self.sampling())
 
     async def judge(self, group: Group) -> Group:
         """Return the group with verdicts, and rewards after the length penalty.

@@ -21,9 +21,24 @@ from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation,
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
-from ..inference.addresses import PATIENCE_S, check_url, find_secrets, read_key
-from ..inference.chat import Stream
-from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
+from ..inference.addresses import (
+    PATIENCE_S,
+    PROBE_S,
+    Absence,
+    check_url,
+    find_secrets,
+    max_connections,
+    path_remedy,
+    read_key,
+    wait_for_server,
+)
+from ..inference.completer import ServerSpec
+from ..inference.failures import FailureKind, explain_failure
+from ..inference.formats.choices import CHAT, TEXT, PlainChat
+from ..inference.formats.reply_format import ReplyFormat
+from ..inference.refusals import Stream
+from ..inference.served_model import ServedModel
+from ..inference.server import RequestOptions, Server
 from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..program.options import option_parser
 from ..program.parser import errors_for_user, program
@@ -113,11 +128,11 @@ class Request:
     unused: Sequence[str]
     """Settings that only a training has."""
 
-    def served_as(self) -> str | None:
-        """Return how the server is asked; None where that is found out."""
-        if self.server.server_type == CHAT_TYPE:
-            return CHAT_TYPE
-        return TEXT_TYPE if self.settings.chat_template == PLAIN else None
+    def formats(self) -> Sequence[ReplyFormat]:
+        """Return how the server may be asked, the best first."""
+        if self.server.server_type == CHAT.name:
+            return [CHAT]
+        return [TEXT] if self.settings.chat_template == PLAIN else [CHAT, TEXT]
 
 
 def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, object] | None = None) -> int:
@@ -289,7 +304,7 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     if not has_limit and settings.chat_template != PLAIN:
         settings = settings.model_copy(update={"eval_max_completion_tokens": MAX_COMPLETION_TOKENS})
     unused = [*(name for name in unused if name != "openai"), *unused_of_server, *unused_options]
-    if server.server_type == CHAT_TYPE and settings.chat_template is not None:
+    if server.server_type == CHAT.name and settings.chat_template is not None:
         unused.append("env.chat_template")
     elif settings.chat_template == PLAIN and settings.reasoning_effort is not None:
         unused.append("env.reasoning_effort")
@@ -300,7 +315,7 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
     """Return the settings of the server, and the names of other settings in files. Raises ConfigError."""
     of_file = file.openai[0] if file.openai else {}
     known = {name: value for name, value in of_file.items() if name not in OF_TRAINING}
-    if known.get("server_type") != CHAT_TYPE:
+    if known.get("server_type") != CHAT.name:
         known.pop("server_type", None)  # the types of a training tell how tokens are asked for
     section = "openai."
     from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
@@ -346,14 +361,14 @@ async def _evaluate(
     timeouts = Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s)
     async with Session(settings, checkout=checkout) as session:
         name = model or await only_model(server.base_url, key, patience_s)
-        asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as(), server.stream)
-        kwargs = settings.chat_template_kwargs
-        options: dict[str, object] = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
-        if settings.reasoning_effort is not None:
-            options["reasoning_effort"] = settings.reasoning_effort
-        async with HostedModel(asked, options, timeouts) as client:
-            await client.check(patience_s)
-            evaluation = await Evaluation.open(session, client, settings, version=__version__)
+        endpoint = ServerSpec(server.base_url, name, key, server.timeout, request.formats(), server.stream)
+        completers = [Server(endpoint)]
+        options = RequestOptions(
+            template_options=settings.chat_template_kwargs, reasoning_effort=settings.reasoning_effort
+        )
+        async with ServedModel(lambda: completers, PlainChat(), options, lambda: timeouts, model=name) as served:
+            await served.check(patience_s)
+            evaluation = await Evaluation.open(session, served, settings, version=__version__)
             logger.info("%s", evaluation.announcement)
             at_once = settings.max_eval_workers * session.eval_plan.repeats
             if (connections := max_connections()) < at_once:
@@ -385,3 +400,44 @@ def _show_nothing(result: EvaluationResult, line: str) -> None:
     """Show no results, which the caller gets; log what a table says below its rows."""
     for remark in remarks(result.results):
         logger.warning("%s", remark)
+
+
+async def only_model(base_url: str, api_key: str, timeout_s: float) -> str:
+    """Return the name of the only model that a server lists; waits for the server.
+
+    Raises ServerError if no server answers within `timeout_s`, and ConfigError for none, several or no list.
+    """
+    missing = "MODEL is missing, as in `evaluate MODEL`"
+    names: list[str] = []
+
+    async def list_names(_timeout_s: float) -> Sequence[Absence]:
+        try:
+            names.extend(str(model.id) for model in await server.models())
+        except Exception as error:
+            failure = explain_failure(error)
+            if failure.kind is FailureKind.ABSENT and failure.status is None:
+                return [Absence(f"{base_url}: {failure.description}")]
+            raise ConfigError(
+                f"{missing}; {base_url} does not say which it has ({failure.description})",
+                remedy=path_remedy(failure, base_url),
+            ) from error
+        return []
+
+    server = Server(ServerSpec(base_url, "", api_key, PROBE_S))
+    try:
+        await wait_for_server(list_names, timeout_s)
+    finally:
+        await server.close()
+    if len(names) == 1:
+        logger.info("evaluating %s, the only model at %s", names[0], base_url)
+        return names[0]
+    raise ConfigError(f"{missing}; {base_url} has {list_models(names)}")
+
+
+MOST_SHOWN = 5
+"""Models of a server that an error names."""
+
+
+def list_models(names: list[str]) -> str:
+    """Return the first names, joined by commas."""
+    return (", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")) or "none"

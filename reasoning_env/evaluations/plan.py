@@ -6,20 +6,22 @@ import logging
 import platform
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError
 from ..problems.evaluation_set import EvaluationSet
 from ..problems.plan import EvaluationPlan
 from ..problems.presets import MAX_COMPLETION_TOKENS
-from ..prompts.messages import Messages
 from ..prompts.thinking import Thinking
-from ..records import DropReason, LibraryInfo, Pool, Problem, Prompt, Rollout, Sampling, Split, Verdict
+from ..records import DropReason, LibraryInfo, Pool, Problem, Sampling, Split, Verdict
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
 from .published import load_published, remarks_on
+
+if TYPE_CHECKING:
+    from ..inference.served_model import ServedModel
 
 logger = logging.getLogger(__name__)
 
@@ -67,27 +69,6 @@ class EvaluationSettings(Protocol):
 
     @property
     def model_fields_set(self) -> set[str]: ...
-
-
-class ServedModel(Protocol):
-    """A model at a server, as an evaluation asks it."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-
-    @property
-    def server_type(self) -> str: ...
-    @property
-    def base_url(self) -> str: ...
-
-    async def context_lengths(self) -> Sequence[int | None]:
-        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
-
-    def prompt(self, messages: Messages) -> Prompt: ...
-
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Return `n` completions of a prompt; may raise any error."""
 
 
 def limits_completions(session: EvaluatingSession) -> bool:

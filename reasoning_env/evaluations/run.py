@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
@@ -27,7 +27,6 @@ from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
 from .plan import (
     EvaluatingSession,
     EvaluationSettings,
-    ServedModel,
     choose_sampling,
     describe_evaluation,
     identify,
@@ -37,6 +36,9 @@ from .plan import (
 from .published import compare_published, load_published, mark_differences
 from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
+
+if TYPE_CHECKING:
+    from ..inference.served_model import ServedModel
 
 logger = logging.getLogger(__name__)
 

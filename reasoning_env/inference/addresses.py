@@ -1,19 +1,41 @@
-"""Servers at the start: URLs and keys, what listens there, and the wait for a server."""
+"""Servers at the start: URLs and keys, what listens there, the first requests, and the wait for a server.
+
+The first request to a server says that the server works, is absent, or will never work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import logging
 import os
+import re
+import resource
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ..errors import ConfigError, ServerError
+from ..records import Prompt
+from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
+from .failures import (
+    Failure,
+    FailureKind,
+    describe_failure,
+    describe_status,
+    explain_failure,
+    is_quota,
+)
+from .formats.reply_format import ReplyKind
+
+if TYPE_CHECKING:
+    from .completer import Completer
+    from .server import RequestOptions
 
 logger = logging.getLogger(__name__)
 
@@ -21,13 +43,23 @@ PATIENCE_S = 30.0
 """Seconds to wait for a server by default: a user waits for the command."""
 PROBE_S = 30.0
 """How long a server may take for its first token, and for its list of models, where nothing else limits it."""
+OTHERS_S = 2.0
+"""How much longer the check waits for the other servers once a server has answered."""
 LEAST_WAIT_S = 1.0
 """How long a connection or a probe may take however little time is left.
 
 A server on the same machine answers within milliseconds.
 """
+SPARE_FILES = 64
+"""File descriptors that are left to workers that start, and to files: an evaluation has about 20 of them."""
 NO_KEY = "x"
 """The key for servers that need no key; OpenAI's client refuses to be made without a key."""
+
+
+def max_connections() -> int:
+    """Return how many connections this process can open besides its files; further requests wait for one."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
 
 
 def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> None:
@@ -112,6 +144,25 @@ def find_secrets(servers: Iterable[object]) -> list[str]:
     return sorted({text for text in candidates if text})
 
 
+class StatusError(Exception):
+    """A reply with a status of 400 or more, in the server's own words."""
+
+    def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
+        super().__init__(said if said.startswith(str(status)) else f"{status} {said}".strip())
+        self.status = status
+        self.headers = headers
+
+
+def error_message(body: bytes) -> str:
+    """Return in a line what a refusal says: the message of an OpenAI-like error, or the text."""
+    try:
+        error = json.loads(body)["error"]
+        text = str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        text = body[:1000].decode(errors="replace")
+    return " ".join(text.split())[:200]
+
+
 @dataclass(frozen=True)
 class Absence:
     """Why a server cannot be used now; it may be usable later.
@@ -171,3 +222,194 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
 def _host_and_port(url: str) -> tuple[str | None, int]:
     parts = urlsplit(url)
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+# ---------------------------------------------------------------------------- first requests
+
+CONTEXT_NAMES = ("max_model_len", "context_length")
+"""Fields of a model in a server's list that hold the tokens of prompt and completion: vLLM's, and other servers'."""
+
+
+NO_REPLY = Absence("it accepts requests and does not reply")
+
+
+def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool = True, hint: str = "") -> Absence:
+    """Return why the server is absent.
+
+    Args:
+        error: What a request for one token raised.
+        url: Address of the server.
+        endpoint: What messages call the place that was asked.
+        below_v1: Whether the endpoint is below `/v1`, where the address should end.
+        hint: What to do beside a look at the name of the model, if that may be wrong.
+
+    Raises:
+        ServerError: The server will never work.
+    """
+    failure = explain_failure(error)
+    if failure.kind is FailureKind.BUSY and is_quota(error):
+        raise ServerError(
+            f"the inference server at {url} refuses: the quota of this key is used up ({failure.description})",
+            remedy="check your plan with the provider, or {openai.api_key}",
+        ) from error
+    if failure.ended is not None:
+        return Absence(failure.description, answers=True)
+    if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
+        return Absence(describe_status(error), answers=True, retry_after_s=failure.retry_after_s)
+    if failure.kind is FailureKind.ABSENT:
+        return NO_REPLY if isinstance(error, TimeoutError) else Absence(failure.description)
+    fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+    remedy = (path_remedy(failure, url) if below_v1 else None) or failure.remedy
+    raise ServerError(
+        f"the inference server at {url} cannot be used: it {fault} {endpoint} ({failure.description})",
+        remedy=f"{remedy}{hint}" if "{openai.model_name}" in remedy else remedy,
+    ) from error
+
+
+def path_remedy(failure: Failure, url: str) -> str | None:
+    """Return the remedy for a URL that does not end in `/v1`, where the server has no such page; None otherwise."""
+    parts = urlsplit(url.rstrip("/"))
+    if failure.status != 404 or parts.path.endswith("/v1"):
+        return None
+    before, version, _ = parts.path.partition("/v1/")
+    path = before if version else re.sub(r"/v\d+$", "", parts.path)
+    where = parts._replace(path=f"{path}/v1", query="", fragment="").geturl().replace("{", "{{").replace("}", "}}")
+    return f"check {{openai.base_url}}: most servers want {where}"
+
+
+def find_context_length(models: Sequence[object], name: str) -> int | None:
+    """Return how many tokens a model takes for prompt and completion; None if the server's list does not say.
+
+    Without the name in the list, the first model counts.
+    """
+    named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
+    lengths = [getattr(model, field, None) for model in named for field in CONTEXT_NAMES]
+    return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to ask a server.
+
+    `gives_token` asks for one token. `place` is what messages call the place of requests, which is `below_v1` or not.
+    """
+
+    kind: ReplyKind
+    place: str
+    below_v1: bool
+    gives_token: Callable[[], Awaitable[bool]]
+
+
+async def _works(candidate: Candidate) -> bool:
+    """Ask for one token; raises what the client raises."""
+    try:
+        return await candidate.gives_token()
+    except Exception as error:
+        # The model thinks before it answers, and a single token is too few for that.
+        if candidate.kind is ReplyKind.CHAT and "output limit" in str(error):
+            return True
+        raise
+
+
+async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Absence | None:
+    """Ask for one token, and have the completer keep to what works; return why the server is absent, if it is.
+
+    Raises ServerError if the server will never work.
+    """
+    failed = await detect(completer, completer.candidates(prompt, options))
+    if failed is None:
+        return None
+    candidate, error = failed
+    return explain_probe(error, completer.address, candidate.place, below_v1=candidate.below_v1, hint=completer.hint)
+
+
+async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple[Candidate, Exception] | None:
+    """Have a completer keep to the first candidate that gives a token; without candidates, there is nothing to do.
+
+    Returns the candidate and the error of a server that is absent, busy, or refuses the key or the only candidate.
+    Raises ServerError if no candidate gives a token.
+    """
+    refusals: list[str] = []
+    passing: tuple[Candidate, Exception] | None = None
+    for number, candidate in enumerate(candidates):
+        try:
+            if await _works(candidate):
+                completer.keep(number, refusals)
+                return None
+            refusals.append(f"{candidate.place}: no token")
+        except Exception as error:
+            if len(candidates) == 1 or not _may_lack(candidate.kind, error, completer.address):
+                return candidate, error
+            if explain_failure(error).kind in (FailureKind.ABSENT, FailureKind.BUSY):
+                passing = candidate, error
+            refusals.append(f"{candidate.place}: {describe_failure(error)}")
+    if passing is not None or not candidates:
+        return passing
+    if len(candidates) == 1:
+        raise ServerError(f"the inference server at {completer.address} answered a request for one token with none")
+    raise ServerError(
+        f"the inference server at {completer.address} supports none of the types that were tried "
+        f"({'; '.join(refusals)})",
+        remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
+    )
+
+
+def _may_lack(kind: ReplyKind, error: Exception, url: str) -> bool:
+    """Tell whether an error may mean that a server lacks such replies; no if it is absent or refuses the key.
+
+    For chat completions only a missing endpoint or template counts. A 404 may also mean that there is no such model, or
+    that the URL lacks its `/v1`.
+    """
+    failure = explain_failure(error)
+    if failure.status in (401, 403):
+        return False
+    if kind is not ReplyKind.CHAT:
+        return failure.status is not None or failure.kind is FailureKind.UNUSABLE
+    if not isinstance(error, StatusError) or path_remedy(failure, url) is not None:
+        return False
+    said = str(error).lower()
+    return "chat template" in said or (error.status in (404, 405, 501) and "model" not in said)
+
+
+async def check_servers(
+    list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
+) -> None:
+    """Return once a server has given a token; detect the formats that are open. `timeout_s` may be infinite.
+
+    Raises:
+        ServerError: A server refuses the request, or sends no completion.
+        ServerError: All servers are away, or cannot serve now, for `timeout_s`.
+    """
+
+    async def probe(timeout_s: float) -> Sequence[Absence]:
+        completers = list_completers()
+        absences = await _probe_all(completers, prompt, options, timeout_s)
+        absent = [
+            replace(absence, reason=f"{completer.address}: {absence.reason}")
+            for completer, absence in zip(completers, absences, strict=True)
+            if absence is not None
+        ]
+        if len(absent) == len(completers):
+            return absent
+        if absent:
+            logger.warning("not every inference server answers yet (%s)", "; ".join(one.reason for one in absent))
+        return []
+
+    await wait_for_server(probe, timeout_s)
+
+
+async def _probe_all(
+    completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
+) -> list[Absence | None]:
+    """Probe all servers. Return why each is absent, or None; once a server works, the others get OTHERS_S."""
+    probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
+    left = set(probes)
+    deadline = time.monotonic() + timeout_left_s
+    try:
+        while left and (wait_s := deadline - time.monotonic()) > 0:
+            done, left = await asyncio.wait(left, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if any(probe.result() is None for probe in done):
+                deadline = min(deadline, time.monotonic() + OTHERS_S)
+        return [probe.result() if probe.done() else NO_REPLY for probe in probes]
+    finally:
+        await cancel_all(probes)

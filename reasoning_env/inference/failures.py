@@ -1,4 +1,7 @@
-"""What a failed request to an inference server means, and what a user can do: one table for start and run."""
+"""What a failed request to an inference server means, what a user can do, and what follows: the same for start and run.
+
+`explain_failure` says what an error means. `decide` says whether and when the request is sent again.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ import math
 import resource
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
+from ..errors import RefusedError, ServerError
+from ..records import Timeouts
 from ..runtime.text import describe_connection, visible
 
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
@@ -105,6 +111,16 @@ class BrokenOffError(Exception):
         message = "" if not said else f": {visible(str(said), 200)}"
         super().__init__(f"the server broke a completion off, with the finish reason {visible(word, 60)!r}{message}")
         self.word = word
+
+
+class ErrorReply(Exception):
+    """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read."""
+
+
+def message_of(error: object) -> str:
+    """Return what an error in a reply says."""
+    said = error.get("message") if isinstance(error, Mapping) else getattr(error, "message", None)
+    return str(said or error)
 
 
 # ---------------------------------------------------------------------------- errors in words
@@ -260,3 +276,74 @@ def _cause(error: BaseException) -> BaseException:
     """Return the failure of the last attempt for tenacity's RetryError; any other error unchanged."""
     last_attempt = getattr(error, "last_attempt", None)
     return (last_attempt.exception() if last_attempt is not None else None) or error
+
+
+# ---------------------------------------------------------------------------- what follows from a failure
+
+MAX_REQUEST_FAILURES = 3
+"""How often the request of a group may fail while other requests succeed."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The failures of one group's requests, and the successes of all groups' requests beside them.
+
+    - `failures`: failed requests of this group.
+    - `failures_beside_successes`: failures while requests of other groups succeeded. BUSY is not counted: the server
+      asks for patience, and the request is sound.
+    - `successes`: successful requests of all groups until the last failure of this group, or until its first request.
+    - `others_succeeded`: whether a request of any group succeeded between that failure and the one before.
+    - `outage_s`: how long requests of all groups have failed without a success.
+    - `pause_s`: how long to wait before this group's next request, if it has one.
+    """
+
+    failures: int = 0
+    failures_beside_successes: int = 0
+    successes: int = 0
+    others_succeeded: bool = False
+    outage_s: float = 0.0
+    pause_s: float = 0.0
+
+    def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
+        """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
+        others_succeeded = successes > self.successes
+        beside_successes = self.failures_beside_successes
+        if others_succeeded and failure.kind is not FailureKind.BUSY:
+            beside_successes += 1
+        return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
+
+
+def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:
+    """Return the seconds to wait before a group's request is sent again, or the error with which the group is given up.
+
+    `history` contains the failure, the last one. In this order:
+
+    1. A time-out while other requests succeed: give up. The server works, and this prompt takes too long.
+    2. A refusal: end the run with a RefusedError if no request has ever succeeded, for all other requests will be
+       refused too; else give up. A run that waits without limit (`serve`) is not ended: the server may be exchanged.
+    3. MAX_REQUEST_FAILURES failures while other requests succeed: give up. The server works, and this prompt is at
+       fault.
+    4. As many failures as `limits.tries`: give up.
+    5. Requests of all groups fail for longer than `limits.outage_s`: give up. Where the server says how long to wait,
+       the limit is that of a reply if that is longer.
+    6. Else: send again, after as long as the server says.
+    """
+    said = failure.description
+    if failure.timed_out and history.others_succeeded:
+        return TimeoutError(f"no reply in time while other requests succeeded ({said})")
+    if failure.kind is FailureKind.REFUSED:
+        is_first = history.successes == 0 and math.isfinite(limits.outage_s)
+        refused = RefusedError if is_first else ServerError
+        return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
+    if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
+        return ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}")
+    if limits.tries is not None and history.failures >= limits.tries:
+        return ServerError(f"{limits.tries} requests failed: {said}")
+    if limits.tries is not None:
+        return 0.0
+    pause_s, limit_s = history.pause_s, limits.outage_s
+    if failure.retry_after_s is not None:
+        pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
+    if history.outage_s + pause_s > limit_s:
+        return ServerError(f"requests fail for {limit_s:g} s: {said}")
+    return pause_s

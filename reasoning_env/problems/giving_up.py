@@ -14,7 +14,7 @@
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
 
 Failures of scoring and of inference are counted elsewhere: MAX_TROUBLES for an answer (`workers/scoring.py`),
-MAX_REQUEST_FAILURES for a prompt (`inference/requests.py`), MAX_FAILED_GROUPS for a run.
+MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), MAX_FAILED_GROUPS for a run.
 
 Imports nothing of the package.
 """

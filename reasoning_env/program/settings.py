@@ -213,5 +213,7 @@ def range_text(field: FieldInfo) -> str:
     words = []
     for constraint in field.metadata:
         words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
-    words += choices(field)
+    extra = field.json_schema_extra
+    of_table = extra.get("enum") if isinstance(extra, dict) else None  # of a table that may grow
+    words += map(str, of_table) if isinstance(of_table, list) else choices(field)
     return ", ".join(words)

@@ -7,10 +7,19 @@ import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from reasoning_env.atropos.inference.servers import choose_server_class, close_connections, complete_servers
+from reasoning_env.atropos.config import complete_servers
+from reasoning_env.atropos.servers import Completers, choose_server_class, close_connections
+from reasoning_env.inference.formats.choices import PlainChat
+from reasoning_env.inference.formats.reply_format import ReplyKind
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.records import Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_testing import TOKENIZER
+from tests.waiting import PATIENCE_S
 
+PATIENT = Timeouts(reply_s=None, outage_s=PATIENCE_S)
 Manage = Callable[..., ServerManager]
 
 
@@ -29,3 +38,16 @@ async def manage() -> AsyncIterator[Manage]:
         if server.check_task is not None:
             await cancel_all([server.check_task])
         await close_connections(server)
+
+
+def managed(
+    manager: Any,
+    chat: ChatFormat | PlainChat | None = None,
+    *,
+    expected: ReplyKind | None = None,
+    options: RequestOptions | None = None,
+    timeouts: Timeouts = PATIENT,
+) -> ServedModel:
+    """Return the model of a manager's servers, as an environment asks it."""
+    completers = Completers(lambda: manager, expected)
+    return ServedModel(completers, chat or PlainChat(), options or RequestOptions(), lambda: timeouts, model="m")

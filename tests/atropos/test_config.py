@@ -11,10 +11,10 @@ from atroposlib.envs.base import BaseEnvConfig
 from reasoning_env.atropos.config import (
     BASE_RANGES,
     ReasoningGymEnvConfig,
+    ServerConfig,
     check_base_settings,
     set_log_levels,
 )
-from reasoning_env.atropos.inference.servers import ServerConfig
 from reasoning_env.errors import ConfigError
 from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
 from reasoning_env.settings import fingerprint

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.inference import requests
+from reasoning_env.inference import server as module
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Rollout, Timeouts
@@ -19,7 +18,7 @@ from tests.inference.test_lost_requests import Former, restart
 from tests.records import SAMPLING
 from tests.waiting import PATIENCE_S, until
 
-from .conftest import Manage
+from .conftest import Manage, managed
 
 # One failure ends the request.
 STRICT = Timeouts(reply_s=None, outage_s=PATIENCE_S, tries=1)
@@ -27,7 +26,7 @@ STRICT = Timeouts(reply_s=None, outage_s=PATIENCE_S, tries=1)
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "REACH_POLL_S", 0.01)
+    monkeypatch.setattr(module, "REACH_POLL_S", 0.01)
 
 
 Ask = Callable[[int], "asyncio.Task[list[Rollout]]"]
@@ -37,9 +36,9 @@ Ask = Callable[[int], "asyncio.Task[list[Rollout]]"]
 def client_of(chat: ChatFormat, manage: Manage) -> Callable[..., Ask]:
     def make(kind: str, servers: Sequence[InferenceServer]) -> Ask:
         manager = manage(*(server.config(kind) for server in servers))
-        client = InferenceClient(lambda: manager, chat)
+        model = managed(manager, chat, timeouts=STRICT)
         prompt = chat.prompt(build_messages("", "1 + 1?"))
-        return lambda n: asyncio.create_task(client.complete(prompt, n, SAMPLING, STRICT))
+        return lambda n: asyncio.create_task(model.complete(prompt, n, SAMPLING))
 
     return make
 
@@ -52,7 +51,7 @@ async def test_group_comes_from_successor(
     async with Former() as former:
         ask = client_of(kind, [former])
         asking = ask(2)
-        async with await restart(former, 2 if kind == "chat" else 1, caplog):
+        async with await restart(former, 2 if kind in ("openai", "chat") else 1, caplog):
             assert len(await asking) == 2
     assert f"server {former.url}/v1 is back" in caplog.text
 
@@ -62,7 +61,7 @@ async def test_group_comes_from_successor(
 async def test_group_comes_from_other_server(
     client_of: Callable[..., Ask], kind: str, held: Picks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "AWAY_S", 0.2)
+    monkeypatch.setattr(module, "AWAY_S", 0.2)
     async with Former() as former, InferenceServer() as other:
         former.fail(former.hold, only=held)
         ask = client_of(kind, [former, other])

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.run import pack
+from reasoning_env.inference.formats.choices import rollout_from_text
+from reasoning_env.inference.formats.reply_format import TextCompletion, TokenCompletion
+from reasoning_env.inference.formats.tokens import rollout_from_tokens
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Ending, Prompt, Rollout
@@ -29,8 +30,8 @@ def prompt(chat: ChatFormat) -> Prompt:
 def from_tokens(chat: ChatFormat) -> Any:
     """Turns a server's tokens into a rollout, for a prompt of two tokens."""
 
-    def convert(tokens: list[int], logprobs: list[float], finish_reason: Any = "stop") -> Any:
-        return rollout_from_tokens(chat, LIMIT, (1, 2), (tokens, logprobs, finish_reason))
+    def convert(tokens: list[int], logprobs: list[float]) -> Any:
+        return rollout_from_tokens(chat, LIMIT, (1, 2), TokenCompletion(tokens, logprobs, "stop"))
 
     return convert
 
@@ -43,11 +44,6 @@ def test_tokens_with_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
     assert list(rollout.masks) == [-100, -100, *completion, tokenizer.eos_token_id]
     assert list(rollout.logprobs) == [1.0, 1.0, *(-0.5 for _ in completion), -0.5]
     assert rollout.token_count == len(completion) + 1
-
-
-@pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "")])
-def test_finish_reason_as_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
-    assert from_tokens([7], [-0.5], reason).finish_reason == kept
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
@@ -72,7 +68,7 @@ def convert(chat: ChatFormat, prompt: Prompt) -> Any:
     """Turns a server's text and finish reason into a rollout."""
 
     def convert(text: str, finish_reason: str = "stop") -> Any:
-        return rollout_from_text(chat, prompt, SAMPLING, SimpleNamespace(text=text, finish_reason=finish_reason))
+        return rollout_from_text(chat, prompt, SAMPLING, TextCompletion(text, "", finish_reason))
 
     return convert
 
@@ -118,10 +114,10 @@ def test_optional_fields() -> None:
 
 def test_stop_text_ends_no_turn(chat: ChatFormat, prompt: Prompt) -> None:
     """The server ended the completion at the stop text: the model has produced no end of turn."""
-    choice = SimpleNamespace(text="It is <answer>2</answer>", finish_reason="stop")
-    stopped = rollout_from_text(chat, prompt, SAMPLING, choice, stop="</answer>")
+    completion = TextCompletion("It is <answer>2</answer>", "", "stop")
+    stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")
     assert isinstance(stopped, Rollout)
-    assert list(stopped.tokens[len(prompt.tokens) :]) == chat.completion_tokens(choice.text, finished=False)
+    assert list(stopped.tokens[len(prompt.tokens) :]) == chat.completion_tokens(completion.text, finished=False)
 
 
 def test_truncated_rollout_is_masked() -> None:

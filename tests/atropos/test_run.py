@@ -146,7 +146,7 @@ async def test_standstill_is_told(
 
 async def test_standstill_in_outage(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     run = make_run(tokenizer)
-    run.inference._requests.note_outage("no inference server is healthy")
+    run.inference._patience.note_outage("no inference server is healthy")
     assert run._standstill(60.0).endswith("; requests for completions have failed for 0 s")
 
 

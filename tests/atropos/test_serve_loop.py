@@ -11,9 +11,9 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from reasoning_env.atropos.inference.servers import ReplyKind
 from reasoning_env.atropos.modes.serve import Serve
 from reasoning_env.errors import ConfigError
+from reasoning_env.inference.formats.reply_format import ReplyKind
 
 STATUS = {"current_step": 0, "queue_size": 0, "self_queue_size": 0, "max_group_size": 4}
 OVER = {**STATUS, "current_step": 101}

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from reasoning_env.atropos.inference import server_checks
-from reasoning_env.atropos.inference.server_checks import check_servers, context_length
+from reasoning_env.atropos.config import ServerConfig
 from reasoning_env.errors import ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.runtime import retries
 from reasoning_gym_testing import InferenceServer, respond
 from tests.waiting import PATIENCE_S
 
-from .conftest import Manage
+from .conftest import Manage, managed
 
 FOREVER_S = 600.0
 
@@ -33,7 +33,7 @@ class Server(APIServer):  # type: ignore[misc]
     """An importer's class of servers, with one outcome a request; the last outcome stays for ever."""
 
     def __init__(self, *outcomes: Any, server_type: str = "openai", name: str = "one") -> None:
-        super().__init__(APIServerConfig(model_name="model", base_url=f"http://{name}/v1", server_type=server_type))
+        super().__init__(ServerConfig(model_name="model", base_url=f"http://{name}/v1", server_type=server_type))
         self._outcomes = list(outcomes)
         self.asked = 0
 
@@ -60,6 +60,13 @@ class Server(APIServer):  # type: ignore[misc]
         return outcome
 
 
+async def check_servers(servers: list[Any], timeout_s: float) -> None:
+    """Check servers as an environment does."""
+    manager = ServerManager([], server_class=OpenAIServer)
+    manager.servers = servers
+    await managed(manager).check(timeout_s)
+
+
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
@@ -68,7 +75,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.01)
     monkeypatch.setattr(addresses, "LEAST_WAIT_S", 0.01)
-    monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
+    monkeypatch.setattr(addresses, "OTHERS_S", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -114,17 +121,11 @@ async def test_stand_in_is_not_asked() -> None:
     await check_servers([SimpleNamespace()], 0.0)
 
 
-@pytest.mark.parametrize("server", [SimpleNamespace(), Server([])])
-async def test_unknown_context_length(server: object) -> None:
-    assert await context_length(server) is None
-
-
 async def test_context_length(manage: Manage) -> None:
     listed = respond(200, {"data": [{"id": "m", "max_model_len": 4096}]})
     async with InferenceServer() as running:
         running.fail(listed, only=lambda request, _body: request.path == "/v1/models")
-        [server] = manage(running.config("vllm")).servers
-        assert await context_length(server) == 4096
+        assert await managed(manage(running.config("vllm"))).context_lengths() == [4096]
 
 
 # ---------------------------------------------------------------------------- servers with faults, over HTTP
@@ -148,7 +149,7 @@ def reply(status: str, body: str, headers: str = "") -> bytes:
     ],
 )
 async def test_fault_is_reported_at_once(
-    scheme: str, answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+    manage: Manage, scheme: str, answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(addresses, "LEAST_WAIT_S", PATIENCE_S)  # a busy machine may be late with the reply
 
@@ -160,8 +161,8 @@ async def test_fault_is_reported_at_once(
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
-        config = APIServerConfig(model_name="m", api_key="x", base_url=f"{scheme}://127.0.0.1:{port}/v1")
-        server = OpenAIServer(config.model_copy(update={"server_type": "openai"}))
+        url = f"{scheme}://127.0.0.1:{port}/v1"
+        manager = manage(ServerConfig(server_type="openai", model_name="m", api_key="x", base_url=url))
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(ServerError, match=said):
-                await check_servers([server], 0.5)
+                await managed(manager).check(0.5)

@@ -1,4 +1,4 @@
-"""The table of servers, and servers of its classes over real HTTP."""
+"""Atropos' servers over real HTTP: detection, tokenizers, settings, requests."""
 
 from __future__ import annotations
 
@@ -8,49 +8,37 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import aiohttp
-import numpy as np
 import pytest
 from aiohttp import web
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from reasoning_env.atropos.inference import replies
-from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.replies import ReplyError
-from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import (
-    SERVER_TYPES,
-    ChatServer,
-    ReplyKind,
-    ServerType,
-    ask_for_one_token,
-    complete_servers,
-    named_type,
-    shared_reply_kind,
-    type_of,
-)
+from reasoning_env.atropos.config import ServerConfig, complete_servers, named_format
+from reasoning_env.atropos.servers import choose_server_class
 from reasoning_env.errors import ConfigError, ServerError
-from reasoning_env.inference.chat import PlainChat
+from reasoning_env.inference.formats import REPLY_FORMATS, tokens
+from reasoning_env.inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind
+from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Sampling, Timeouts
+from reasoning_env.records import Prompt, Sampling, Timeouts
 from reasoning_gym_testing import GenerationRequest, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply
 from tests.chat_templates import tokenizer_with
 
-from .conftest import Manage
+from .conftest import Manage, managed
 
-Found = Callable[..., Awaitable[list[Any]]]
+Found = Callable[..., Awaitable[ServedModel]]
 
 
 @pytest.fixture
-def found(manage: Manage) -> Found:
-    """Returns servers of type auto after an environment's check."""
+def found(manage: Manage, chat: ChatFormat) -> Found:
+    """Returns the model of servers of type auto after an environment's check."""
 
-    async def find(*servers: InferenceServer) -> list[Any]:
-        manager = manage(*(server.config("auto") for server in servers))
-        await check_servers(manager.servers, 5.0)
-        return list(manager.servers)
+    async def find(*servers: InferenceServer) -> ServedModel:
+        model = managed(manage(*(server.config("auto") for server in servers)), chat)
+        await model.check(5.0)
+        return model
 
     return find
 
@@ -65,17 +53,18 @@ def found(manage: Manage) -> Found:
 )
 async def test_best_type_is_found(found: Found, paths: Sequence[str], name: str) -> None:
     async with InferenceServer(paths=paths) as server:
-        [one] = await found(server)
-    assert type_of(one).name == name
+        model = await found(server)
+    assert model.server_type == name
 
 
 async def check_reading(manager: ServerManager, tokenizer: Any) -> None:
     """Check servers in an environment with this tokenizer."""
-    await check_servers(manager.servers, 5.0)
-    await check_tokenizer(manager.servers, ChatFormat(tokenizer, "mine"))
+    model = managed(manager, ChatFormat(tokenizer, "mine"))
+    await model.check(5.0)
+    await model.check_tokenizer()
 
 
-KINDS = ["auto", *(row.name for row in SERVER_TYPES if row.protocol is not None)]
+KINDS = ["auto", *(each.name for each in REPLY_FORMATS if each.kind is ReplyKind.TOKENS)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,18 +107,18 @@ async def test_https_before_a_server_of_http(found: Found) -> None:
 
 async def test_worst_of_several_kinds(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
-        assert shared_reply_kind(await found(whole, chats)) is ReplyKind.CHAT
+        assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 
 
 # ---------------------------------------------------------------------------- settings
 
 
-def config(server_type: str = "openai", **fields: Any) -> APIServerConfig:
-    return APIServerConfig(server_type=server_type, base_url="http://127.0.0.1:9/v1", model_name="m", **fields)
+def config(server_type: str = "openai", **fields: Any) -> ServerConfig:
+    return ServerConfig(server_type=server_type, base_url="http://127.0.0.1:9/v1", model_name="m", **fields)
 
 
 @pytest.mark.parametrize("configs", [[config("vllm"), config("openai")], []])
-def test_servers_have_one_type(configs: list[APIServerConfig]) -> None:
+def test_servers_have_one_type(configs: list[ServerConfig]) -> None:
     with pytest.raises(ConfigError, match="server_type"):
         complete_servers(configs, "tokenizer")
 
@@ -160,30 +149,30 @@ def test_key_from_the_environment(server_type: str, given: str, key: str, monkey
     assert completed.api_key == key
 
 
-async def test_health_of_chat_server_costs_no_request() -> None:
-    async with InferenceServer() as server:
-        chat = ChatServer(server.config("chat"))
-        await chat.check_server_status_task()
-        await chat.openai.close()
-    assert chat.server_healthy
-    assert not server.requests
-
-
-@pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)
-def test_settings_name_each_type(row: ServerType) -> None:
-    assert named_type(config(row.name)) is row
+@pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
+def test_settings_name_each_type(row: ReplyFormat) -> None:
+    assert named_format(config(row.name)) is row
 
 
 def test_unnamed_type_is_auto() -> None:
-    assert named_type(APIServerConfig()).name == "auto"
+    assert named_format(APIServerConfig()) is None
 
 
-@pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)
-def test_class_tells_the_type(row: ServerType) -> None:
+def test_unknown_type() -> None:
+    with pytest.raises(ValueError, match="must be one of auto, vllm"):
+        config("vlm")
+
+
+def test_type_of_atropos_alone() -> None:
+    with pytest.raises(ConfigError, match=r"openai\.server_type: must be one of auto, vllm"):
+        complete_servers(APIServerConfig(server_type="trl"), "tokenizer")
+
+
+@pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
+def test_type_of_settings_without_type(row: ReplyFormat) -> None:
     """Atropos makes the settings of local and of Slurm's servers itself, without a type."""
-    server = object.__new__(row.server_class)
-    server.config = APIServerConfig()
-    assert type_of(server) is row
+    make = choose_server_class(APIServer, [config(row.name)])
+    assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row
 
 
 # ---------------------------------------------------------------------------- requests
@@ -207,9 +196,9 @@ async def test_training_has_no_filters(manage: Manage, kind: str, split: str, to
     async with InferenceServer() as server:
         server.fail(respond(500), only=note)
         manager, chat = manage(server.config(kind)), ChatFormat(tokenizer, "mine")
-        client = InferenceClient(lambda: manager, chat)
+        model = managed(manager, chat, timeouts=Timeouts(None, 5.0))
         sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split=split)
-        await client.complete(chat.prompt(build_messages("", "1 + 1 =")), 2, sampling, Timeouts(None, 5.0))
+        await model.complete(model.prompt(build_messages("", "1 + 1 =")), 2, sampling)
     no_filters = {"top_k": -1, "min_p": 0.0}
     no_filters |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
     plain = [body.get("sampling_params", body) for body in asked]
@@ -230,10 +219,15 @@ async def test_chat_requests_have_a_limit(manage: Manage) -> None:
 
     async with InferenceServer(answer) as server:
         manager = manage(server.config("chat").model_copy(update={"num_requests_for_eval": 2}))
-        client, chat = InferenceClient(lambda: manager, PlainChat()), PlainChat()
+        model = managed(manager)
         sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split="eval")
-        await client.complete(chat.prompt(build_messages("", "1 + 1 =")), 6, sampling, Timeouts(None, 5.0))
+        await model.complete(model.prompt(build_messages("", "1 + 1 =")), 6, sampling)
     assert most == 2
+
+
+async def ask_once(manager: ServerManager) -> None:
+    server = manager.servers[0].server
+    await server.ask(server.format, Prompt((), "", (5, 6)), {"n": 1, "max_tokens": 1})
 
 
 async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,12 +238,12 @@ async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) ->
         await asyncio.Event().wait()
         return response
 
-    monkeypatch.setattr(replies, "REPLY_STALL_S", 0.05)
+    monkeypatch.setattr(tokens, "REPLY_STALL_S", 0.05)
     async with InferenceServer() as server:
         server.fail(stop_on_the_way)
         manager = manage(server.config("vllm"))
         with pytest.raises(ReplyError, match="stopped after 10 bytes"):
-            await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
+            await ask_once(manager)
 
 
 async def test_cut_connection(manage: Manage) -> None:
@@ -257,7 +251,7 @@ async def test_cut_connection(manage: Manage) -> None:
         server.fail(cut_reply)
         manager = manage(server.config("completions"))
         with pytest.raises((ReplyError, aiohttp.ClientError)):
-            await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
+            await ask_once(manager)
 
 
 @pytest.mark.parametrize("way", ["chunked", "compressed"])
@@ -274,16 +268,42 @@ async def test_reply_of_unknown_length(manage: Manage, way: str) -> None:
     async with InferenceServer() as server:
         server.fail(send_so)
         manager = manage(server.config("vllm"))
-        await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
+        await ask_once(manager)
 
 
-@pytest.mark.parametrize("arrays", [True, False])
-async def test_arrays_on_demand(manage: Manage, arrays: bool) -> None:
+async def test_lists_for_code_of_atropos(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("completions"))
-        asked = {"arrays": True} if arrays else {}
         prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(
-            prompt="", input_ids=[5, 6], n=2, max_tokens=9, **asked
+            prompt="", input_ids=[5, 6], n=2, max_tokens=9
         )
     assert (prompt, len(reasons)) == ([5, 6], 2)
-    assert {type(one) for one in [*ids, *logprobs]} == {np.ndarray if arrays else list}
+    assert {type(one) for one in [*ids, *logprobs]} == {list}
+    assert {type(one) for one in [*ids[0], *logprobs[0]]} == {int, float}
+
+
+async def test_managed_server(manage: Manage) -> None:
+    async with (
+        InferenceServer(lambda request: ["2"] * request.n) as server,
+        manage(server.config("auto")).managed_server() as managing,
+    ):
+        await managing.completion(prompt="1 + 1 =", n=2, max_tokens=9)
+        nodes = managing.get_state()["nodes"]
+    assert [node.logprobs[-1] <= 0 for node in nodes] == [True, True]
+
+
+async def test_metrics_of_atropos(manage: Manage) -> None:
+    async with InferenceServer() as server:
+        manager = manage(server.config("chat"))
+        model = managed(manager)
+        sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split="eval")
+        await model.complete(model.prompt(build_messages("", "1 + 1 =")), 2, sampling)
+    metrics = await manager.servers[0].wandb_metrics({}, "server_0")
+    assert metrics["server/server_0_eval_request_time_avg"] > 0
+    assert metrics["server/server_0_eval_retry_rate"] == 1
+
+
+async def test_weight_limits_requests(manage: Manage) -> None:
+    manager = manage(config("chat"))
+    await manager.update_weight(0.0)
+    assert all(server.sem.locked() for server in manager.servers)

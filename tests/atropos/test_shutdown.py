@@ -20,10 +20,10 @@ ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
 def make_world(mode: Mode) -> tuple[Any, Any]:
     """Return an environment with one worker that never ends, and its collaborators."""
     files = {name: Mock() for name in ("dumper", "mode_file", "jsonl_writer")}
-    run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0), **files)
+    run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0, close=AsyncMock()), **files)
     mode.close = run.mode_file.close  # type: ignore[method-assign]
     client = SimpleNamespace(check_task=asyncio.create_task(asyncio.sleep(600)), openai=run.client)
-    run.inference.clients = [client]
+    run.clients = [client]
     env = SimpleNamespace(
         workers={asyncio.create_task(asyncio.Event().wait())},
         eval_workers=set(),
@@ -45,7 +45,7 @@ async def test_no_wait_for_groups_in_flight(why: str, monkeypatch: pytest.Monkey
     env, run = make_world(mode)
     run.inference.outage_s = 5.0 if why == "inference is out" else 0.0
     await close(env, run)
-    assert all(task.cancelled() for task in (*env.workers, run.inference.clients[0].check_task))
+    assert all(task.cancelled() for task in (*env.workers, run.clients[0].check_task))
     assert told(run) == ORDER
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from transformers import AutoTokenizer
 
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, Completion, InferenceServer
+from reasoning_gym_testing.completions import Policy
 from tests.lent_pool import lent_pool
 from tests.waiting import PATIENCE_S
 
@@ -138,6 +140,12 @@ def right(item: Any) -> str:
     return f"<think>I know it.</think><answer>{item.problem.answer}</answer>"
 
 
+def in_turn(completions: Sequence[str | Completion]) -> Policy:
+    """Return a policy that gives these completions in turn, however many a request asks for."""
+    supply = itertools.cycle(completions)
+    return lambda request: list(itertools.islice(supply, request.n))
+
+
 Collect = Callable[..., Awaitable[Any]]
 
 
@@ -148,7 +156,7 @@ def collect(server: InferenceServer) -> Collect:
     async def collect(env: Env, *replies: str | Completion) -> tuple[Any, Any]:
         item = await env.get_next_item()
         texts = [right(item) if reply == "right" else reply for reply in replies]
-        server.policy = lambda request: texts[: request.n]
+        server.policy = in_turn(texts)
         group, backlog = await env.collect_trajectories(item)
         assert backlog == []
         return group, item

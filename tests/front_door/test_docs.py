@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reasoning_env.atropos import commands
-from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
+from reasoning_env.atropos import ServerConfig, commands
+from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -48,7 +48,7 @@ def test_readme_shows_shipped_config() -> None:
 def test_shipped_config_is_valid(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     assert ReasoningGymEnvConfig(**content["env"]).tokenizer_name == content["env"]["tokenizer_name"]
-    assert all(APIServerConfig(**server).base_url for server in content["openai"])
+    assert all(ServerConfig(**server).base_url for server in content["openai"])
 
 
 @pytest.mark.parametrize("shown", ["GRPOTrainer", "vf-eval"])

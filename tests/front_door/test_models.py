@@ -16,7 +16,7 @@ from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler
 from tests.chat_templates import tokenizer_with
 
-from .conftest import MakeEnv, make_config, make_env_object
+from .conftest import MakeEnv, in_turn, make_config, make_env_object
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ async def test_base_model_runs_on(make_env: MakeEnv, server: InferenceServer, ba
     item = await env.get_next_item()
     begins = [f"hm</think> <answer>{item.problem.answer}</answer>", "<answer>?</answer>"] * 2
     runs_on = "\n\nUser: And 1 + 1?\n\nAssistant: <think>2</think> <answer>2</answer>"
-    server.policy = lambda request: [begin + runs_on for begin in begins[: request.n]]
+    server.policy = in_turn([begin + runs_on for begin in begins])
     group, _ = await env.collect_trajectories(item)
-    assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
-    assert [messages[-1]["content"] for messages in group["messages"]] == begins
+    assert sorted(group["scores"]) == [0.0, 0.0, 1.0, 1.0]
+    assert sorted(messages[-1]["content"] for messages in group["messages"]) == sorted(begins)
     assert server.requests[0].prompt.endswith("Assistant: <think>")
 
 
@@ -57,9 +57,9 @@ async def test_draft_in_native_thinking(make_env: MakeEnv, server: InferenceServ
     env = await make_env(kind, tokenizer_name=magistral)
     item = await env.get_next_item()
     right = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
-    server.policy = lambda request: [right, "<answer>?</answer>"] * 2
+    server.policy = in_turn([right, "<answer>?</answer>"])
     group, _ = await env.collect_trajectories(item)
-    assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
+    assert sorted(group["scores"]) == [0.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])

@@ -1,4 +1,4 @@
-"""A made-up protocol takes a row in the table of servers and a row in the rig's: the way that docs/servers.md shows."""
+"""A made-up reply format takes a module, a row in the table of formats and a row in the rig's (docs/servers.md)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ from typing import Any
 
 import msgspec
 import pytest
-from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from reasoning_env.atropos.inference import servers
-from reasoning_env.atropos.inference.replies import (
+from reasoning_env.atropos import servers
+from reasoning_env.inference import formats
+from reasoning_env.inference.formats.tokens import (
     Body,
     Numbers,
     RawCompletion,
-    TokenProtocol,
-    TokenRequests,
+    TokenFormat,
     as_ids,
     decode,
     read_floats,
 )
-from reasoning_env.atropos.inference.servers import ReplyKind, ServerType
 from reasoning_gym_testing import GenerationRequest, InferenceServer, protocols
 from reasoning_gym_testing.completions import Tokens
 from reasoning_gym_testing.protocols import Completions, Protocol, to_json
 
 from .conftest import WRONG, Collect, MakeEnv
 
-# ------------------------------------------------------------ reasoning_env/atropos/inference/protocols/
+# ------------------------------------------------------------ reasoning_env/inference/formats/NAME.py
 
 
 class Sample(msgspec.Struct):
@@ -58,7 +56,8 @@ def read(completion: RawCompletion) -> Numbers:
     return as_ids(msgspec.json.decode(completion.ids)), read_floats(completion.logprobs)
 
 
-MADE_UP = TokenProtocol(
+MADE_UP = TokenFormat(
+    name="made-up",
     endpoint="POST /v1/samples",
     path="/samples",
     below_v1=True,
@@ -69,16 +68,17 @@ MADE_UP = TokenProtocol(
     prompt_of=lambda body: None,
 )
 
-# ------------------------------------------------------------ reasoning_env/atropos/inference/servers.py
+# ------------------------------------------------------------ reasoning_env/inference/formats/__init__.py
 
 
-class MadeUpServer(TokenRequests, VLLMServer):  # type: ignore[misc]  # atroposlib has no types
-    """A server of the made-up protocol."""
+@pytest.fixture(autouse=True)
+def table() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (formats, servers):
+            patch.setattr(module, "REPLY_FORMATS", [MADE_UP, *formats.REPLY_FORMATS])
+        patch.setattr(protocols, "PROTOCOLS", [RIG_ROW, *protocols.PROTOCOLS])
+        yield
 
-    protocol = MADE_UP
-
-
-ROW = ServerType("made-up", MadeUpServer, ReplyKind.TOKENS, MADE_UP.endpoint)
 
 # ------------------------------------------------------------ reasoning_gym_testing/protocols.py
 
@@ -95,16 +95,6 @@ def write(_asked: GenerationRequest, completions: Completions, _tokens: Tokens) 
 RIG_ROW = Protocol("made-up", "/v1/samples", lambda body: True, in_common_words, write, keeps_stop=True)
 
 # ------------------------------------------------------------ the tests
-
-
-@pytest.fixture(autouse=True)
-def rows() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(servers, "SERVER_TYPES", [ROW, *servers.SERVER_TYPES])
-        patch.setattr(protocols, "PROTOCOLS", [RIG_ROW, *protocols.PROTOCOLS])
-        servers.allow_server_types()
-        yield
-    servers.allow_server_types()
 
 
 @pytest.mark.parametrize("kind", ["made-up", "auto"])

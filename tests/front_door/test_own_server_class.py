@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_harness import create_chat_completion, create_completion
 from transformers import AutoTokenizer
 
-from reasoning_env.atropos.inference.servers import type_of
 from reasoning_gym_testing import TOKENIZER
 
 from .conftest import Env, MakeEnv, right
@@ -109,16 +107,11 @@ async def test_own_class_in_an_evaluation(
     assert env.reported[-1]["eval/mean_score"] == 0.0
 
 
-def test_mock_of_a_server_has_no_type() -> None:
-    assert type_of(AsyncMock(spec=APIServer)).reply_kind is None
-
-
 async def test_metrics_of_own_class(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Env, "server_cls", OwnServer)
     env = await make_env("auto")
     await collect(env)
-    [own] = env._run.inference.clients
+    [own] = env._run.clients
     await own.update_weight(0.5)
     assert (await own.wandb_metrics({}, "server_0"))["server/server_0_average_num_attempts"] == 1.0
     await env.wandb_log()
-    assert env._run.inference.healthy

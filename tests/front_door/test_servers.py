@@ -8,7 +8,6 @@ import re
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos.inference.server_checks import log_reply_kind
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import InferenceServer, respond
 from reasoning_gym_testing.http_server import Fault, Handler
@@ -57,8 +56,9 @@ async def test_start_logs_the_reply_kind(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, has_trainer: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)
+    env._run.mode.has_trainer = has_trainer
     caplog.clear()
-    log_reply_kind(env._run.servers, has_trainer=has_trainer)
+    env._run._log_reply_kind()
     [record] = caplog.records
     assert record.levelname == level
     assert re.search(said, record.getMessage())

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reasoning_env.atropos import ServerConfig
 from reasoning_env.dumps.format import encode_group
-from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
+from reasoning_gym_environment import ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, InferenceServer
 from tests.records import make_group, make_rollout
 
@@ -131,7 +132,7 @@ def test_python_runs(block: Block, folder: Path, capsys: pytest.CaptureFixture[s
 def test_yaml_is_valid(block: Block) -> None:
     content = yaml.safe_load(block.text)
     ReasoningGymEnvConfig(**{"tokenizer_name": "x", **content.get("env", {})})
-    assert all(APIServerConfig(**server).base_url for server in content.get("openai", []))
+    assert all(ServerConfig(**server).base_url for server in content.get("openai", []))
 
 
 def test_json_and_toml_are_valid() -> None:

@@ -16,21 +16,18 @@ from tenacity import RetryError, retry, stop_after_attempt
 
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.failures import (
+    MAX_REQUEST_FAILURES,
     BrokenOffError,
     Failure,
     FailureKind,
+    History,
+    decide,
     describe_failure,
     explain_failure,
 )
-from reasoning_env.inference.requests import (
-    MAX_REQUEST_FAILURES,
-    MOST_WORDS,
-    Endings,
-    History,
-    PatientRequests,
-    decide,
-    finish_word,
-)
+from reasoning_env.inference.formats.choices import finish_word
+from reasoning_env.inference.served_model import PatientRequests
+from reasoning_env.inference.server import MOST_WORDS, Endings
 from reasoning_env.records import Rollout, Timeouts
 
 

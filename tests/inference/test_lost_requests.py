@@ -11,14 +11,16 @@ import pytest
 from aiohttp import web
 
 from reasoning_env.errors import ServerError
-from reasoning_env.inference import requests
-from reasoning_env.inference.chat import PlainChat
-from reasoning_env.inference.hosted import HostedModel, HostedServer
-from reasoning_env.inference.requests import Reachability, ServerAwayError
+from reasoning_env.inference import server as module
+from reasoning_env.inference.formats.choices import CHAT, PlainChat
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import Reachability, ServerAwayError
 from reasoning_env.records import Sampling, Timeouts
 from reasoning_gym_testing import InferenceServer, free_port, generations, linger
 from reasoning_gym_testing.http_server import Handler
 from tests.waiting import PATIENCE_S, until
+
+from .conftest import serve
 
 PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
@@ -28,7 +30,7 @@ URL = "http://127.0.0.1:9/v1"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "REACH_POLL_S", 0.01)
+    monkeypatch.setattr(module, "REACH_POLL_S", 0.01)
 
 
 class Former(InferenceServer):
@@ -60,8 +62,8 @@ async def restart(former: Former, requests: int, caplog: pytest.LogCaptureFixtur
     return InferenceServer(port=former.port)
 
 
-def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> HostedModel:
-    return HostedModel(HostedServer(f"{server.url}/v1", "m", "", PATIENCE_S), None, timeouts)
+def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> ServedModel:
+    return serve(f"{server.url}/v1", formats=[CHAT], timeouts=timeouts, timeout_s=PATIENCE_S)
 
 
 async def test_lost_completions_are_asked_again(former: Former, caplog: pytest.LogCaptureFixture) -> None:
@@ -85,7 +87,7 @@ async def test_idle_connections_are_left(former: Former, caplog: pytest.LogCaptu
 
 
 async def test_server_that_stays_away(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "AWAY_S", 0.1)
+    monkeypatch.setattr(module, "AWAY_S", 0.1)
     async with hosted(former, Timeouts(None, 0.2)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
         await until(lambda: former.held)
@@ -103,7 +105,7 @@ class Connections:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: OSError | None = None
         self.tried = 0
-        monkeypatch.setattr(requests, "try_connection", self._try)
+        monkeypatch.setattr(module, "try_connection", self._try)
 
     async def _try(self, url: str, timeout_s: float) -> OSError | None:
         self.tried += 1
@@ -156,7 +158,7 @@ async def test_server_is_back(connections: Connections, error: OSError, expected
 async def test_server_is_away(
     connections: Connections, monkeypatch: pytest.MonkeyPatch, error: OSError, away_s: float, expected: str
 ) -> None:
-    monkeypatch.setattr(requests, "AWAY_S", away_s)
+    monkeypatch.setattr(module, "AWAY_S", away_s)
     asking = asyncio.create_task(Reachability(URL).outlast(asyncio.Event().wait()))
     await connections.become(error)
     assert await outcome(asking) == expected

@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reasoning_env.inference.failures import explain_failure
-from reasoning_env.inference.hosted import StatusError
-from reasoning_env.inference.probes import find_context_length, path_remedy
+from reasoning_env.inference.addresses import StatusError, explain_failure, find_context_length, path_remedy
 
 
 def remedy(url: str, status: int = 404) -> str | None:

@@ -18,17 +18,18 @@ import pytest
 pytest.importorskip("vllm", reason="needs vLLM: make integrations-vllm")
 pytest.importorskip("torch")
 
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from learn.model import build, save
 from learn.processes import SETTINGS
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
-from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.atropos.config import ServerConfig
+from reasoning_env.atropos.servers import Completers, choose_server_class
 from reasoning_env.errors import ServerError
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
@@ -113,24 +114,26 @@ class Client:
         **options: Any,
     ) -> None:
         named = server_settings(url.removesuffix("/v1"), server_type)
-        config = APIServerConfig(**{**named, **(settings or {})}, tokenizer_name=str(folder))
+        config = ServerConfig(**{**named, **(settings or {})}, tokenizer_name=str(folder))
         self.manager = ServerManager([config], server_class=choose_server_class(APIServer, [config]))
         self.chat = ChatFormat(tokenizer, "tiny")
-        self.client = InferenceClient(lambda: self.manager, self.chat, **options)
+        self.timeouts = PATIENT
+        completers = Completers(lambda: self.manager, None)
+        options = {"stop_after_answer": False, **options}
+        self.model = ServedModel(completers, self.chat, RequestOptions(**options), lambda: self.timeouts, model="tiny")
         self.prompt: Prompt = self.chat.prompt(build_messages(SYSTEM_PROMPT, "Spell this word backward: sun"))
 
     async def check(self) -> None:
         """What an environment does at its start."""
-        servers = self.manager.servers
-        await check_servers(servers, PATIENCE_S, self.client.options)
-        await check_tokenizer(servers, self.chat)
+        await self.model.check(PATIENCE_S)
+        await self.model.check_tokenizer()
 
     async def complete(self, n: int, sampling: Sampling = TRAINING, timeouts: Timeouts = PATIENT) -> list[Rollout]:
-        return await self.client.complete(self.prompt, n, sampling, timeouts)
+        self.timeouts = timeouts
+        return await self.model.complete(self.prompt, n, sampling)
 
     async def close(self) -> None:
-        for server in self.manager.servers:
-            await server.openai.close()
+        await self.model.close()
 
 
 @pytest.fixture

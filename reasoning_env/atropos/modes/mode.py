@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...inference.addresses import PATIENCE_S
+from ...inference.served_model import ServedModel
 from ...metrics.recorder import MetricsRecorder, Sums
 from ...records import Group
 from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
-from ..inference.client import InferenceClient
 from ..run_api import RunApiSession
 
 
@@ -88,7 +88,7 @@ class Mode:
 
     # ---- end
 
-    async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
+    async def finish_groups(self, env: Environment, inference: ServedModel) -> None:
         """Wait for groups in flight before the environment ends."""
 
     def close(self) -> None:

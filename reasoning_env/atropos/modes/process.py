@@ -116,7 +116,7 @@ class Process(Mode):
         # No trainer sets a limit here.
         env.max_token_len = config.max_token_length
         await run.start_workers()
-        models = [str(client.config.model_name) for client in run.inference.clients]
+        models = [str(client.config.model_name) for client in run.clients]
         scored: list[ScoredGroup] = []
         learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"
         on_line = partial(_add_scores, scored) if learns else _ignore

@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 
 from ...errors import ConfigError
+from ...inference.formats import names_for_training
+from ...inference.formats.reply_format import Training
+from ...inference.served_model import ServedModel
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
-from ..inference.client import InferenceClient
-from ..inference.servers import Training, names_of_types
 from ..run import Run
 from ..run_api import RunApiSession
 from .mode import Mode
@@ -46,7 +47,7 @@ class Serve(Mode):
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()
 
-    async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
+    async def finish_groups(self, env: Environment, inference: ServedModel) -> None:
         """Cancel evaluations, and give groups in flight SHUTDOWN_GRACE_S to be scored."""
         for task in filter(None, [env.eval_runner, *env.eval_workers]):
             task.cancel()
@@ -87,8 +88,8 @@ def _refuse_chat(run: Run) -> None:
         raise ConfigError(
             "a chat server gives text without tokens, and a trainer needs tokens",
             setting="openai.server_type",
-            remedy=f"serve takes {names_of_types(Training.YES)}, and {names_of_types(Training.WITHOUT_LOGPROBS)} for "
-            "trainers that compute log-probabilities themselves",
+            remedy=f"serve takes {names_for_training(Training.YES)}, and "
+            f"{names_for_training(Training.WITHOUT_LOGPROBS)} for trainers that compute log-probabilities themselves",
         )
 
 

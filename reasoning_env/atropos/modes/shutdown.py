@@ -10,8 +10,8 @@ from functools import partial
 
 from ...runtime.concurrency import cancel_all
 from ..environment import Environment
-from ..inference.servers import close_connections
 from ..run import Run
+from ..servers import close_connections
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +24,14 @@ async def close(env: Environment, run: Run) -> None:
     deadline = time.monotonic() + SHUTDOWN_GRACE_S
 
     async def stop_working() -> None:
-        checks = [getattr(client, "check_task", None) for client in run.inference.clients]
+        checks = [getattr(client, "check_task", None) for client in run.clients]
         await cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
         await run.stop_background()
 
     async def close_clients() -> None:
         # They would outlive the environment.
-        for client in run.inference.clients:
+        await run.inference.close()
+        for client in run.clients:
             await close_connections(client)
 
     steps = [

@@ -13,25 +13,28 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.inference import replies
-from reasoning_env.atropos.inference.protocols.completions import COMPLETIONS
-from reasoning_env.atropos.inference.protocols.sglang import SGLANG
-from reasoning_env.atropos.inference.protocols.vllm import VLLM
-from reasoning_env.atropos.inference.replies import ReplyError, TokenProtocol
-from reasoning_env.atropos.inference.servers import SERVER_TYPES
+from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.formats import REPLY_FORMATS
+from reasoning_env.inference.formats import tokens as module
+from reasoning_env.inference.formats.completions import COMPLETIONS
+from reasoning_env.inference.formats.reply_format import ReplyError
+from reasoning_env.inference.formats.sglang import SGLANG
+from reasoning_env.inference.formats.tokens import TokenFormat
+from reasoning_env.inference.formats.vllm import VLLM
+from reasoning_env.inference.server import Server
 from reasoning_env.runtime.turns import in_turn, in_turns
 from reasoning_gym_testing import Completion, GenerationRequest
 from reasoning_gym_testing.protocols import write_reply
 
-NAMES = {row.protocol: row.name for row in SERVER_TYPES if row.protocol is not None}
-each_protocol = pytest.mark.parametrize("protocol", NAMES, ids=list(NAMES.values()))
+TOKEN_FORMATS = [each for each in REPLY_FORMATS if isinstance(each, TokenFormat)]
+each_format = pytest.mark.parametrize("token_format", TOKEN_FORMATS, ids=lambda each: each.name)
 TOKENS: Any = Mock(text_of=lambda token_id: "x")
 """In place of the rig's tokenizer, which has no texts for impossible token ids."""
 
 
-def write(protocol: TokenProtocol, *completions: tuple[list[Any], list[Any]]) -> Any:
-    """Return what the rig's server answers in the protocol, as Python's objects."""
-    asked = GenerationRequest(NAMES[protocol], "", (1, 2), len(completions), 16, 1.0, 1.0)
+def write(token_format: TokenFormat, *completions: tuple[list[Any], list[Any]]) -> Any:
+    """Return what the rig's server answers in the format, as Python's objects."""
+    asked = GenerationRequest(token_format.name, "", (1, 2), len(completions), 16, 1.0, 1.0)
     written = tuple(
         Completion("x", token_ids=tuple(tokens), logprobs=tuple(map(hashable, values)))
         for tokens, values in completions
@@ -43,9 +46,9 @@ def hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
-    cut = list(protocol.cut(body))
-    numbers = [asyncio.run(in_turns(protocol.read(one))) for one in cut]
+def read(token_format: TokenFormat, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
+    cut = list(token_format.cut(body))
+    numbers = [asyncio.run(in_turns(token_format.read(one))) for one in cut]
     return [
         (ids.tolist(), logprobs.tolist(), one.finish_reason) for one, (ids, logprobs) in zip(cut, numbers, strict=True)
     ]
@@ -55,44 +58,44 @@ def in_bits(numbers: list[float]) -> list[bytes]:
     return [struct.pack("d", number) for number in numbers]
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
 def test_numbers_in_pieces_of_any_size(
-    monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, piece_bytes: int, separators: tuple[str, str]
+    monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
-    body = json.dumps(write(protocol, (tokens, values), ([5], [-0.5])), separators=separators).encode()
-    monkeypatch.setattr(replies, "REPLY_PIECE_BYTES", piece_bytes)
-    assert read(protocol, body) == [(tokens, values, "stop"), ([5], [-0.5], "stop")]
+    body = json.dumps(write(token_format, (tokens, values), ([5], [-0.5])), separators=separators).encode()
+    monkeypatch.setattr(module, "REPLY_PIECE_BYTES", piece_bytes)
+    assert read(token_format, body) == [(tokens, values, "stop"), ([5], [-0.5], "stop")]
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
-def test_bad_number_in_a_later_piece(monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object) -> None:
-    body = json.dumps(write(protocol, ([5] * 100, [-0.5] * 99 + [value]))).encode()
-    monkeypatch.setattr(replies, "REPLY_PIECE_BYTES", 100)
+def test_bad_number_in_a_later_piece(monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, value: object) -> None:
+    body = json.dumps(write(token_format, ([5] * 100, [-0.5] * 99 + [value]))).encode()
+    monkeypatch.setattr(module, "REPLY_PIECE_BYTES", 100)
     with pytest.raises(ReplyError, match="log-probabilities"):
-        read(protocol, body)
+        read(token_format, body)
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_are_exact(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
+def test_numbers_are_exact(token_format: TokenFormat, separators: tuple[str, str]) -> None:
     chance = random.Random(7)
     values = [-chance.expovariate(1.0) * 10.0 ** chance.randrange(-30, 3) for _ in range(2000)]
     values += [0.0, -0.0, -1.0, -5e-324, -1.7976931348623157e308, struct.unpack("f", struct.pack("f", -0.1))[0]]
     tokens = [chance.randrange(2**31) for _ in values]
-    body = json.dumps(write(protocol, (tokens, values), ([5], [-0.5])), separators=separators).encode()
-    first, second = read(protocol, body)
+    body = json.dumps(write(token_format, (tokens, values), ([5], [-0.5])), separators=separators).encode()
+    first, second = read(token_format, body)
     assert first[0] == tokens
     assert in_bits(first[1]) == in_bits(values)
     assert second == ([5], [-0.5], "stop")
 
 
-@each_protocol
-def test_completion_without_tokens(protocol: TokenProtocol) -> None:
-    assert read(protocol, json.dumps(write(protocol, ([], []))).encode()) == [([], [], "stop")]
+@each_format
+def test_completion_without_tokens(token_format: TokenFormat) -> None:
+    assert read(token_format, json.dumps(write(token_format, ([], []))).encode()) == [([], [], "stop")]
 
 
 @pytest.mark.parametrize("in_list", [False, True])
@@ -103,15 +106,15 @@ def test_single_completion_of_sglang(in_list: bool) -> None:
     assert read(SGLANG, body) == [([5], [-0.5], "stop")]
 
 
-@each_protocol
-def test_reply_cut_anywhere(protocol: TokenProtocol) -> None:
-    body = json.dumps(write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
+@each_format
+def test_reply_cut_anywhere(token_format: TokenFormat) -> None:
+    body = json.dumps(write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
     for end in range(len(body)):
         with pytest.raises(ReplyError, match="not all of it"):
-            read(protocol, body[:end])
+            read(token_format, body[:end])
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize(
     ("tokens", "values", "reason"),
     [
@@ -128,16 +131,16 @@ def test_reply_cut_anywhere(protocol: TokenProtocol) -> None:
     ],
     ids=str,
 )
-def test_impossible_numbers(protocol: TokenProtocol, tokens: list[Any], values: list[Any], reason: str) -> None:
+def test_impossible_numbers(token_format: TokenFormat, tokens: list[Any], values: list[Any], reason: str) -> None:
     with pytest.raises(ReplyError, match=reason):
-        read(protocol, json.dumps(write(protocol, (tokens, values))).encode())
+        read(token_format, json.dumps(write(token_format, (tokens, values))).encode())
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
-def test_reply_of_another_shape(protocol: TokenProtocol, body: str) -> None:
+def test_reply_of_another_shape(token_format: TokenFormat, body: str) -> None:
     with pytest.raises(ReplyError):
-        read(protocol, body.encode())
+        read(token_format, body.encode())
 
 
 def test_several_logprobs_a_token() -> None:
@@ -163,14 +166,14 @@ HOSTILE_TEXTS = [
 ]
 
 
-@each_protocol
+@each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_texts(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
-    given = write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
+def test_hostile_texts(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+    given = write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
     expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
     for text, texts_first in product(HOSTILE_TEXTS, (True, False)):
         reply = replace_texts(given, text, first=texts_first)
-        assert read(protocol, json.dumps(reply, separators=separators).encode()) == expected, text
+        assert read(token_format, json.dumps(reply, separators=separators).encode()) == expected, text
 
 
 def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
@@ -206,13 +209,13 @@ def test_reply_without_a_part(missing: str, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "url"),
+    ("token_format", "url"),
     [(VLLM, "http://one:9/generate"), (COMPLETIONS, "http://one:9/v1/completions")],
     ids=["generate", "completions"],
 )
 @pytest.mark.parametrize("base_url", ["http://one:9/v1", "http://one:9/v1/"])
-def test_url_of_a_protocol(protocol: TokenProtocol, url: str, base_url: str) -> None:
-    assert protocol.url(base_url) == url
+def test_url_of_a_format(token_format: TokenFormat, url: str, base_url: str) -> None:
+    assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == url
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ..replies import (
+from .reply_format import ReplyError
+from .tokens import (
     NO_IDS,
     Body,
     Numbers,
     RawCompletion,
-    ReplyError,
-    TokenProtocol,
+    TokenFormat,
     as_ids,
     decode,
     in_pieces,
@@ -118,7 +118,8 @@ _INTEGERS = msgspec.json.Decoder(list[int])
 _REPLY = msgspec.json.Decoder(_Reply)
 _CHOICE = msgspec.json.Decoder(_Choice)
 _PROMPT_REPLY = msgspec.json.Decoder(_PromptReply)
-COMPLETIONS = TokenProtocol(
+COMPLETIONS = TokenFormat(
+    name="completions",
     endpoint="POST /v1/completions with token ids",
     path="/completions",
     below_v1=True,

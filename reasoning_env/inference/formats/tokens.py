@@ -1,30 +1,33 @@
-"""Ask servers for sampled tokens with log-probabilities, and read the numbers from the bytes of the reply.
+"""Formats of replies with sampled tokens: how the numbers are read from the bytes of the reply.
 
 A reply has tens of bytes a token and may be many megabytes long. The bytes are cut into completions first. Then the
 numbers of one completion are read at a time, each in its own turn of the event loop. Log-probabilities are the floats
-that the server wrote, bit for bit. `protocols/` has a module for each protocol; this module has what the protocols
-share.
+that the server wrote, bit for bit. Each format has a module of its own beside this one, which has what they share.
 
-A reply that does not fit its protocol is a ReplyError, which says what came; the request is then sent again.
+A reply that does not fit its format is a ReplyError, which says what came; the request is then sent again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from array import array
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from mmap import mmap
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import aiohttp
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
+from ...prompts.chat_format import ChatFormat
+from ...records import Prompt, Rollout
 from ...runtime.turns import in_turn, in_turns, reply_slot
+from .reply_format import ReplyError, ReplyFormat, ReplyKind, ServerReply, TokenCompletion
+
+if TYPE_CHECKING:
+    import aiohttp
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
@@ -39,18 +42,11 @@ JSON_BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
-"""The token ids of a protocol whose log-probabilities contain them."""
+"""The token ids of a format whose log-probabilities contain them."""
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
 """Seconds of silence after which a reply that has begun is given up; servers send a whole group at once."""
-
-TokenReply = tuple[list[int], list[object], list[object], list[str | None]]
-"""What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
-
-
-class ReplyError(Exception):
-    """A reply does not fit its protocol."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +58,11 @@ class RawCompletion:
     finish_reason: str | None
 
 
-@dataclass(frozen=True)
-class TokenProtocol:
-    """How tokens are asked for, and how a reply is read.
+@dataclass(frozen=True, kw_only=True)
+class TokenFormat(ReplyFormat):
+    """A format with tokens and log-probabilities; one request asks for several completions.
 
-    - `endpoint`: what messages call the place of the requests.
-    - `path`: is joined to the server's address, without the address' `/v1` unless `below_v1`.
-    - `request`: makes the body from the prompt's tokens, the model's name and sampling options in OpenAI's words.
+    - `request`: makes the body from the prompt's tokens, the model's name and parameters with OpenAI's names.
     - `cut`: takes a reply apart into completions.
     - `read`: reads the numbers of a completion, a piece at each step.
     - `request_for_text`: makes the body that asks to continue a text by one token, from the text and the model's name.
@@ -76,84 +70,25 @@ class TokenProtocol:
       say.
     """
 
-    endpoint: str
-    path: str
-    below_v1: bool
+    kind: ReplyKind = ReplyKind.TOKENS
     request: Callable[[Sequence[int], str, Mapping[str, object]], dict[str, object]]
     cut: Callable[[Body], Iterator[RawCompletion]]
     read: Callable[[RawCompletion], Numbers]
     request_for_text: Callable[[str, str], dict[str, object]]
     prompt_of: Callable[[Body], list[int] | int | None]
 
-    def url(self, base_url: str) -> str:
-        """Return the URL of requests to a server; `base_url` is its address with `/v1`."""
-        base = base_url.rstrip("/")
-        return f"{base if self.below_v1 else base.removesuffix('/v1')}{self.path}"
+    def make_request(self, prompt: Prompt, model: str, parameters: Mapping[str, object]) -> dict[str, object]:
+        # The prompt's own tokens: for a text, the server would add special tokens to those of the chat template.
+        return self.request(prompt.tokens, model, parameters)
 
-
-class TokenRequests:
-    """Asks in a token protocol and reads the reply here; in front of one of Atropos' classes of servers.
-
-    `protocol` is the class' own; a class without one asks by `sample`.
-    """
-
-    protocol: TokenProtocol
-    config: APIServerConfig
-    tokenizer: Any
-
-    async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
-        return await self.sample(self.protocol, **options)
-
-    async def sample(self, protocol: TokenProtocol, *, arrays: bool = False, **options: Any) -> TokenReply:
-        """Ask for completions in a protocol; raises ReplyError, and what aiohttp raises.
-
-        With `arrays`, token ids and log-probabilities are numpy's arrays. Without, they are lists, as Atropos' own code
-        expects them.
-        """
-        prompt = options.pop("prompt", None)
-        model = options.pop("model")
-        tokens = options.pop("input_ids", None) or self.tokenizer.encode(prompt)
-        # As in Atropos' own classes: both the chat template and the tokenizer may have written the beginning of text.
-        if len(tokens) >= 2 and tokens[0] == self.tokenizer.bos_token_id == tokens[1]:
-            tokens = tokens[1:]
-        for name in ("max_new_tokens", "max_completion_tokens"):
-            if name in options:
-                options["max_tokens"] = options.pop(name)
-        request = protocol.request(tokens, model, options)
-        ids = []
-        logprobs = []
-        reasons = []
-        async with self._post(protocol.url(self.config.base_url), request) as response, reply_slot():
-            body = await _read_body(response)
-            pieces = protocol.cut(body)
+    async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
+        completions = []
+        async with reply_slot():
+            pieces = self.cut(await _read_body(response))
             while (completion := await in_turn(partial(next, pieces, None))) is not None:
-                some_ids, some_logprobs = await in_turns(protocol.read(completion))
-                ids.append(some_ids if arrays else some_ids.tolist())
-                logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
-                reasons.append(completion.finish_reason)
-        return list(tokens), ids, logprobs, reasons
-
-    async def read_text(self, protocol: TokenProtocol, text: str) -> list[int] | int | None:
-        """Return the server's tokens of a text, or only their number; None if the reply does not say."""
-        request = protocol.request_for_text(text, self.config.model_name)
-        async with self._post(protocol.url(self.config.base_url), request) as response:
-            return protocol.prompt_of(await response.read())
-
-    @asynccontextmanager
-    async def _post(self, url: str, request: Mapping[str, object]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield a reply of JSON; raises what aiohttp raises, with the text of the server's refusal."""
-        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
-        timeout = aiohttp.ClientTimeout(total=self.config.timeout)
-        async with (
-            aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
-            session.post(url, json=request) as response,
-        ):
-            if response.status < 400 and "json" in response.content_type:
-                yield response
-                return
-            error = aiohttp.ContentTypeError if response.status < 400 else aiohttp.ClientResponseError
-            said = " ".join((await response.content.read(1000)).decode(errors="replace").split())[:200]
-            raise error(response.request_info, response.history, status=response.status, message=said)
+                tokens, logprobs = await in_turns(self.read(completion))
+                completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
+        return ServerReply(completions)
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
@@ -235,3 +170,40 @@ def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
     if given.dtype != np.int64 and not np.array_equal(ids, given):
         raise ReplyError("a token id that is no whole number")
     return ids
+
+
+def rollout_from_tokens(
+    chat: ChatFormat, token_limit: int, prompt: Sequence[int], completion: TokenCompletion
+) -> Rollout | str:
+    """Return a rollout of the server's own tokens, or the reason why the tokens are unfit for training."""
+    if len(completion.tokens) == 0:
+        return "no completion tokens"
+    given_tokens, given_logprobs = completion.tokens, completion.logprobs
+    if len(given_tokens) != len(given_logprobs):
+        return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
+    if len(prompt) + len(given_tokens) >= token_limit:
+        return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
+    tokens = np.asarray(given_tokens, dtype=np.int64)
+    logprobs = np.asarray(given_logprobs, dtype=np.float64)
+    if not np.isfinite(logprobs).all():
+        return "log-probabilities that are not finite"
+    if (logprobs > 0).any():
+        return f"log-probabilities up to {logprobs.max():g}, which must not be above 0"
+    if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
+        ids = f"token ids from {tokens.min()} to {tokens.max()}"
+        return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
+    in_bytes = tokens.astype(np.int32).tobytes()
+    return Rollout(
+        text=chat.completion_text(tokens),
+        tokens=_joined(array("i", prompt), in_bytes),
+        masks=_joined(array("i", [-100]) * len(prompt), in_bytes),
+        logprobs=_joined(array("d", [1.0]) * len(prompt), logprobs.tobytes()),
+        finish_reason=completion.word,
+        token_count=len(tokens),
+    )
+
+
+def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
+    """Return the prompt's values with the completion's behind them: an array takes a tenth of a list's memory."""
+    values.frombytes(of_completion)
+    return values

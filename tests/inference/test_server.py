@@ -13,15 +13,19 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from reasoning_env.commands.evaluate import only_model
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
-from reasoning_env.inference import hosted
-from reasoning_env.inference.chat import PlainChat
-from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
+from reasoning_env.inference import addresses
+from reasoning_env.inference import server as module
+from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions
 from reasoning_env.records import Ending, Sampling, Timeouts
+
+from .conftest import serve
 
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
 PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
-TIMEOUTS = Timeouts(reply_s=5.0, outage_s=5.0)
 CHOICE = {"message": {"content": "yes", "reasoning": "hm"}, "finish_reason": "length"}
 REPLY = {"choices": [CHOICE], "usage": {"completion_tokens": 7}}
 
@@ -80,12 +84,16 @@ def refusal(text: str) -> str:
     return json.dumps({"error": {"message": text}})
 
 
-def client(server: Server, options: dict[str, Any] | None = None, server_type: str | None = "chat") -> HostedModel:
-    return HostedModel(HostedServer(server.url, "m", "secret", 5.0, server_type), options, TIMEOUTS)
+def client(
+    server: Server, options: RequestOptions | None = None, server_type: str | None = "chat", tries: int | None = None
+) -> ServedModel:
+    formats = [each for each in (CHAT, TEXT) if server_type in (None, each.name)]
+    timeouts = Timeouts(reply_s=5.0, outage_s=5.0, tries=tries)
+    return serve(server.url, formats=formats, key="secret", options=options, timeouts=timeouts)
 
 
 async def test_completions(server: Server) -> None:
-    async with client(server, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}) as model:
+    async with client(server, RequestOptions(template_options={"enable_thinking": False})) as model:
         rollouts = await model.complete(PROMPT, 3, SAMPLING)
     found = [(rollout.text, rollout.thinking, rollout.finish_reason, rollout.completion_tokens) for rollout in rollouts]
     assert found == [("yes", "hm", "length", 7)] * 3
@@ -215,8 +223,8 @@ async def test_proxy_is_not_asked_for_this_machine(server: Server, monkeypatch: 
 
 
 async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosted.resource, "getrlimit", lambda _: (len(os.listdir("/dev/fd")), 4096))
-    assert hosted.max_connections() == 1
+    monkeypatch.setattr(addresses.resource, "getrlimit", lambda _: (len(os.listdir("/dev/fd")), 4096))
+    assert addresses.max_connections() == 1
     async with client(server) as model:
         assert len(await model.complete(PROMPT, 5, SAMPLING)) == 5
 
@@ -303,7 +311,7 @@ async def test_broken_off_is_asked_again(server: Server) -> None:
 @pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
 async def test_broken_off_for_good(server: Server, choice: Any, said: str) -> None:
     server.answers = [{"choices": [choice]}]
-    async with HostedModel(HostedServer(server.url, "m", "", 5.0), None, Timeouts(5.0, 5.0, tries=2)) as model:
+    async with client(server, tries=2) as model:
         with pytest.raises(ServerError, match=f"broke a completion off.*{said}"):
             await model.complete(PROMPT, 1, SAMPLING)
         assert model.ended.total() == 1
@@ -411,7 +419,7 @@ async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None
 
 
 async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HostedModel, "create", lambda self, **_: asyncio.sleep(30))
+    monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="accepts requests and does not reply"):
             await model.check(0.0)
@@ -451,7 +459,7 @@ async def test_no_only_model(server: Server, models: Any, said: str) -> None:
 
 
 async def test_text_completion(server: Server) -> None:
-    async with client(server, {"extra_body": {"chat_template_kwargs": {}}}, "openai") as model:
+    async with client(server, RequestOptions(template_options={"enable_thinking": False}), "openai") as model:
         [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
     assert (rollout.text, rollout.finish_reason) == (" hm</think> <answer>4</answer>", "stop")
     assert server.requests[0]["prompt"] == "User: Hello\n\nAssistant: <think>"
@@ -500,7 +508,7 @@ async def test_other_refusals_tell_no_type(server: Server, status: int, message:
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=str(status)):
             await model.check(0.0)
-        assert model.server_type == "chat"
+        assert model.server_type == "auto"
 
 
 @pytest.mark.parametrize("server_type", [None, "openai"])

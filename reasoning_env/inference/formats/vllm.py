@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ..replies import (
+from .reply_format import ReplyError
+from .tokens import (
     NO_IDS,
     Body,
     Numbers,
     RawCompletion,
-    ReplyError,
-    TokenProtocol,
+    TokenFormat,
     as_ids,
     check_layout,
     decode,
@@ -97,7 +97,8 @@ def _read(completion: RawCompletion) -> Numbers:
 
 _REPLY = msgspec.json.Decoder(_Reply)
 _PROMPT_REPLY = msgspec.json.Decoder(_PromptReply)
-VLLM = TokenProtocol(
+VLLM = TokenFormat(
+    name="vllm",
     endpoint="POST /generate of Atropos' vLLM server",
     path="/generate",
     below_v1=False,

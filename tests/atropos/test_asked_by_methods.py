@@ -1,3 +1,5 @@
+"""Stand-ins and importers' classes in Atropos' manager, asked by their methods."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,16 +12,18 @@ from unittest.mock import AsyncMock
 
 import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from atroposlib.envs.server_handling.server_harness import ServerHarness, create_chat_completion
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from reasoning_env.atropos.inference import client as inference
-from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.servers import ReplyKind, complete_servers, named_type
+from reasoning_env.atropos import methods as module
+from reasoning_env.atropos.servers import Completers
 from reasoning_env.errors import ServerError
-from reasoning_env.inference.requests import MAX_REQUEST_FAILURES
+from reasoning_env.inference.failures import MAX_REQUEST_FAILURES
+from reasoning_env.inference.formats.reply_format import ReplyKind
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts
@@ -28,21 +32,9 @@ from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING
 from tests.waiting import until
 
+from .conftest import managed
+
 PATIENT = Timeouts(reply_s=None, outage_s=600.0)
-
-
-class Server:
-    """A server of a manager; `polls` counts how often its health was read."""
-
-    def __init__(self, name: str) -> None:
-        self.config = SimpleNamespace(base_url=name)
-        self.healthy = True
-        self.polls = 0
-
-    @property
-    def server_healthy(self) -> bool:
-        self.polls += 1
-        return self.healthy
 
 
 class Manager:
@@ -51,9 +43,8 @@ class Manager:
     `answer` may return an awaitable, or raise. An empty text has no token to train on.
     """
 
-    def __init__(self, answer: Callable[[dict[str, Any]], Any], *names: str) -> None:
+    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
         self.answer = answer
-        self.servers = list(map(Server, names or ("one",)))
         self.requests: list[dict[str, Any]] = []
 
     async def completion(self, **arguments: Any) -> SimpleNamespace:
@@ -67,39 +58,34 @@ def reply_of(texts: Iterable[str]) -> SimpleNamespace:
     return SimpleNamespace(choices=choices)
 
 
-class Client(InferenceClient):
-    """A client that always asks with the same prompt."""
+class Client:
+    """The model of a manager, asked with the same prompt."""
 
-    prompt: Prompt
+    def __init__(self, manager: Any, chat: ChatFormat) -> None:
+        self.timeouts = PATIENT
+        completers = Completers(lambda: manager, None)
+        options = RequestOptions(stop_after_answer=False)
+        self.model = ServedModel(completers, chat, options, lambda: self.timeouts, model="m")
+        self.prompt = chat.prompt(build_messages("", "1 + 1?"))
 
-    async def ask(self, n: int = 1, timeouts: Timeouts = PATIENT) -> list[str]:
-        return [rollout.text for rollout in await self.complete(self.prompt, n, SAMPLING, timeouts)]
+    async def ask(self, n: int = 1, timeouts: Timeouts = PATIENT, prompt: Prompt | None = None) -> list[str]:
+        self.timeouts = timeouts
+        return [rollout.text for rollout in await self.model.complete(prompt or self.prompt, n, SAMPLING)]
 
 
 MakeClient = Callable[[Any], Client]
 
 
 @pytest.fixture
-def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
-    def make(manager: Any) -> Client:
-        client = Client(lambda: manager, chat)
-        client.prompt = chat.prompt(build_messages("", "1 + 1?"))
-        return client
-
-    return make
+def make_client(chat: ChatFormat) -> MakeClient:
+    return lambda manager: Client(manager, chat)
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.002)
-    monkeypatch.setattr(inference, "HEALTH_POLL_S", 0.01)
-
-
-async def polled(server: Server, times: int = 20) -> None:
-    """Wait until a server's health has been read that often."""
-    before = server.polls
-    await until(lambda: server.polls >= before + times)
+    monkeypatch.setattr(module, "HEALTH_POLL_S", 0.01)
 
 
 class StatusError(Exception):
@@ -171,10 +157,10 @@ async def test_outage_is_waited_out(make_client: MakeClient, caplog: pytest.LogC
     client = make_client(manager)
     waiting = [asyncio.create_task(client.ask()) for _ in range(20)]
     await until(lambda: len(manager.requests) > 100)
-    assert client.outage_s > 0
+    assert client.model.outage_s > 0
     manager.answer = in_turn(["2"])
     assert await asyncio.gather(*waiting) == [["2"]] * 20
-    assert client.outage_s == 0
+    assert client.model.outage_s == 0
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "ConnectionRefusedError" in caplog.messages[0]
 
@@ -194,7 +180,7 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
         manager = Manager(answer)
         client = make_client(manager)
         poisoned = Prompt((), "poison", client.prompt.tokens)
-        return manager, asyncio.create_task(client.complete(poisoned, 1, SAMPLING, timeouts))
+        return manager, asyncio.create_task(client.ask(1, timeouts, poisoned))
 
     return ask
 
@@ -212,27 +198,34 @@ async def test_timeout_beside_successes(beside: Callable[..., Any]) -> None:
         await asking
 
 
-async def test_unhealthy_servers(make_client: MakeClient) -> None:
-    manager = Manager(silence, "one", "other")
-    for server in manager.servers:
-        server.healthy = False
-    with pytest.raises(ServerError):
-        await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
-    assert len(manager.requests) == 1
+class Unhealthy(APIServer):  # type: ignore[misc]  # atroposlib has no types
+    """An importer's class whose health check has failed; its requests wait without limit."""
+
+    def __init__(self) -> None:
+        super().__init__(APIServerConfig(server_type="openai", base_url="a stand-in"))
+        self.checks = 0
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        self.checks += 1
+        self.server_healthy = False
+
+    async def _chat_completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
+
+    async def _completion_wrapper(self, **_: Any) -> Any:
+        return reply_of(["2"])
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
 
 
-async def test_slow_healthy_server(make_client: MakeClient) -> None:
-    released = asyncio.Event()
-
-    async def slow(*_: object) -> list[str]:
-        await released.wait()
-        return ["2"]
-
-    manager = Manager(slow)
-    asking = asyncio.create_task(make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.02)))
-    await polled(manager.servers[0])
-    released.set()
-    assert await asking == ["2"]
+async def test_unhealthy_server(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNHEALTHY_S", 0.02)
+    server = Unhealthy()
+    server.server_healthy = False
+    with pytest.raises(ServerError, match="has not been healthy"):
+        await make_client(managing(server)).ask(timeouts=Timeouts(None, outage_s=0.05))
+    assert server.checks == 1
 
 
 async def test_cancelled_request(make_client: MakeClient) -> None:
@@ -243,20 +236,6 @@ async def test_cancelled_request(make_client: MakeClient) -> None:
     asking.cancel()
     await asyncio.wait([asking])
     assert (asking.cancelled(), reply.cancelled()) == (True, True)
-
-
-async def test_unhealthy_servers_are_named(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
-    manager = Manager(silence, "http://one", "http://other")
-    watching = asyncio.create_task(make_client(manager).watch())
-    manager.servers[0].healthy = False
-    await polled(manager.servers[1])
-    assert caplog.messages == []
-    manager.servers[1].healthy = False
-    await polled(manager.servers[1])
-    [message] = caplog.messages
-    assert all(server.config.base_url in message for server in manager.servers)
-    watching.cancel()
-    await asyncio.wait([watching])
 
 
 # ---------------------------------------------------------------------------- stand-ins
@@ -285,20 +264,21 @@ class Text:
 
 @pytest.mark.parametrize("place", [0, 1])
 async def test_replaced_server(make_client: MakeClient, place: int) -> None:
-    config = APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")
+    config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)
-    assert client.reply_kind is ReplyKind.TEXT
+    assert client.model.reply_kind is ReplyKind.TEXT
     manager.servers[place] = Text()
     assert await client.ask() == ["2"]
 
 
-async def test_mock_replaces_a_server(make_client: MakeClient) -> None:
+async def test_mock_replaces_a_server(chat: ChatFormat) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
-    client = make_client(manager)
+    model = managed(manager, chat, expected=ReplyKind.TEXT)
     manager.servers[0] = AsyncMock()
     manager.servers[0].completion.return_value = reply_of(["mocked"])
-    assert await client.ask() == ["mocked"]
+    [rollout] = await model.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING)
+    assert rollout.text == "mocked"
 
 
 class Chat:
@@ -317,25 +297,20 @@ async def test_stand_in_needs_one_method(
     make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))
-    assert (client.reply_kind, client.healthy) == (kind, True)
+    assert client.model.reply_kind is kind
     assert len(await client.ask()) == 1
 
 
-@pytest.mark.parametrize(
-    ("server_type", "kind"),
-    [
-        ("vllm", ReplyKind.TOKENS),
-        ("sglang", ReplyKind.TOKENS),
-        ("openai", ReplyKind.TEXT),
-        ("chat", ReplyKind.CHAT),
-    ],
-)
-def test_type_chooses_the_method(chat: ChatFormat, server_type: Any, kind: ReplyKind) -> None:
-    (config,) = complete_servers([APIServerConfig(server_type=server_type)], "tokenizer")
-    harness = managing(ServerHarness())
-    expected = named_type(config).reply_kind
-    assert expected is not None
-    assert InferenceClient(lambda: harness, chat, expected_kind=expected).reply_kind is kind
+@pytest.mark.parametrize("kind", ReplyKind)
+def test_expected_kind_chooses_the_method(chat: ChatFormat, kind: ReplyKind) -> None:
+    assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
+
+
+async def test_mock_of_a_class(make_client: MakeClient) -> None:
+    manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
+    manager.servers[0] = AsyncMock(spec=APIServer)
+    manager.servers[0].tokens_and_logprobs_completion.return_value = ([1, 2], [[7, 8]], [[-0.5, -0.25]], ["length"])
+    assert len(await make_client(manager).ask()) == 1
 
 
 # ---------------------------------------------------------------------------- options of requests
@@ -344,8 +319,8 @@ def test_type_chooses_the_method(chat: ChatFormat, server_type: Any, kind: Reply
 async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     """Return the request that a text server got."""
     manager = Manager(lambda _: ["yes"])
-    client = InferenceClient(lambda: manager, chat, **options)
-    await client.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING, PATIENT)
+    model = managed(manager, chat, options=RequestOptions(**options))
+    await model.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING)
     return manager.requests[0]
 
 
@@ -355,11 +330,12 @@ async def test_stop_after_answer(chat: ChatFormat) -> None:
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_no_stop_by_default(chat: ChatFormat) -> None:
-    assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat))
+async def test_no_stop(chat: ChatFormat) -> None:
+    assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 
 async def test_special_tokens_of_thinking(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
-    assert (await asked_with(native))["extra_body"] == {"skip_special_tokens": False}
+    asked = await asked_with(native, stop_after_answer=False, keep_special_tokens=native.hides_thinking)
+    assert asked["extra_body"] == {"skip_special_tokens": False}

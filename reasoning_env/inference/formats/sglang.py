@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ..replies import (
+from .tokens import (
     JSON_BLANKS,
     NO_IDS,
     Body,
     Numbers,
     RawCompletion,
-    TokenProtocol,
+    TokenFormat,
     as_ids,
     check_layout,
     decode,
@@ -79,7 +79,8 @@ def _read(completion: RawCompletion) -> Numbers:
 
 
 _REPLY: msgspec.json.Decoder[_Reply | list[_Reply]] = msgspec.json.Decoder(_Reply | list[_Reply])
-SGLANG = TokenProtocol(
+SGLANG = TokenFormat(
+    name="sglang",
     endpoint="POST /generate of SGLang",
     path="/generate",
     below_v1=False,

@@ -1,1 +1,0 @@
-"""Completions from Atropos' server objects, through their outages."""

@@ -1,0 +1,181 @@
+"""Ask servers that have only the methods of Atropos' interface: mocks of tests, and classes of importers."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ..errors import ServerError
+from ..inference.addresses import Candidate, detect
+from ..inference.formats import AUTO
+from ..inference.formats.choices import finish_word, read_choice
+from ..inference.formats.reply_format import ReplyKind, ServerReply, TokenCompletion
+from ..inference.server import Reachability, RequestOptions, ServerAwayError, is_empty
+from ..records import Prompt, Sampling
+from ..runtime.concurrency import cancel_all
+
+HEALTH_POLL_S = 1.0
+"""Seconds between two readings of a server's health, which Atropos updates every second."""
+UNHEALTHY_S = 10.0
+"""How long a server may be unhealthy until requests by its methods end: Atropos' own code waits without limit."""
+
+
+class AskedByMethods:
+    """Asks an object by methods of Atropos' interface.
+
+    `kinds` are the kinds of replies to try, the best first. A stand-in has a method alone: no limits, and no probe.
+    `hint` is what a message adds to the advice to check the model's name.
+    """
+
+    place = None
+
+    def __init__(self, asked: object, kinds: Sequence[ReplyKind], *, is_stand_in: bool, hint: str = "") -> None:
+        self.asked = asked
+        self.kinds = kinds
+        self._is_stand_in = is_stand_in
+        self.hint = hint
+        self.kind = kinds[0] if len(kinds) == 1 else None
+        self._reachability = Reachability(self.address)
+
+    @property
+    def address(self) -> str:
+        url = getattr(self._config, "base_url", None)
+        return url if url and isinstance(url, str) else type(self.asked).__name__
+
+    @property
+    def _config(self) -> Any:
+        return getattr(self.asked, "config", None)
+
+    @property
+    def name_of_type(self) -> str:
+        return AUTO if self.kind is None else self.kind.name.lower()
+
+    @property
+    def is_away(self) -> bool:
+        return not getattr(self.asked, "server_healthy", True) or self._reachability.is_away
+
+    def load(self, split: str) -> float:
+        asked: Any = self.asked
+        if self._is_stand_in:
+            return 0.0
+        slots = asked.sem if split == "train" else asked.eval_sem
+        return float(1 - slots._value / slots.max_val)
+
+    async def complete(
+        self,
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        options: RequestOptions,
+        *,
+        kind: ReplyKind | None = None,
+        reply_s: float | None = None,
+    ) -> ServerReply:
+        """Ask for `n` completions; raises any error of the method.
+
+        Raises:
+            ServerError: There is no such method, or it has no reply to the prompt.
+            ServerAwayError: The server was unhealthy for UNHEALTHY_S, or was stopped since the request was sent.
+        """
+        kind = kind or self.kind
+        if kind is None:
+            if (failed := await detect(self, self.candidates(prompt, options))) is not None:
+                raise failed[1]
+            kind = self.kind
+            assert kind is not None
+        arguments = {
+            "n": n,
+            "max_tokens": sampling.completion_budget(prompt),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "split": sampling.split,
+            **_as_arguments(prompt, kind, options),
+        }
+        method = getattr(self.asked, kind.method, None)
+        if method is None:
+            name = type(self.asked).__name__
+            raise ServerError(f"env.server ({name}) cannot be asked for completions: it needs a method {kind.method}")
+        async with asyncio.timeout(reply_s):
+            reply = await self._reachability.outlast(self._while_healthy(method(**arguments)))
+        if reply is None:
+            words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
+            name = type(self.asked).__name__
+            raise ServerError(f"{kind.method} of {name} has no reply to the prompt that begins {words!r}")
+        return _read(reply, kind)
+
+    async def _while_healthy(self, request: Any) -> Any:
+        """Return what a request returns; raises ServerAwayError once the server was unhealthy for UNHEALTHY_S."""
+        work = asyncio.ensure_future(request)
+        unhealthy_s = 0.0
+        try:
+            while not (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
+                unhealthy_s = 0.0 if getattr(self.asked, "server_healthy", True) else unhealthy_s + HEALTH_POLL_S
+                if unhealthy_s >= UNHEALTHY_S:
+                    raise ServerAwayError(f"the server {self.address} has not been healthy for {UNHEALTHY_S:g} s")
+            return work.result()
+        finally:
+            if not work.done():
+                await cancel_all([work])
+
+    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
+        """Return the methods of an importer's class, without Atropos' retries and waits; a stand-in is not asked."""
+        if self._is_stand_in:
+            return []
+        return [
+            Candidate(kind, self._place(kind), kind is not ReplyKind.TOKENS, self._one_token(kind, prompt, options))
+            for kind in ([self.kind] if self.kind else self.kinds)
+        ]
+
+    def keep(self, number: int, refusals: Sequence[str]) -> None:
+        """Keep to one of the kinds that were open."""
+        self.kind = self.kind or self.kinds[number]
+
+    def _place(self, kind: ReplyKind) -> str:
+        return f"{kind.method} of {type(self.asked).__name__}"
+
+    def _one_token(self, kind: ReplyKind, prompt: Prompt, options: RequestOptions) -> Callable[[], Awaitable[bool]]:
+        async def gives_token() -> bool:
+            wrapper = getattr(self.asked, f"_{kind.method}_wrapper")
+            arguments = {"n": 1, "max_tokens": 1, "temperature": 1.0, **_as_arguments(prompt, kind, options)}
+            completions = _read(await wrapper(model=self._config.model_name, **arguments), kind).completions
+            return not all(map(is_empty, completions)) if kind is ReplyKind.TOKENS else bool(completions)
+
+        return gives_token
+
+    async def context_length(self) -> int | None:
+        """Return None: nobody knows what is at the address."""
+        return None
+
+    async def read_text(self, text: str) -> None:
+        """Return None: the methods do not say how a text is read."""
+
+    async def look_after(self) -> None:
+        await self._reachability.look_after()
+
+    async def close(self) -> None:
+        """Close nothing: the object is its owner's."""
+
+
+def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:
+    """Return the prompt and the options as keywords of a method; what OpenAI's client does not know is `extra_body`."""
+    parameters = options.of(kind)
+    parameters.pop("reasoning_effort", None)  # Atropos' own code adds it
+    known = {"stop": parameters.pop("stop")} if "stop" in parameters else {}
+    extra: dict[str, Any] = {"extra_body": parameters} if parameters else {}
+    if kind is ReplyKind.CHAT:
+        return {"messages": [dict(message) for message in prompt.messages], **known, **extra}
+    tokens = {"input_ids": list(prompt.tokens)} if kind is ReplyKind.TOKENS else {}
+    return {"prompt": prompt.text, **tokens, **known, **extra}
+
+
+def _read(reply: Any, kind: ReplyKind) -> ServerReply:
+    """Return the completions of a method's reply."""
+    if kind is not ReplyKind.TOKENS:
+        return ServerReply([read_choice(choice) for choice in reply.choices])
+    prompt_tokens, *lists = reply
+    completions = [
+        TokenCompletion(tokens, logprobs, finish_word(reason)) for tokens, logprobs, reason in zip(*lists, strict=True)
+    ]
+    return ServerReply(completions, prompt_tokens)

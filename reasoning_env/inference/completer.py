@@ -1,0 +1,98 @@
+"""What is asked for completions: the interface, and the description of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ..records import Prompt, Sampling
+from .addresses import Candidate
+from .formats import REPLY_FORMATS
+from .formats.reply_format import ReplyFormat, ReplyKind, ServerReply
+from .refusals import Stream
+
+if TYPE_CHECKING:
+    from .server import RequestOptions
+
+
+class Completer(Protocol):
+    """What is asked for completions: a `Server`, or the methods of another class (`atropos/servers.py`)."""
+
+    @property
+    def address(self) -> str:
+        """What messages call the server."""
+
+    @property
+    def name_of_type(self) -> str:
+        """The type of the server, for results."""
+
+    @property
+    def kind(self) -> ReplyKind | None:
+        """What replies hold; None until that is detected."""
+
+    @property
+    def place(self) -> str | None:
+        """What messages call the place of the requests; None where nobody knows."""
+
+    @property
+    def hint(self) -> str:
+        """What a message adds to the advice to check the model's name."""
+
+    @property
+    def is_away(self) -> bool: ...
+
+    def load(self, split: str) -> float:
+        """Return the requests under way, as a share of the limit if there is a limit."""
+
+    async def complete(
+        self,
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        options: RequestOptions,
+        *,
+        kind: ReplyKind | None = None,
+        reply_s: float | None = None,
+    ) -> ServerReply: ...
+
+    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
+        """Return the ways to ask for one token, the best first; none if there is nothing to find out."""
+
+    def keep(self, number: int, refusals: Sequence[str]) -> None:
+        """Keep to a candidate; `refusals` are those of the candidates before."""
+
+    async def context_length(self) -> int | None: ...
+    async def read_text(self, text: str) -> list[int] | int | None: ...
+    async def look_after(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Slots(Protocol):
+    """A limit of requests under way: a semaphore that knows its size."""
+
+    max_val: int
+
+    async def __aenter__(self) -> None: ...
+    async def __aexit__(self, *error: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """The description of a server.
+
+    - `url`: the address (`http://host:port/v1`); `model`, `key`: the model's name there, and the key.
+    - `timeout_s`: the limit of one request.
+    - `formats`: how the server may be asked, the best first. A single format is used as given; of several, the first
+      that gives a token.
+    - `stream`: whether replies are asked for as events.
+    - `hint`: what a message adds to the advice to check the model's name.
+    """
+
+    url: str
+    model: str
+    key: str
+    timeout_s: float
+    formats: Sequence[ReplyFormat] = REPLY_FORMATS
+    stream: Stream = "auto"
+    hint: str = ""

@@ -1,0 +1,45 @@
+"""The reply formats of inference servers. REPLY_FORMATS is the table; docs/servers.md says how to add a format."""
+
+from collections.abc import Sequence
+
+from ...errors import ConfigError, did_you_mean
+from .choices import CHAT, TEXT
+from .completions import COMPLETIONS
+from .reply_format import ReplyFormat, ReplyKind, Training
+from .sglang import SGLANG
+from .vllm import VLLM
+
+REPLY_FORMATS: Sequence[ReplyFormat] = (VLLM, SGLANG, COMPLETIONS, TEXT, CHAT)
+"""All formats. `auto` tries them in this order, the best first."""
+AUTO = "auto"
+
+
+def format_named(name: str) -> ReplyFormat | None:
+    """Return the format of a `server_type`; None for `auto`. Raises ConfigError for any other word."""
+    for reply_format in REPLY_FORMATS:
+        if reply_format.name == name:
+            return reply_format
+    if name == AUTO:
+        return None
+    raise ConfigError(
+        f"must be one of {', '.join(names_of_types())}",
+        setting="openai.server_type",
+        got=name,
+        remedy=did_you_mean(name, names_of_types()),
+    )
+
+
+def names_of_types() -> list[str]:
+    """Return the values of `server_type`."""
+    return [AUTO, *(reply_format.name for reply_format in REPLY_FORMATS)]
+
+
+def names_for_training(for_training: Training) -> str:
+    """Return the names of the formats that a trainer can use to this degree: `a, b or c`."""
+    *names, last = [each.name for each in REPLY_FORMATS if each.kind.for_training is for_training]
+    return f"{', '.join(names)} or {last}" if names else last
+
+
+def format_of_kind(kind: ReplyKind) -> ReplyFormat:
+    """Return the usual format of a kind of replies: the last in the table."""
+    return [each for each in REPLY_FORMATS if each.kind is kind][-1]

@@ -1,0 +1,320 @@
+"""The model that one or several servers have, as a training and an evaluation ask it.
+
+`ServedModel.complete` is the way of a completion: it picks a server, sends the request, makes rollouts of the reply,
+and repeats what failed (`PatientRequests`). `decide` is what follows from a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from array import array
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from ..errors import ServerError
+from ..prompts.chat_format import ChatFormat
+from ..prompts.messages import Messages
+from ..records import Prompt, Rollout, Sampling, Timeouts
+from ..runtime.retries import OutageLog, pauses
+from ..runtime.turns import together
+from .addresses import check_servers
+from .completer import Completer
+from .failures import BrokenOffError, FailureKind, History, decide, explain_failure
+from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
+from .formats.reply_format import ReplyKind, ServedCompletion, ServerReply, TokenCompletion
+from .formats.tokens import rollout_from_tokens
+from .server import MOST_WORDS, Endings, RequestOptions, ServerAwayError, explain_ending
+from .tokenizers import compare_tokenizers
+
+logger = logging.getLogger(__name__)
+
+LOOK_AFTER_S = 2.0
+"""Seconds between two looks at the servers that are away."""
+HELLO = [{"role": "user", "content": "Hello"}]
+"""The prompt of a probe."""
+
+
+Received = Rollout | BrokenOffError | str
+"""What came of a completion; a text says why the completion is unusable."""
+
+
+class UnusableReply(Exception):
+    """The server gave no usable completion."""
+
+
+# ---------------------------------------------------------------------------- the requests of a run
+
+
+class PatientRequests:
+    """The requests of all groups of a run: their successes, and the outage that they notice together."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._successes = 0
+        self._outage = OutageLog(logger)
+        self.ended: Counter[str] = Counter()
+        """Groups that were given up because completions were broken off, by the server's word."""
+
+    @property
+    def outage_s(self) -> float:
+        """How long requests have failed; 0 after a success."""
+        return self._outage.duration_s
+
+    def note_outage(self, message: str) -> None:
+        """Notice an outage that no request has met yet."""
+        self._outage.note(message)
+
+    async def complete(
+        self, n: int, ask: Callable[[int], Awaitable[list[Rollout]]], timeouts: Timeouts
+    ) -> list[Rollout]:
+        """Return exactly `n` rollouts. What came is kept, whatever happens to the other requests.
+
+        `ask` asks for as many as are missing and returns those that came, at least one; it may raise any error. Failed
+        requests are repeated, with pauses; `decide` is the policy. Requests that were lost with their server are sent
+        again at once, and are no failure.
+
+        Raises:
+            TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
+            RefusedError: The server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
+            ServerError: The server refuses this request.
+            ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
+            ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
+            ServerError: `ask` raised ServerError, which is final.
+        """
+        rollouts: list[Rollout] = []
+        history = History(successes=self._successes)
+        waits = pauses()
+        while len(rollouts) < n:
+            try:
+                missing = n - len(rollouts)
+                rollouts += (await ask(missing))[:missing]
+            except ServerError:
+                raise
+            except ServerAwayError as error:
+                self._outage.note(f"requests are sent again ({error})")
+                if self.outage_s > timeouts.outage_s:
+                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {error}") from error
+            except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
+                failure = explain_failure(error)
+                if self._successes > history.successes:
+                    waits = pauses()
+                history = history.after(failure, successes=self._successes, outage_s=self.outage_s, pause_s=next(waits))
+                decision = decide(failure, history, timeouts)
+                if isinstance(decision, Exception):
+                    if failure.ended is not None:
+                        self._count_ended(failure.ended)
+                    raise decision from error
+                if failure.kind is FailureKind.BUSY:
+                    self._outage.note(f"requests are refused for now, and are sent more slowly ({failure.description})")
+                else:
+                    self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
+                await asyncio.sleep(decision)
+        self._successes += 1
+        self._outage.over("completions arrive again")
+        return rollouts
+
+    def _count_ended(self, word: str) -> None:
+        """Count a word as a part of a metric's name; words beyond MOST_WORDS are one."""
+        name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
+        self.ended[name if name in self.ended or len(self.ended) < MOST_WORDS else "other"] += 1
+
+
+# ---------------------------------------------------------------------------- the model
+
+
+class ServedModel:
+    """Completions of one model; the end of `async with` closes the servers' connections.
+
+    Args:
+        completers: Returns the servers; called for each request, so that a replaced server is used from then on.
+        layout: Makes prompts, and tokens of texts.
+        options: What every request says.
+        timeouts: Returns the limits of requests; called for each request.
+        model: Name of the model, for results.
+    """
+
+    def __init__(
+        self,
+        completers: Callable[[], Sequence[Completer]],
+        layout: ChatFormat | PlainChat,
+        options: RequestOptions,
+        timeouts: Callable[[], Timeouts],
+        *,
+        model: str,
+    ) -> None:
+        self.model = model
+        self._list_completers = completers
+        self._seen: set[Completer] = set()
+        """All servers so far, of which some may have been replaced."""
+        self._layout = layout
+        self._options = options
+        self._timeouts = timeouts
+        self._patience = PatientRequests(logger)
+        self._endings = Endings()
+        self._unusable = OutageLog(logger)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections to the servers, also to those that were replaced."""
+        for completer in self._seen:
+            await completer.close()
+
+    def _completers(self) -> Sequence[Completer]:
+        completers = self._list_completers()
+        self._seen.update(completers)
+        return completers
+
+    # ---- facts
+
+    @property
+    def server_type(self) -> str:
+        return self._completers()[0].name_of_type
+
+    @property
+    def base_url(self) -> str:
+        return self._completers()[0].address
+
+    @property
+    def reply_kind(self) -> ReplyKind:
+        """What the servers' replies hold: the worst kind of all servers, as all are asked in one way.
+
+        TOKENS while no server's kind is detected.
+        """
+        known = {completer.kind for completer in self._completers()}
+        return next((kind for kind in reversed(ReplyKind) if kind in known), ReplyKind.TOKENS)
+
+    @property
+    def outage_s(self) -> float:
+        """How long requests have failed; 0 after a success."""
+        return self._patience.outage_s
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """Problems that were given up because completions were broken off, by the server's word."""
+        return self._patience.ended
+
+    async def context_lengths(self) -> Sequence[int | None]:
+        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
+        return await asyncio.gather(*(completer.context_length() for completer in self._completers()))
+
+    def describe_replies(self) -> str:
+        """Describe what the replies hold, and where they come from."""
+        kind = self.reply_kind
+        places = sorted({completer.place for completer in self._completers() if completer.place is not None})
+        is_known = kind is ReplyKind.TOKENS and places
+        return f"{kind.summary} ({', '.join(places)})" if is_known else kind.summary
+
+    # ---- completions
+
+    def prompt(self, messages: Messages) -> Prompt:
+        """Return the prompt that a server gets."""
+        return self._layout.prompt(messages)
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Return exactly `n` rollouts, through outages; raises the errors of `PatientRequests.complete`."""
+        timeouts = self._timeouts()
+
+        def ask(missing: int) -> Awaitable[list[Rollout]]:
+            return self._ask(prompt, missing, sampling, timeouts)
+
+        return await self._patience.complete(n, ask, timeouts)
+
+    async def _ask(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+        """Ask the server with the most room, and return the usable rollouts of its reply, at least one.
+
+        Raises BrokenOffError or UnusableReply if no completion is usable, and what `Completer.complete` raises.
+        """
+        completers = self._completers()
+        there = [completer for completer in completers if not completer.is_away] or completers
+        chosen = min(there, key=lambda completer: completer.load(sampling.split))
+        kind = self.reply_kind if len(completers) > 1 else chosen.kind
+        reply = await chosen.complete(prompt, n, sampling, self._options, kind=kind, reply_s=timeouts.reply_s)
+        kind = kind or chosen.kind or ReplyKind.TOKENS
+        stops = self._options.stops(kind)
+        received = await make_rollouts(
+            reply, kind, self._layout, prompt, sampling, self._endings, stop_after_answer=stops
+        )
+        return self._usable(received)
+
+    def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
+        """Return the rollouts, and log why others are left out; raises an error if there is no rollout."""
+        rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
+        broken_off = [completion for completion in completions if isinstance(completion, BrokenOffError)]
+        reasons = [f"the server returned {completion}" for completion in completions if isinstance(completion, str)]
+        if not rollouts:
+            raise broken_off[0] if broken_off else UnusableReply(next(iter(reasons), "its reply holds no completion"))
+        if len(rollouts) < len(completions):
+            self._unusable.note(f"completions are left out: {[*broken_off, *reasons][0]}")
+        else:
+            self._unusable.over("all completions can be used again")
+        return rollouts
+
+    async def watch(self) -> None:
+        """Look after servers that are away, and log when all are away at two looks in a row; never returns."""
+        was_there = True
+        while True:
+            await asyncio.sleep(LOOK_AFTER_S)
+            completers = self._completers()
+            for completer in completers:
+                await completer.look_after()
+            is_there = not all(completer.is_away for completer in completers)
+            if not is_there and not was_there:
+                addresses = ", ".join(completer.address for completer in completers)
+                self._patience.note_outage(f"no inference server answers; requests wait for {addresses}")
+            was_there = is_there
+
+    # ---- at the start
+
+    async def check(self, timeout_s: float) -> None:
+        """Return once a server has given a token; raises the errors of `check_servers`."""
+        await check_servers(self._completers, self.prompt(HELLO), self._options, timeout_s)
+
+    async def check_tokenizer(self) -> None:
+        """Raise ConfigError if a server reads a text differently from the tokenizer."""
+        if isinstance(self._layout, ChatFormat):
+            await compare_tokenizers(self._completers(), self._layout)
+
+
+# ---------------------------------------------------------------------------- rollouts
+
+
+async def make_rollouts(
+    reply: ServerReply,
+    kind: ReplyKind,
+    layout: ChatFormat | PlainChat,
+    prompt: Prompt,
+    sampling: Sampling,
+    endings: Endings,
+    *,
+    stop_after_answer: bool,
+) -> list[Received]:
+    """Return what came of each completion of a reply; the whole completions first, each kind in the reply's order."""
+    broken_off = [explain_ending(one, endings) for one in reply.completions]
+    whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
+    # An array, so that each rollout copies bytes.
+    prompt_tokens = array("i", prompt.tokens if reply.prompt_tokens is None else reply.prompt_tokens)
+    stop = ANSWER_END if stop_after_answer else None
+
+    def convert(completion: ServedCompletion) -> Rollout | str:
+        if isinstance(completion, TokenCompletion):
+            assert isinstance(layout, ChatFormat), "tokens need a tokenizer"
+            return rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)
+        if kind is ReplyKind.TEXT and isinstance(layout, ChatFormat):
+            return rollout_from_text(layout, prompt, sampling, completion, stop=stop)
+        return rollout_without_tokens(completion)
+
+    if isinstance(layout, PlainChat):
+        rollouts = list(map(convert, whole))
+    else:
+        rollouts = await together(lambda: list(map(convert, whole)))
+    return [*rollouts, *filter(None, broken_off)]

@@ -1,0 +1,628 @@
+"""One inference server: which format it has, requests to it, and whether it is there.
+
+In this order: what requests say beside the prompt; which format a server has; how completions ended (`Endings`); a
+server that goes away (`Reachability`) or limits its clients (`AdaptiveLimit`); and the `Server` itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import aiohttp
+
+from ..records import Ending, Prompt, Sampling
+from ..runtime.concurrency import cancel_all
+from ..runtime.retries import FIRST_PAUSE_S, OutageLog
+from ..runtime.text import describe_connection, visible
+from .addresses import (
+    PROBE_S,
+    Candidate,
+    StatusError,
+    detect,
+    error_message,
+    find_context_length,
+    goes_through_proxy,
+    max_connections,
+    try_connection,
+)
+from .completer import ServerSpec, Slots
+from .events import EVENT_STREAM
+from .failures import BrokenOffError, FailureKind, explain_failure
+from .formats import AUTO, format_of_kind
+from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, StopText, read_json, request_each
+from .formats.reply_format import (
+    NO_FILTERS,
+    ReplyFormat,
+    ReplyKind,
+    ServedCompletion,
+    ServerReply,
+    TextCompletion,
+    TokenCompletion,
+)
+from .formats.tokens import TokenFormat
+from .refusals import Refusals
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+HEALTH_S = 2.0
+"""How long a server that failed may take to answer whether it is there again."""
+
+
+# ---------------------------------------------------------------------------- what requests say
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """Options of all requests, from the settings.
+
+    - `stop_after_answer`: whether generation ends with the first closing answer tag; None for yes in requests for text,
+      which base models get.
+    - `template_options`: options of the chat template, for servers that apply it.
+    - `reasoning_effort`: for chat requests; None to leave it to the server.
+    - `keep_special_tokens`: ask for a text with the special tokens, because marks of thinking are among them.
+    """
+
+    stop_after_answer: bool | None = None
+    template_options: Mapping[str, object] = field(default_factory=dict)
+    reasoning_effort: str | None = None
+    keep_special_tokens: bool = False
+
+    def stops(self, kind: ReplyKind) -> bool:
+        """Tell whether generation ends with the first closing answer tag."""
+        return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
+
+    def of(self, kind: ReplyKind) -> dict[str, object]:
+        """Return the parameters of requests for this kind of replies, with OpenAI's names or a server's own."""
+        parameters: dict[str, object] = {}
+        if self.stops(kind):
+            parameters["stop"] = [ANSWER_END]
+            if kind is not ReplyKind.TOKENS:  # the tokens of the stop text are returned anyway
+                parameters |= KEEPS_STOP
+        if kind is ReplyKind.TEXT and self.keep_special_tokens:
+            parameters["skip_special_tokens"] = False
+        if kind is ReplyKind.CHAT and self.template_options:
+            parameters["chat_template_kwargs"] = dict(self.template_options)
+        if kind is ReplyKind.CHAT and self.reasoning_effort is not None:
+            parameters["reasoning_effort"] = self.reasoning_effort
+        return parameters
+
+
+# ---------------------------------------------------------------------------- how completions ended
+
+MOST_WORDS = 32
+"""Different words for endings that are told apart; Gemini, which has most, has 17. A server may make up any number."""
+SAYS_NOTHING = "null"
+"""Word of a completion that was broken off without a word."""
+
+
+class Endings:
+    """Tells which completions of some servers were broken off, and logs each word that no table knows once."""
+
+    def __init__(self) -> None:
+        self._has_words = False
+        """Whether a completion came with a word: servers that never say one leave it out of whole completions too."""
+        self._unknown: set[str] = set()
+
+    def broken_off(self, word: str, *, is_empty: bool, said: object = None) -> BrokenOffError | None:
+        """Return the error for a completion that was broken off; None for any other.
+
+        Args:
+            word: The server's word; "" if the server does not say.
+            is_empty: Whether nothing came of the completion.
+            said: What the server said beside the word.
+        """
+        if not word:
+            return BrokenOffError(SAYS_NOTHING, said) if is_empty or self._has_words else None
+        self._has_words = True
+        if Ending.of(word) is not Ending.BROKEN_OFF:
+            return None
+        lower = word.lower()
+        is_new = lower not in KNOWN_WORDS and lower not in self._unknown
+        if is_new and len(self._unknown) < MOST_WORDS:
+            self._unknown.add(lower)
+            logger.warning(
+                "a server ended a completion with %r, a word that is not known here: such completions count as broken "
+                "off, and are asked for again",
+                visible(word, 60),
+            )
+        return BrokenOffError(word, said)
+
+
+# ---------------------------------------------------------------------------- a server that goes away and comes back
+
+
+REACH_POLL_S = 1.0
+"""Seconds between two trials of a connection while requests wait, which is how often Atropos checks health."""
+CONNECT_S = 2.0
+"""How long a trial may take; a server on the same network accepts within milliseconds."""
+AWAY_S = 10.0
+"""How long a server may be unreachable until the requests to it end. Shorter, a restart or a failing network may be
+over before long, and requests on a network that fails for seconds still get their replies."""
+
+
+class ServerAwayError(ConnectionError):
+    """The server was unreachable since the request was sent; whoever has its connection will not reply."""
+
+
+class Reachability:
+    """Ends the requests to a server that was stopped after they were sent.
+
+    A server that is stopped may leave open connections to a process that never replies, and its successor takes the
+    same port: vLLM did so for ten minutes. So connections are tried beside requests that wait. Requests are lost if
+    connections were refused meanwhile and are accepted again, or fail in any way for AWAY_S. Only plain http without a
+    proxy is watched: behind TLS and proxies stands something that stays reachable.
+
+    `disconnect` closes all connections when requests are lost: those that idle may lead to the former process too.
+    """
+
+    def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._url = url
+        self._disconnect = disconnect
+        self._log = OutageLog(logger)
+        self._away_since: float | None = None
+        self._was_refused = False
+        self._lost_before = -math.inf
+        """Every request that was sent before this time is lost. The time moves when a server that refused connections
+        is back, and every AWAY_S while it stays away."""
+        self._tried_at = -math.inf
+
+    @cached_property
+    def _is_watched(self) -> bool:
+        return self._url.startswith("http://") and not goes_through_proxy(self._url)
+
+    async def outlast(self, request: Awaitable[T]) -> T:
+        """Return what a request returns, or raise ServerAwayError once the request is lost."""
+        sent = time.monotonic()
+        work = asyncio.ensure_future(request)
+        try:
+            while not (await asyncio.wait([work], timeout=REACH_POLL_S))[0]:
+                await self.check()
+                if sent < self._lost_before:
+                    break
+            if sent < self._lost_before and not (work.done() and work.exception() is None):
+                raise ServerAwayError(f"the server {self._url} was unreachable since the request was sent")
+            reply = work.result()
+        finally:
+            if not work.done():
+                await cancel_all([work])
+        if self._away_since is not None and sent > self._away_since:
+            await self._note_back()
+        return reply
+
+    async def check(self) -> None:
+        """Try a connection, unless one was tried within REACH_POLL_S."""
+        now = time.monotonic()
+        if now - self._tried_at < REACH_POLL_S or not self._is_watched:
+            return
+        self._tried_at = now
+        error = await try_connection(self._url, CONNECT_S)
+        if error is not None:
+            self._away_since = now if self._away_since is None else self._away_since
+            # Refused, or reset where the server stops at this moment: the machine answers that nobody listens.
+            self._was_refused |= isinstance(error, ConnectionError)
+            self._log.note(f"server {self._url} cannot be reached ({describe_connection(error)})")
+            if now - max(self._away_since, self._lost_before) >= AWAY_S:
+                is_first_loss = self._lost_before < self._away_since
+                await self._lose_requests(disconnect=is_first_loss)
+        elif self._away_since is not None:
+            await self._note_back()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the last trial of a connection failed."""
+        return self._away_since is not None
+
+    async def look_after(self) -> None:
+        """Notice when a server that is away is back."""
+        if self._away_since is not None:
+            await self.check()
+
+    async def _note_back(self) -> None:
+        was_refused, self._was_refused = self._was_refused, False
+        self._away_since = None
+        self._log.over(f"server {self._url} is back")
+        if was_refused:
+            await self._lose_requests(disconnect=True)
+
+    async def _lose_requests(self, *, disconnect: bool) -> None:
+        self._lost_before = time.monotonic()
+        if disconnect and self._disconnect is not None:
+            await self._disconnect()
+
+
+# ---------------------------------------------------------------------------- a server that limits its clients
+
+
+class AdaptiveLimit:
+    """Sends as many requests at a time as a server takes.
+
+    A server that limits its clients refuses requests, and may say how long to wait. Nothing is sent for that long. From
+    then on each span of that length has a quota: as many requests as the server took since the refusal before. After a
+    span without a refusal the quota grows. Without any refusal there is no quota.
+
+    Where the server does not say how long to wait, spans have FIRST_PAUSE_S, or a quarter of the time in which nothing
+    was taken if that is longer.
+    """
+
+    GROWTH = 1.25
+    """Factor of the quota after a span without a refusal. Where a server takes 3 requests a second, 100 requests take
+    1.0 to 1.2 times their own time, with 20 to 130 refusals; with a factor of 2, there are up to twice as many."""
+
+    MARGIN = 1.05
+    """Factor of the time that the server asks for: requests of two spans reach the server with other delays."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._quota = math.inf
+        self._sent = 0
+        """Requests of the present span that were not refused."""
+        self._span_s = 0.0
+        self._begins_s = -math.inf
+        """When the present span begins; a pause lasts until then."""
+        self._refused_s = -math.inf
+        self._last_taken_s = clock()
+        """When a refusal came after requests that were taken."""
+
+    async def wait(self) -> float:
+        """Wait until one more request may be sent; return the time, for `refused`."""
+        while True:
+            now_s = self._clock()
+            ends_s = self._begins_s + self._span_s
+            if now_s < self._begins_s:
+                await asyncio.sleep(self._begins_s - now_s)
+            elif now_s >= ends_s and self._quota < math.inf:
+                self._begins_s, self._sent = now_s, 0
+                self._quota = math.ceil(self._quota * self.GROWTH)
+                self._span_s = max(self._span_s, FIRST_PAUSE_S)
+            elif self._sent < self._quota:
+                self._sent += 1
+                return now_s
+            else:
+                await asyncio.sleep(ends_s - now_s)
+
+    def refused(self, sent_s: float, wait_s: float | None) -> None:
+        """Note that the request which was sent at a time was refused, and how long the server asks to wait, if it does.
+
+        Requests that were sent together are refused together, which counts as one refusal.
+        """
+        now_s = self._clock()
+        if sent_s <= self._refused_s:
+            self._quota = max(1, self._quota - 1)
+            self._begins_s = max(self._begins_s, now_s + (wait_s or 0.0))
+            return
+        taken = self._sent - 1
+        if taken > 0:
+            self._last_taken_s = now_s
+        if taken > 0 or self._quota == math.inf:
+            self._quota = max(1, taken)
+        if wait_s is not None:
+            self._span_s = wait_s * self.MARGIN
+        else:
+            self._span_s = max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4)
+        self._sent = 0
+        self._refused_s = now_s
+        self._begins_s = now_s + self._span_s
+
+
+# ---------------------------------------------------------------------------- the server
+
+
+class Server:
+    """One inference server.
+
+    The first request opens connections; `close` closes them. `slots` limit the requests under way by split. `on_reply`
+    is called after each successful request, with its split and seconds.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        *,
+        slots: Mapping[str, Slots] | None = None,
+        on_reply: Callable[[str, float], None] = lambda split, seconds: None,
+    ) -> None:
+        self.spec = spec
+        self.hint = spec.hint
+        self.format = spec.formats[0] if len(spec.formats) == 1 else None
+        """How the server is asked; None until that is detected."""
+        self._slots = slots or {}
+        self._on_reply = on_reply
+        self._under_way = 0
+        self._refusals = Refusals(spec.stream) if spec.stream == "always" else None
+        """What the server refuses; None as long as it has refused nothing."""
+        self._limit = AdaptiveLimit()
+        self._stop_text = StopText()
+        self._reachability = Reachability(spec.url, self._connect_anew)
+        self._is_absent = False
+        self._http: aiohttp.ClientSession | None = None
+
+    # ---- what others see
+
+    @property
+    def address(self) -> str:
+        return self.spec.url
+
+    @property
+    def kind(self) -> ReplyKind | None:
+        """What replies hold; None until that is detected."""
+        return None if self.format is None else self.format.kind
+
+    @property
+    def name_of_type(self) -> str:
+        return AUTO if self.format is None else self.format.name
+
+    @property
+    def place(self) -> str | None:
+        """What messages call the place of the requests; None until the format is detected."""
+        return None if self.format is None else self.format.endpoint
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the last request, or a trial since then, failed because the server was not there or not ready."""
+        return self._is_absent or self._reachability.is_away
+
+    def load(self, split: str) -> float:
+        """Return the requests under way, as a share of the limit if there is a limit."""
+        slots = self._slots.get(split)
+        return self._under_way / (1 if slots is None else slots.max_val)
+
+    # ---- completions
+
+    async def complete(
+        self,
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        options: RequestOptions,
+        *,
+        kind: ReplyKind | None = None,
+        reply_s: float | None = None,
+    ) -> ServerReply:
+        """Ask for `n` completions, and return those that came, at least one.
+
+        Args:
+            kind: The kind of replies; None for the best that the server has.
+            reply_s: Seconds that one request may take, without the wait for a slot.
+
+        Raises what `ask` raises; if several requests fail, the error of the first.
+        """
+        reply_format = self.format or await self.detect(prompt, options)
+        if kind not in (None, reply_format.kind):
+            reply_format = format_of_kind(kind)
+        parameters: dict[str, object] = {
+            "max_tokens": sampling.completion_budget(prompt),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            **options.of(reply_format.kind),
+        }
+
+        async def request(parameters: Mapping[str, object]) -> ServerReply:
+            self._under_way += 1
+            try:
+                async with self._slots.get(sampling.split) or contextlib.nullcontext():
+                    started = time.monotonic()
+                    reply = await self.ask(reply_format, prompt, parameters, reply_s=reply_s)
+                    self._on_reply(sampling.split, time.monotonic() - started)
+                    return reply
+            finally:
+                self._under_way -= 1
+
+        if reply_format.kind is ReplyKind.TOKENS:
+            filters = NO_FILTERS if sampling.split == "train" else {}
+            return await request({"n": n, **parameters, **filters})
+        if not options.stops(reply_format.kind):
+            return await request_each(n, request, parameters)
+        return await self._stop_text.request_each(n, request, parameters)
+
+    async def detect(self, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
+        """Find out and return the format of a server that was not asked at the start; log what its replies hold.
+
+        Raises what `ask` raises, and ServerError if the server has none of the formats.
+        """
+        if (failed := await detect(self, self.candidates(prompt, options))) is not None:
+            raise failed[1]
+        found = self.format
+        assert found is not None
+        level = logging.INFO if found.kind is ReplyKind.TOKENS else logging.WARNING
+        logger.log(level, "%s: %s (%s)", self.address, found.kind.summary, found.endpoint)
+        return found
+
+    async def ask(
+        self,
+        reply_format: ReplyFormat,
+        prompt: Prompt,
+        parameters: Mapping[str, object],
+        *,
+        reply_s: float | None = None,
+        at_once: bool = False,
+    ) -> ServerReply:
+        """Send one request, without a slot, and without the parameters that the server refuses.
+
+        A request that is sent `at_once` does not wait where the server limits its clients.
+
+        Raises:
+            StatusError: The server answers with a status of 400 or more.
+            ServerAwayError: The server was unreachable since the request was sent.
+            TimeoutError: The reply took longer than `reply_s`.
+            other errors: ReplyError, ErrorReply, JSONDecodeError, errors of aiohttp, and errors for a reply of
+                another shape.
+        """
+        request = reply_format.make_request(prompt, self.spec.model, parameters)
+        if reply_format.kind is ReplyKind.TOKENS:
+            return await self._send(reply_format, request, reply_s, at_once=at_once)
+        while True:
+            adapted = request if self._refusals is None else self._refusals.adapt(request)
+            try:
+                return await self._send(reply_format, adapted, reply_s, at_once=at_once)
+            except StatusError as error:
+                self._refusals = self._refusals or Refusals(self.spec.stream)
+                if not self._refusals.learn(error, adapted):
+                    raise
+
+    async def _send(
+        self, reply_format: ReplyFormat, request: Mapping[str, object], reply_s: float | None, *, at_once: bool
+    ) -> ServerReply:
+        sent_s = None if at_once else await self._limit.wait()
+        try:
+            async with asyncio.timeout(reply_s):
+                reply = await self._reachability.outlast(self._post(reply_format, request))
+        except Exception as error:
+            failure = explain_failure(error)
+            if failure.kind is FailureKind.BUSY and sent_s is not None:
+                self._limit.refused(sent_s, failure.retry_after_s)
+            if failure.kind is FailureKind.ABSENT and not failure.timed_out:
+                self._is_absent = True
+            raise
+        self._is_absent = False
+        return reply
+
+    async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
+        # A long request for tokens gets a connection of its own, for servers close those that idle at any moment.
+        headers = {"Connection": "close"} if reply_format.kind is ReplyKind.TOKENS else {}
+        async with self._connections().post(self._url(reply_format), json=request, headers=headers) as response:
+            await _check_response(response)
+            return await reply_format.read_reply(response)
+
+    def _url(self, reply_format: ReplyFormat) -> str:
+        """Return the URL of requests in a format."""
+        base = self.spec.url.rstrip("/")
+        return f"{base if reply_format.below_v1 else base.removesuffix('/v1')}{reply_format.path}"
+
+    # ---- what the server says of itself
+
+    async def models(self) -> list[Any]:
+        """Return the server's list of models; raises any error, as not every server has a list."""
+        async with (
+            asyncio.timeout(PROBE_S),
+            self._connections().get(f"{self.spec.url.rstrip('/')}/models") as response,
+        ):
+            await _check_response(response)
+            return list(read_json(await response.read()).data)
+
+    async def context_length(self) -> int | None:
+        """Return how many tokens the model takes for prompt and completion; None if the server does not say."""
+        try:
+            models = await self.models()
+        except Exception as error:
+            logger.debug("%s lists no models: %r", self.address, error)
+            return None
+        return find_context_length(models, self.spec.model)
+
+    async def read_text(self, text: str) -> list[int] | int | None:
+        """Return the server's tokens of a text, or only their number; None if the server does not say.
+
+        Raises what `ask` raises.
+        """
+        reply_format = self.format
+        if not isinstance(reply_format, TokenFormat):
+            return None
+        request = reply_format.request_for_text(text, self.spec.model)
+        async with (
+            asyncio.timeout(PROBE_S),
+            self._connections().post(self._url(reply_format), json=request) as response,
+        ):
+            await _check_response(response)
+            return reply_format.prompt_of(await response.read())
+
+    # ---- at the start
+
+    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
+        """Return the ways to ask for one token, with the options of later requests."""
+        return [
+            Candidate(one.kind, one.endpoint, one.below_v1, partial(self._gives_token, one, prompt, options))
+            for one in ([self.format] if self.format else self.spec.formats)
+        ]
+
+    def keep(self, number: int, refusals: Sequence[str]) -> None:
+        """Keep to one of the formats that were open."""
+        if self.format is None:
+            self.format = self.spec.formats[number]
+            if CHAT in self.spec.formats[:number]:
+                logger.warning("no chat completions here (%s): the model gets plain text, as a base model", refusals[0])
+
+    async def _gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
+        """Ask for one token; raises what `ask` raises, and BrokenOffError."""
+        parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
+        if reply_format.kind is ReplyKind.TOKENS:
+            parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
+        reply = await self.ask(reply_format, prompt, parameters, at_once=True)
+        if reply_format.kind is ReplyKind.TOKENS:
+            return not all(map(is_empty, reply.completions))
+        for one in reply.completions:
+            if broken_off := explain_ending(one, Endings()):
+                raise broken_off
+        return True
+
+    # ---- connections
+
+    async def look_after(self) -> None:
+        """Notice when a server that is away is back."""
+        await self._reachability.look_after()
+        if self._is_absent and not self._reachability.is_away and await self._answers():
+            self._is_absent = False
+
+    async def _answers(self) -> bool:
+        """Tell whether anything answers at `/health`; a 404 is an answer too."""
+        url = f"{self.spec.url.rstrip('/').removesuffix('/v1')}/health"
+        try:
+            timeout = aiohttp.ClientTimeout(total=HEALTH_S)
+            async with self._connections().get(url, timeout=timeout) as response:
+                return response.status < 500
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return False
+
+    def _connections(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = self._new_connections()
+        return self._http
+
+    def _new_connections(self) -> aiohttp.ClientSession:
+        key = self.spec.key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
+        # Callers limit the requests under way, and environment variables name the proxies.
+        connector = aiohttp.TCPConnector(limit=max_connections())
+        proxied = goes_through_proxy(self.spec.url)
+        return aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
+
+    async def _connect_anew(self) -> None:
+        """Send what is sent from now on over new connections."""
+        former, self._http = self._http, None
+        if former is not None:
+            await former.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connect_anew()
+
+
+async def _check_response(response: aiohttp.ClientResponse) -> None:
+    """Raise StatusError for a refusal, and ContentTypeError for a reply that is neither JSON nor events."""
+    if response.status >= 400:
+        raise StatusError(response.status, error_message(await response.read()), response.headers)
+    if response.content_type != EVENT_STREAM and "json" not in response.content_type:
+        raise aiohttp.ContentTypeError(
+            response.request_info, response.history, status=response.status, message="no JSON"
+        )
+
+
+def is_empty(completion: ServedCompletion) -> bool:
+    """Tell whether nothing came of a completion."""
+    if isinstance(completion, TokenCompletion):
+        return len(completion.tokens) == 0
+    return not completion.text and not completion.thinking
+
+
+def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
+    """Return the error for a completion that the server broke off; None for any other."""
+    said = completion.error if isinstance(completion, TextCompletion) else None
+    return endings.broken_off(completion.word, is_empty=is_empty(completion), said=said)

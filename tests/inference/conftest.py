@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.formats import REPLY_FORMATS
+from reasoning_env.inference.formats.choices import PlainChat
+from reasoning_env.inference.formats.reply_format import ReplyFormat
+from reasoning_env.inference.served_model import ServedModel
+from reasoning_env.inference.server import RequestOptions, Server
+from reasoning_env.records import Timeouts
+
+PATIENT = Timeouts(reply_s=5.0, outage_s=5.0)
+
+
+def serve(
+    *urls: str,
+    formats: Sequence[ReplyFormat] = REPLY_FORMATS,
+    key: str = "",
+    options: RequestOptions | None = None,
+    timeouts: Timeouts = PATIENT,
+    timeout_s: float = 5.0,
+) -> ServedModel:
+    """Return the model `m` of the servers at these addresses, without a tokenizer."""
+    servers = [Server(ServerSpec(url, "m", key, timeout_s, formats)) for url in urls]
+    return ServedModel(lambda: servers, PlainChat(), options or RequestOptions(), lambda: timeouts, model="m")

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from reasoning_env.inference import server as module
+from reasoning_env.inference.server import AdaptiveLimit
+
+
+class Limited:
+    """A server that takes 3 requests a second, under a clock that only sleeping moves."""
+
+    def __init__(self, asks_for_s: float | None) -> None:
+        self.asks_for_s = asks_for_s
+        self.now_s = 0.0
+        self.began_s = 0.0
+        self.in_second = 0
+        self.refusals = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now_s += max(seconds, 1e-6)
+
+    def takes(self) -> bool:
+        if self.now_s - self.began_s >= 1.0:
+            self.began_s, self.in_second = self.now_s, 0
+        self.in_second += 1
+        return self.in_second <= 3
+
+
+@pytest.mark.parametrize("asks_for_s", [1.0, None])
+async def test_limit_finds_the_rate_of_a_server(asks_for_s: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Limited(asks_for_s)
+    monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
+    limit = AdaptiveLimit(clock=lambda: server.now_s)
+    taken = 0
+    while taken < 100:
+        sent_s = await limit.wait()
+        server.now_s += 0.01
+        if server.takes():
+            taken += 1
+        else:
+            server.refusals += 1
+            limit.refused(sent_s, asks_for_s)
+    assert server.now_s < 1.3 * 100 / 3
+    assert server.refusals < 120
+
+
+async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Limited(1.0)
+    monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
+    limit = AdaptiveLimit(clock=lambda: server.now_s)
+    sent_s = [await limit.wait() for _ in range(16)]
+    server.now_s += 0.1
+    for each in sent_s[3:]:
+        limit.refused(each, 1.0)
+    began = [await limit.wait() for _ in range(4)]
+    assert began[0] == began[2] == pytest.approx(1.15)
+    assert began[3] == pytest.approx(1.15 + 1.05)
+
+
+async def test_no_limit_without_a_refusal() -> None:
+    limit = AdaptiveLimit(clock=lambda: 0.0)
+    assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
