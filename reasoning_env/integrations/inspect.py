@@ -1,7 +1,7 @@
 """Inspect AI: the evaluation set as a task, judged by this project's verifiers.
 
-    inspect eval reasoning_gym_environment/reasoning_gym --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
-    inspect eval reasoning_gym_environment/reasoning_gym --model openai/gpt-5 -T preset=rg-hard -T limit=5
+    inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
+    inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T preset=rg-hard -T limit=5
 
 In a clone that is not installed, the task is `reasoning_env/integrations/inspect.py`.
 
