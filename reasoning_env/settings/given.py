@@ -40,7 +40,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
     """
     fields = settings_cls.model_fields
     raise_all([unknown_setting(name, fields, section) for name in values if name not in fields and name not in UNUSED])
-    for name in values.keys() & fields.keys():
+    for name in filter(fields.__contains__, values):
         types = _alternatives(fields[name])
         if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
             # pydantic would read 0 or 1.
@@ -63,7 +63,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
 
 def without_unused(values: Mapping[str, object]) -> dict[str, object]:
     """Return settings without those that have no effect, and warn of these by name."""
-    for name in values.keys() & UNUSED.keys():
+    for name in filter(UNUSED.__contains__, values):
         logger.warning("%s is not used: %s", name, UNUSED[name])
     return {name: value for name, value in values.items() if name not in UNUSED}
 

@@ -107,6 +107,10 @@ def test_names_of_atropos_are_known() -> None:
     assert set(OF_SERVER) == set(ServerConfig.model_fields)
 
 
+def test_own_settings_are_few() -> None:
+    assert len(TrainingSettings.model_fields.keys() - BaseEnvConfig.model_fields.keys()) <= 40
+
+
 def test_defaults_are_those_of_atropos() -> None:
     ours = {"wandb_name"}
     shared = TrainingSettings.model_fields.keys() & BaseEnvConfig.model_fields.keys() - ours
