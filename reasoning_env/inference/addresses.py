@@ -31,7 +31,7 @@ from .failures import (
     explain_failure,
     is_quota,
 )
-from .formats.reply_format import ReplyKind
+from .formats.reply_format import ReplyKind, read_token_number
 
 if TYPE_CHECKING:
     from .completer import Completer
@@ -283,8 +283,8 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
     Without the name in the list, the first model counts.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
-    lengths = [getattr(model, field, None) for model in named for field in CONTEXT_NAMES]
-    return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+    lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
+    return next(filter(None, lengths), None)
 
 
 @dataclass(frozen=True)

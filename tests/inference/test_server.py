@@ -229,6 +229,51 @@ async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: p
         assert len(await model.complete(PROMPT, 5, SAMPLING)) == 5
 
 
+@pytest.mark.parametrize("number", [-5, 10**30, True, 1.5, "7", None, [7]])
+async def test_token_count_out_of_range_is_missing(server: Server, number: object) -> None:
+    server.answers = [{**REPLY, "usage": {"completion_tokens": number}}]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert (rollout.text, rollout.token_count) == ("yes", None)
+
+
+@pytest.mark.parametrize("length", [-1, 0, 10**30, True, "4096", None])
+async def test_context_length_out_of_range_is_missing(server: Server, length: object) -> None:
+    server.models = {"data": [{"id": "m", "max_model_len": length}]}
+    async with client(server) as model:
+        assert await model.context_lengths() == [None]
+
+
+BODY = json.dumps(REPLY).encode()
+SOUND = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(BODY),
+    BODY,
+)
+GARBLED = {
+    "NUL in a header": SOUND.replace(b"OK\r\n", b"OK\r\nX-Trace: a\0b\r\n"),
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "a status that is none": SOUND.replace(b"200", b"2x0"),
+    "two lengths": SOUND.replace(b"OK\r\n", b"OK\r\nContent-Length: 1\r\n"),
+}
+"""Replies that aiohttp cannot parse, and reports as the server's status 400."""
+
+
+@pytest.mark.parametrize("reply", GARBLED.values(), ids=GARBLED)
+async def test_garbled_reply_is_asked_again(reply: bytes) -> None:
+    replies = [reply, SOUND]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")
+        writer.write(replies.pop(0))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+        async with serve(url, formats=[CHAT], timeouts=Timeouts(reply_s=5.0, outage_s=5.0)) as model:
+            [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert (rollout.text, replies) == ("yes", [])
+
+
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
 async def test_refusal_ends(server: Server, status: int, said: str) -> None:
     server.answers = [(status, refusal(said), {})]

@@ -24,7 +24,7 @@ from ...runtime.concurrency import cancel_all
 from ...runtime.text import short
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, message_of
-from .reply_format import ReplyFormat, ReplyKind, ServerReply, TextCompletion
+from .reply_format import ReplyFormat, ReplyKind, ServerReply, TextCompletion, read_token_number
 
 if TYPE_CHECKING:
     import aiohttp
@@ -105,7 +105,7 @@ def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
         thinking=next(filter(None, fields), content.thinking),
         word=_ending_word(choice, content),
         error=message_of(error) if error else "",
-        token_count=token_count if isinstance(token_count, int) else None,
+        token_count=read_token_number(token_count),
     )
 
 
