@@ -319,8 +319,9 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     `history` contains the failure, the last one. In this order:
 
     1. A time-out while other requests succeed: give up. The server works, and this prompt takes too long.
-    2. A refusal: end the run with a RefusedError if no request has ever succeeded, for all other requests will be
-       refused too; else give up. A run that waits without limit (`serve`) is not ended: the server may be exchanged.
+    2. A refusal: end the run with a RefusedError if no request has ever succeeded, that of the start included, for all
+       other requests will be refused too; else give up. A run that waits without limit (`serve`) is not ended: the
+       server may be exchanged.
     3. MAX_REQUEST_FAILURES failures while other requests succeed: give up. The server works, and this prompt is at
        fault.
     4. As many failures as `limits.tries`: give up.
@@ -345,5 +346,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:
+        if failure.retry_after_s is not None and pause_s > limit_s:
+            return ServerError(f"the server asks to wait {pause_s:.0f} s, over the limit of {limit_s:g} s: {said}")
         return ServerError(f"requests fail for {limit_s:g} s: {said}")
     return pause_s

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from ..errors import ServerError
 from ..prompts.chat_format import ChatFormat
@@ -32,6 +33,8 @@ from .tokenizers import compare_tokenizers
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 LOOK_AFTER_S = 2.0
 """Seconds between two looks at the servers that are away."""
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -48,6 +51,9 @@ class UnusableReply(Exception):
 
 # ---------------------------------------------------------------------------- the requests of a run
 
+LONG_WAIT_S = 60.0
+"""How much longer than any reply so far a request must wait before the log says so."""
+
 
 class PatientRequests:
     """The requests of all groups of a run: their successes, and the outage that they notice together."""
@@ -55,6 +61,10 @@ class PatientRequests:
     def __init__(self, logger: logging.Logger) -> None:
         self._successes = 0
         self._outage = OutageLog(logger)
+        self._waits = OutageLog(logger)
+        self._sent_at: dict[asyncio.Task[None], float] = {}
+        """When the requests under way were sent, by the task that looks after each."""
+        self._longest_reply_s = 0.0
         self.ended: Counter[str] = Counter()
         """Groups that were given up because completions were broken off, by the server's word."""
 
@@ -62,6 +72,10 @@ class PatientRequests:
     def outage_s(self) -> float:
         """How long requests have failed; 0 after a success."""
         return self._outage.duration_s
+
+    def note_success(self) -> None:
+        """Notice that a server took a request at the start, so that a later refusal concerns one prompt only."""
+        self._successes += 1
 
     def note_outage(self, message: str) -> None:
         """Notice an outage that no request has met yet."""
@@ -90,7 +104,7 @@ class PatientRequests:
         while len(rollouts) < n:
             try:
                 missing = n - len(rollouts)
-                rollouts += (await ask(missing))[:missing]
+                rollouts += (await self._reply(ask(missing)))[:missing]
             except ServerError:
                 raise
             except ServerAwayError as error:
@@ -103,18 +117,50 @@ class PatientRequests:
                     waits = pauses()
                 history = history.after(failure, successes=self._successes, outage_s=self.outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
+                if failure.kind is FailureKind.BUSY:
+                    asked_s = failure.retry_after_s
+                    pause = "" if asked_s is None else f"; none is sent for {asked_s:.0f} s, as the server asks"
+                    self._outage.note(
+                        f"requests are refused for now, and are sent more slowly ({failure.description}){pause}"
+                    )
                 if isinstance(decision, Exception):
                     if failure.ended is not None:
                         self._count_ended(failure.ended)
                     raise decision from error
-                if failure.kind is FailureKind.BUSY:
-                    self._outage.note(f"requests are refused for now, and are sent more slowly ({failure.description})")
-                else:
+                if failure.kind is not FailureKind.BUSY:
                     self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
                 await asyncio.sleep(decision)
         self._successes += 1
         self._outage.over("completions arrive again")
         return rollouts
+
+    async def _reply(self, request: Awaitable[T]) -> T:
+        """Return what a request returns. While the request waits unusually long, the log says so once a minute."""
+        sent_s = time.monotonic()
+        watch = asyncio.create_task(self._watch_wait(sent_s))
+        self._sent_at[watch] = sent_s
+        try:
+            reply = await request
+        finally:
+            del self._sent_at[watch]
+            watch.cancel()
+        self._longest_reply_s = max(self._longest_reply_s, time.monotonic() - sent_s)
+        if not self._late_requests():
+            self._waits.over("all late replies have arrived")
+        return reply
+
+    async def _watch_wait(self, sent_s: float) -> None:
+        while True:
+            left_s = sent_s + LONG_WAIT_S + self._longest_reply_s - time.monotonic()
+            await asyncio.sleep(left_s if left_s > 0 else LONG_WAIT_S / 6)
+            if late := self._late_requests():
+                self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
+
+    def _late_requests(self) -> list[float]:
+        """Return how many seconds each request waits that waits unusually long."""
+        now_s = time.monotonic()
+        waits = [now_s - sent_s for sent_s in self._sent_at.values()]
+        return [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
 
     def _count_ended(self, word: str) -> None:
         """Count a word as a part of a metric's name; words beyond MOST_WORDS are one."""
@@ -278,6 +324,7 @@ class ServedModel:
     async def check(self, timeout_s: float) -> None:
         """Return once a server has given a token; raises the errors of `check_servers`."""
         await check_servers(self._completers, self.prompt(HELLO), self._options, timeout_s)
+        self._patience.note_success()
 
     async def check_tokenizer(self) -> None:
         """Raise ConfigError if a server reads a text differently from the tokenizer."""

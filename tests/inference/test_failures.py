@@ -15,6 +15,7 @@ from openai import APIConnectionError
 from tenacity import RetryError, retry, stop_after_attempt
 
 from reasoning_env.errors import RefusedError, ServerError
+from reasoning_env.inference import served_model
 from reasoning_env.inference.failures import (
     MAX_REQUEST_FAILURES,
     BrokenOffError,
@@ -29,6 +30,7 @@ from reasoning_env.inference.formats.choices import finish_word
 from reasoning_env.inference.served_model import PatientRequests
 from reasoning_env.inference.server import MOST_WORDS, Endings
 from reasoning_env.records import Rollout, Timeouts
+from tests.waiting import until
 
 
 class HTTPError(Exception):
@@ -164,7 +166,7 @@ def history(**fields: Any) -> History:
         ),
         (BUSY, history(**BESIDE, failures=100), PATIENT, 0.5),
         (ASKS_TO_WAIT, history(), PATIENT, 90.0),
-        (ASKS_TO_WAIT, history(), Timeouts(reply_s=80.0, outage_s=60.0), "requests fail for 80 s: busy"),
+        (ASKS_TO_WAIT, history(), Timeouts(reply_s=80.0, outage_s=60.0), "to wait 90 s, over the limit of 80 s: busy"),
         (TIMED_OUT, history(), PATIENT, 0.5),
         (ABSENT, history(failures=2), TESTING, 0.0),
         (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),
@@ -237,6 +239,21 @@ def test_made_up_words_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
         assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
     assert len(caplog.messages) == MOST_WORDS
     assert "\x1b" not in caplog.text
+
+
+async def test_long_waits_are_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(served_model, "LONG_WAIT_S", 0.05)
+    requests, replies = PatientRequests(logging.getLogger("test")), asyncio.Event()
+
+    async def ask(missing: int) -> list[Rollout]:
+        await replies.wait()
+        return [Rollout("yes", (), (), None, "stop")]
+
+    groups = [asyncio.create_task(requests.complete(1, ask, PATIENT)) for _ in range(2)]
+    await until(lambda: bool(caplog.messages))
+    assert caplog.messages[0] == "requests wait for a reply: 2, the oldest for 0 s"
+    replies.set()
+    await asyncio.gather(*groups)
 
 
 async def give_up(requests: PatientRequests, word: str) -> None:

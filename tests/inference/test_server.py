@@ -274,6 +274,16 @@ async def test_garbled_reply_is_asked_again(reply: bytes) -> None:
     assert (rollout.text, replies) == ("yes", [])
 
 
+async def test_refusal_after_the_start_concerns_one_prompt(server: Server) -> None:
+    server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
+    async with client(server) as model:
+        await model.check(5.0)
+        with pytest.raises(ServerError, match="maximum context length") as caught:
+            await model.complete(PROMPT, 1, SAMPLING)
+        assert not isinstance(caught.value, RefusedError)
+        assert len(await model.complete(PROMPT, 1, SAMPLING)) == 1
+
+
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
 async def test_refusal_ends(server: Server, status: int, said: str) -> None:
     server.answers = [(status, refusal(said), {})]
