@@ -20,7 +20,7 @@ from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError
 from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
 from ..inference.formats.choices import PlainChat
-from ..inference.formats.reply_format import Training
+from ..inference.formats.reply_format import ReplyKind, Training
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions
 from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
@@ -201,6 +201,8 @@ class Run:
             )
         else:
             logger.info("%s", summary)
+        if self.config.reasoning_effort is not None and self.inference.reply_kind is not ReplyKind.CHAT:
+            logger.warning("env.reasoning_effort is not used: chat servers alone take it")
 
     async def start_workers(self) -> None:
         """Start the workers, unless they run; raises ConfigError or WorkerError."""

@@ -78,19 +78,28 @@ async def test_text_without_special_tokens(make_env: MakeEnv, server: InferenceS
         await make_env("openai", tokenizer_name=magistral)
 
 
-async def test_template_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> None:
     asked: list[dict[str, Any]] = []
 
     async def listen(request: web.Request, handler: Handler) -> web.StreamResponse:
         asked.append(await request.json())
         return await handler(request)
 
-    env = await make_env("chat", chat_template_kwargs={"enable_thinking": False})
+    env = await make_env("chat", chat_template_kwargs={"enable_thinking": False}, reasoning_effort="low")
     item = await env.get_next_item()
     server.fail(listen)
     await env.collect_trajectories(item)
     assert asked
     assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in asked)
+    assert {body["reasoning_effort"] for body in asked} == {"low"}
+
+
+@pytest.mark.parametrize(("kind", "is_used"), [("vllm", False), ("chat", True)])
+async def test_unused_reasoning_effort_is_named(
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, is_used: bool
+) -> None:
+    await make_env(kind, reasoning_effort="low")
+    assert ("env.reasoning_effort is not used: chat servers alone take it" in caplog.messages) is not is_used
 
 
 def test_unknown_thinking_format() -> None:
