@@ -86,7 +86,7 @@ class Scorer:
             best = 0.0
         if self._holds_code and best < 1.0:
             self.frames = (*self.frames, NOT_RUN)
-        return best if best >= LEAST_PARTIAL else 0.0
+        return 0.0 if self.strict and best < LEAST_PARTIAL else best
 
     def _scored(self, answer: str) -> Iterator[ReadAnswer]:
         """Yield the readings that count, each once: the values that were read, then the answer in its tags.

@@ -204,6 +204,7 @@ def test_share_of_the_right_answer() -> None:
 
 def test_least_partial_credit() -> None:
     assert judged("6", "5", lambda answer: 1e-7, type=numbers.number) == 0.0
+    assert scored("d c b", lambda answer: 1e-7, strict=False) == 1e-7
 
 
 @pytest.mark.parametrize("right", ["", None])
