@@ -246,7 +246,7 @@ def test_killed_call_goes_on(tmp_path: Path, part: str) -> None:
 # ---------------------------------------------------------------------------- the command line
 
 
-def test_rows_for_verl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4}")
     options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
@@ -260,7 +260,7 @@ def test_rows_for_verl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "gcd",
         "user",
     )
-    assert "not used by this command: env.group_size" in capsys.readouterr().err
+    assert "not used by this command: env.group_size" in caplog.messages
 
 
 def test_rows_of_the_evaluation(tmp_path: Path) -> None:
