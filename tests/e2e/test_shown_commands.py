@@ -38,7 +38,7 @@ SLURM = "serve --config run.yaml --slurm True --env.instance $number --env.rollo
 
 def shown_commands(text: str) -> list[str]:
     """Return the arguments of the script in every command of a shell block, without the shell's `&`."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```", re.sub(r" *\\\n *", " ", text), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```", re.sub(r" *\\\n *", " ", text), re.DOTALL | re.MULTILINE)
     commands = []
     for shown in [command for block in blocks for command in COMMAND.findall(block)]:
         words = shlex.split(shown, comments=True)
@@ -137,8 +137,8 @@ class Newcomer:
         return f"{server.announcement()['url']}/v1"
 
     def write_config(self, run_api_url: str = "http://localhost:8000") -> None:
-        """Write the config file of the README with the addresses of the test's servers; `run.yaml` is a copy."""
-        shown = README.split("```yaml\n")[1].split("```")[0]
+        """Write `configs/vllm.yaml` with the addresses of the test's servers; `run.yaml` is a copy."""
+        shown = (REPOSITORY / "configs" / "vllm.yaml").read_text()
         for there, here in (
             ("http://localhost:9001/v1", self.inference_url),
             ("http://localhost:8000", run_api_url),

@@ -32,15 +32,15 @@ def test_settings_table_is_current(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_readme_is_short() -> None:
-    assert README.count("\n") <= 200
+    assert len(README.split()) <= 800
 
 
 def test_settings_are_described() -> None:
     assert [name for name, field in ReasoningGymEnvConfig.model_fields.items() if not field.description] == []
 
 
-def test_readme_shows_shipped_config() -> None:
-    shown = README.split("```yaml\n")[1].split("```")[0]
+def test_training_page_shows_shipped_config() -> None:
+    shown = (ROOT / "docs" / "training.md").read_text().split("```yaml\n")[1].split("```")[0]
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "configs" / "vllm.yaml").read_text())
 
 
@@ -51,7 +51,7 @@ def test_shipped_config_is_valid(path: Path) -> None:
     assert all(ServerConfig(**server).base_url for server in content["openai"])
 
 
-@pytest.mark.parametrize("shown", ["GRPOTrainer", "vf-eval"])
+@pytest.mark.parametrize("shown", ["GRPOTrainer", "main_ppo"])
 def test_readme_shows_trainers_page(shown: str) -> None:
     """`tests/integrations` runs the snippets of the page with the trainers' packages."""
     blocks = [re.findall(r"^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for text in (README, TRAINERS)]
