@@ -189,12 +189,15 @@ class Bridge:
         [verdict] = await self.ajudge(subject, [completion])
         return _known(verdict)
 
-    def observe(self, problem: Problem, verdicts: Sequence[Verdict | float | None]) -> None:
+    def observe(
+        self, problem: Problem, verdicts: Sequence[Verdict | float | None], *, cut: Sequence[bool] | None = None
+    ) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
 
-        A group with a None is dropped and counted. Raises ConfigError for an empty list and for other values.
+        `cut` says which completions a limit of tokens ended. A group with a None is dropped and counted. Raises
+        ConfigError for an empty list and for other values.
         """
-        self._run(self._call(lambda: self.session.observe(problem, verdicts)))
+        self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))
 
     def evaluation_problems(self) -> list[Problem]:
         """Return the fixed problems of the evaluation, which `next` never hands out.

@@ -314,6 +314,7 @@ class Session(Generic[T]):
         verdicts: Sequence[Verdict | float | None],
         *,
         rollouts: Sequence[Rollout] | None = None,
+        cut: Sequence[bool] | None = None,
         done: bool = True,
     ) -> None:
         """Update curriculum, sampling and metrics with the verdicts of a group, or with scores from 0 to 1.
@@ -321,7 +322,8 @@ class Session(Generic[T]):
         A group with a None, a missing verdict, is dropped and counted. Raises ConfigError for an empty list and for
         other values.
 
-        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. With `done=False`, the problem
+        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without them, `cut` says which
+        completions a limit of tokens ended. With `done=False`, the problem
         stays in flight until the method `done`.
         """
         check_whole_problem(problem)
@@ -333,9 +335,15 @@ class Session(Generic[T]):
         if rollouts is None:
             rollouts = [
                 Rollout(
-                    text="", tokens=(), masks=(), logprobs=None, finish_reason="", verdict=verdict, score=verdict.score
+                    text="",
+                    tokens=(),
+                    masks=(),
+                    logprobs=None,
+                    finish_reason="length" if was_cut else "",
+                    verdict=verdict,
+                    score=verdict.score,
                 )
-                for verdict in judged
+                for verdict, was_cut in zip(judged, cut or [False] * len(judged), strict=True)
             ]
         group = Group(problem, (), tuple(rollouts))
         self.metrics.record_group(group)

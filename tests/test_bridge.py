@@ -171,6 +171,13 @@ def test_own_scores_are_observed(bridge: Bridge) -> None:
     assert bridge.report()["train/mean_score"] == 0.625
 
 
+def test_cut_completions_are_truncated(bridge: Bridge) -> None:
+    bridge.report()
+    problem = bridge.next()
+    bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])
+    assert bridge.report()["train/share_truncated"] == 0.5
+
+
 @pytest.mark.parametrize("verdicts", [[], "text", 7, [2.0], [float("nan")], [-1], ["1"], {"a": 1}])
 def test_wrong_verdicts_are_one_line(bridge: Bridge, verdicts: Any) -> None:
     problem = bridge.next()

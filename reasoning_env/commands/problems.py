@@ -100,7 +100,7 @@ def _add_options(parser: CommandParser) -> None:
         dest="form",
         choices=[form.value for form in ProblemForm],
         default=ProblemForm.ROWS.value,
-        help="columns of a row: `verl` for verl and SkyRL (default: %(default)s)",
+        help="columns of a row: `verl` for verl and SkyRL, `trl` for TRL (default: %(default)s)",
     )
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"

@@ -41,6 +41,8 @@ class ProblemForm(StrEnum):
     """All facts of the problem, as `PROBLEM_COLUMNS` names them."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
+    TRL = "trl"
+    """The columns that TRL's trainers and `TrlEnvironment.reward` read."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,8 @@ def describe_problem(session: Session[object], position: int, problem: Problem, 
             "reward_model": {"style": "rule", "ground_truth": problem.reference},
             "extra_info": {"index": position, "task": problem.task},
         }
+    if form is ProblemForm.TRL:
+        return {"prompt": messages, "reference": problem.reference}
     row = {
         "index": position,
         "reference": problem.reference,
@@ -351,5 +355,6 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
         "reward_model": "rule",
         "extra_info": "place",
     },
+    ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
 """Columns of a file of problems by form, each with its type in Parquet: see `tables`."""

@@ -2,12 +2,13 @@
 
     with Bridge(tasks=["gcd"], complexity_mode="curriculum") as bridge:
         gym = TrlEnvironment(bridge)
-        args = GRPOConfig(max_steps=100, num_generations=8, shuffle_dataset=False)  # without a GPU: use_cpu=True
+        args = GRPOConfig(max_steps=100, num_generations=8, max_completion_length=2048, shuffle_dataset=False)
         trainer = GRPOTrainer(
             model, reward_funcs=gym.reward, args=args, train_dataset=gym.rows(), callbacks=[gym.callback()]
         )
         trainer.train()
 
+Without a GPU, GRPOConfig needs use_cpu=True. `gym.reward` works in an `RLOOTrainer` too.
 `gym.rewards()` in place of `gym.reward` gives a reward function for each part of the score, for GDPO.
 
 The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions, and the first
@@ -66,6 +67,8 @@ class TrlEnvironment:
         self.bridge = bridge
         self.problems: dict[str, Problem] = {}
         """Problems whose rows were drawn and whose groups are not judged yet, by reference."""
+        self.max_completion_tokens: int | None = None
+        """The trainer's limit; None without the callback, which reads it."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
         self._batch: Sequence[Completion] | None = None
@@ -85,12 +88,13 @@ class TrlEnvironment:
         self,
         completions: Sequence[Completion],
         reference: Sequence[str],
+        completion_ids: Sequence[Sequence[int]] | None = None,
         log_extra: LogColumn | None = None,
         log_metric: LogMetric | None = None,
         **_: object,
     ) -> list[float | None]:
         """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
-        return _scores(await self._judge(completions, reference, log_extra, log_metric))
+        return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
         """Return a reward function for each part of the score, in place of `reward`. A batch is judged once.
@@ -103,8 +107,9 @@ class TrlEnvironment:
         async def reward(completions: Sequence[Completion], **given: Any) -> list[float | None]:
             if self._judging is None or self._batch is not completions:
                 self._batch = completions
-                logs = {name: given[name] for name in ("log_extra", "log_metric") if name in given}
-                self._judging = asyncio.create_task(self._judge(completions, given["reference"], **logs))
+                used = ("completion_ids", "log_extra", "log_metric")
+                more = {name: given[name] for name in used if name in given}
+                self._judging = asyncio.create_task(self._judge(completions, given["reference"], **more))
             verdicts = await self._judging
             return [None if verdict is None else verdict.parts[part] for verdict in verdicts]
 
@@ -115,6 +120,7 @@ class TrlEnvironment:
         self,
         completions: Sequence[Completion],
         reference: Sequence[str],
+        completion_ids: Sequence[Sequence[int]] | None = None,
         log_extra: LogColumn | None = None,
         log_metric: LogMetric | None = None,
     ) -> list[Verdict | None]:
@@ -133,7 +139,11 @@ class TrlEnvironment:
         for of_problem, group in zip(indices.values(), judged, strict=True):
             for index, verdict in zip(of_problem, group, strict=True):
                 verdicts[index] = verdict
-        await asyncio.to_thread(self._learn, list(zip(reference, verdicts, strict=True)))
+        limit = self.max_completion_tokens
+        cut = [False] * len(completions)
+        if limit is not None and completion_ids is not None:
+            cut = [len(ids) >= limit for ids in completion_ids]
+        await asyncio.to_thread(self._learn, list(zip(reference, verdicts, cut, strict=True)))
         _log_reasons(verdicts, "reason", "reasoning", log_extra, log_metric)
         levels = [level for name in reference if (level := Reference.parse(name).level) is not None]
         if log_metric is not None and levels:
@@ -161,21 +171,21 @@ class TrlEnvironment:
         drawn: dict[str, object] = row[0]
         return drawn
 
-    def _learn(self, verdicts: list[tuple[str, Verdict | None]]) -> None:
-        """Hand the groups of all ranks to the first rank's session."""
+    def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
+        """Hand the groups of all ranks to the first rank's session. Each bool says if the limit cut the completion."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
         if self._rank != 0:
             return
-        groups: dict[str, list[Verdict | None]] = defaultdict(list)
+        groups: dict[str, list[tuple[Verdict | None, bool]]] = defaultdict(list)
         for of_rank in of_ranks:
-            for name, verdict in of_rank:
-                groups[name].append(verdict)
+            for name, verdict, cut in of_rank:
+                groups[name].append((verdict, cut))
         for name, group in groups.items():
             problem = self.problems.pop(name, None)
             if problem is not None:  # rows of an evaluation are not from this environment
-                self.bridge.observe(problem, group)
+                self.bridge.observe(problem, [verdict for verdict, _ in group], cut=[cut for _, cut in group])
 
 
 NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_metric", "environments"})
@@ -253,6 +263,10 @@ class _StreamCallback(TrainerCallback):
                 got=args.num_generations,
                 remedy=f"make the bridge with Bridge(group_size={args.num_generations})",
             )
+        self._environment.max_completion_tokens = args.max_completion_length
+        self._environment.bridge.session.metrics.token_limit = (
+            f"max_completion_length of {type(args).__name__}, which is {args.max_completion_length}"
+        )
         # The trainer would draw all rows of the steps before once more, and throw them away.
         args.ignore_data_skip = True
 

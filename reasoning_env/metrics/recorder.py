@@ -227,6 +227,8 @@ class MetricsRecorder:
         self._recent = RecentRates(clock)
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
+        self.token_limit = "max_token_length, or the trainer's own for completions"
+        """Names the limit of tokens in remarks; an adapter that knows its trainer's option names that."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, also a group that will not be sent."""
@@ -243,7 +245,7 @@ class MetricsRecorder:
         total = self._latest.total()
         shares = {word: count / total for word, count in self._latest.items()}
         self._latest.clear()
-        remarks = outcome_remarks(shares, "max_token_length, or the trainer's own for completions")
+        remarks = outcome_remarks(shares, self.token_limit)
         for word, remark in remarks.items():
             if word not in self._logged:
                 self._logged.add(word)

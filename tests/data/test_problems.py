@@ -263,6 +263,16 @@ def test_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
     assert "not used by this command: env.group_size" in caplog.messages
 
 
+@pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
+def test_rows_for_trl(tmp_path: Path, file: str) -> None:
+    options = ["--format", "trl", "--count", "3", "--tasks", "gcd", "--out", str(tmp_path / file)]
+    assert problems_command(options, tmp_path) == 0
+    rows = rows_of(tmp_path / file)
+    assert [set(row) for row in rows] == [{"prompt", "reference"}] * 3
+    assert rows[0]["prompt"][-1]["role"] == "user"
+    assert Reference.parse(rows[0]["reference"]).task == "gcd"
+
+
 def test_rows_of_the_evaluation(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("env: {num_eval_samples_per_task: 3}")
     options = ["--evaluation", "--tasks", "gcd", "--config", str(tmp_path / "run.yaml")]

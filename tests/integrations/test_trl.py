@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM, TrainerControl, TrainerS
 import reasoning_env
 from examples.trl_cpu import make_trainer
 from reasoning_env.bridge import Bridge
+from reasoning_env.commands.problems import problems_command
 from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
 from reasoning_env.problems.stream import NOT_GENERATED
@@ -60,11 +62,11 @@ class Watched(TrlEnvironment):
         return row
 
     async def reward(
-        self, completions: Any, reference: Any, log_extra: Any = None, **others: Any
+        self, completions: Any, reference: Any, completion_ids: Any = None, log_extra: Any = None, **others: Any
     ) -> list[float | None]:
         if self.oracle:
             completions = [f"<answer>{self.problems[name].answer}</answer>" for name in reference]
-        found = await super().reward(completions, reference, log_extra, **others)
+        found = await super().reward(completions, reference, completion_ids, log_extra, **others)
         self.scores += found
         return found
 
@@ -98,6 +100,49 @@ def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
     make_trainer(gym, tmp_path, 4).train()
     assert set(gym.scores) == {1.0}
     assert levels(bridge) > 0.3
+
+
+def test_cut_completions_name_the_trainers_limit(
+    bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_trainer(TrlEnvironment(bridge), tmp_path, 8).train()
+    [remark] = [message for message in caplog.messages if "were cut off without an answer" in message]
+    assert "raise the limit, max_completion_length of GRPOConfig, which is 16" in remark
+    assert not any("have no answer tags" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize("name", ["GRPO", "RLOO"])
+def test_rows_of_a_file(model: str, tmp_path: Path, name: str) -> None:
+    """A file of `problems --format trl` as training and as evaluation data."""
+    rows = tmp_path / "rows.jsonl"
+    options = ["--format", "trl", "--count", "8", "--tasks", "gcd", "--out", str(rows)]
+    assert problems_command(options, tmp_path) == 0
+    data = Dataset.from_json(str(rows))
+    args = getattr(trl, f"{name}Config")(
+        output_dir=str(tmp_path),
+        max_steps=1,
+        num_generations=2,
+        max_completion_length=8,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+    )
+    with Bridge(tasks=["gcd"], group_size=2) as bridge:
+        gym = TrlEnvironment(bridge)
+        trainer = getattr(trl, f"{name}Trainer")(model, gym.reward, args, train_dataset=data, eval_dataset=data)
+        trainer.train()
+        assert trainer.evaluate()["eval_reward"] == 0.0
+
+
+def test_rewards_equal_a_direct_judge(bridge: Bridge) -> None:
+    gym = TrlEnvironment(bridge)
+    problems = [bridge.next() for _ in range(4)]
+    texts = [f"<answer>{text}</answer>" for problem in problems for text in (problem.answer, "7x")]
+    references = [problem.reference for problem in problems for _ in range(2)]
+    rewards = asyncio.run(gym.reward(texts, references))
+    direct = [bridge.judge(name, [text])[0] for name, text in zip(references, texts, strict=True)]
+    assert rewards == [verdict.score if verdict else None for verdict in direct]
+    assert rewards[::2] == [1.0] * 4
 
 
 def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
@@ -144,7 +189,8 @@ def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
-    arguments = SimpleNamespace(**{"shuffle_dataset": False, "num_generations": 8} | argument)
+    given = {"shuffle_dataset": False, "num_generations": 8, "max_completion_length": 8}
+    arguments = SimpleNamespace(**given | argument)
     with pytest.raises(ConfigError, match=line):
         TrlEnvironment(bridge).callback().on_init_end(arguments, TrainerState(), TrainerControl())
 
@@ -158,12 +204,15 @@ def model(bridge: Bridge, tmp_path: Path) -> str:
 
 def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the page's code that has this word, for a step of a small model; return its trainer's state."""
-    small = partial(
-        trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no", logging_steps=1
-    )
+    small = partial(trl.GRPOConfig, use_cpu=True, report_to=[], save_strategy="no", logging_steps=1)
     monkeypatch.setattr(trl, "GRPOConfig", small)
     lines = shown_block("python", word)
-    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", model), ("max_steps=500", "max_steps=1")):
+    replaced = {
+        "Qwen/Qwen2.5-1.5B-Instruct": model,
+        "max_steps=500": "max_steps=1",
+        "max_completion_length=2048": "max_completion_length=8",
+    }
+    for shown, used in replaced.items():
         assert shown in lines
         lines = lines.replace(shown, used)
     found: dict[str, Any] = {}
