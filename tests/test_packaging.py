@@ -52,7 +52,7 @@ def test_every_package_is_installed() -> None:
 
 
 def test_openenv_is_pinned_alike() -> None:
-    folder = ROOT / "hub" / "openenv"
+    folder = ROOT / "hub" / "openenv" / "reasoning_gym_environment"
     [pin] = PROJECT["optional-dependencies"]["openenv"]
     assert re.findall(r"openenv==[\d.]+", (folder / "server" / "Dockerfile").read_text()) == [pin]
     assert yaml.safe_load((folder / "openenv.yaml").read_text())["version"] == reasoning_env.__version__

@@ -17,14 +17,14 @@ PAGES = {
     "learning.md": ("learn/README.md", {"](../docs/": "]("}),
     "audit.md": ("reasoning_audit/README.md", {"](../docs/": "]("}),
     "nemo-gym.md": ("hub/nemo_gym/README.md", {"](../../docs/": "]("}),
-    "openenv.md": ("hub/openenv/README.md", {"](../../docs/": "]("}),
+    "openenv.md": ("hub/openenv/reasoning_gym_environment/README.md", {"](../../../docs/": "]("}),
     "changelog.md": (
         "CHANGELOG.md",
         {
             "](docs/": "](",
             "](reasoning_audit/README.md": "](audit.md",
             "](hub/nemo_gym/README.md": "](nemo-gym.md",
-            "](hub/openenv/README.md": "](openenv.md",
+            "](hub/openenv/reasoning_gym_environment/README.md": "](openenv.md",
         },
     ),
 }

@@ -19,7 +19,7 @@ from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 TRAINERS = (ROOT / "docs" / "trainers.md").read_text()
-FOLDERS = ("", "learn", "reasoning_audit", "hub/nemo_gym", "hub/openenv", "examples/contrib")
+FOLDERS = ("", "learn", "reasoning_audit", "hub/nemo_gym", "hub/openenv/reasoning_gym_environment", "examples/contrib")
 READMES = [ROOT / name / "README.md" for name in FOLDERS]
 PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

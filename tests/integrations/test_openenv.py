@@ -1,4 +1,4 @@
-"""The folder `hub/openenv` by OpenEnv's own client and validators, without Docker."""
+"""The folder `hub/openenv/reasoning_gym_environment` by OpenEnv's own client and validators, without Docker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE_S, wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "hub" / "openenv"
+FOLDER = ROOT / "hub" / "openenv" / "reasoning_gym_environment"
 WRONG = "<answer>no</answer>"
 """An answer that no task takes for a value."""
 SETTINGS: dict[str, Any] = {"num_eval_samples_per_task": 1}
@@ -156,6 +156,10 @@ def test_implemented_checks_pass() -> None:
     needs_docker = skipped.pop("runtime.network_policy")
     assert "missing provider capabilities" in needs_docker[0]
     assert {tuple(reasons) for reasons in skipped.values()} == {("grader not implemented in this build",)}
+
+
+def test_folder_of_hosts_hides_no_package() -> None:
+    subprocess.run([sys.executable, "-c", "import openenv.core"], cwd=ROOT / "hub", check=True, timeout=PATIENCE_S)
 
 
 def test_url_criteria_pass(server: RunningServer) -> None:
