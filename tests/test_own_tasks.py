@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
+from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session, integrations
 from reasoning_env.evaluations.plan import identify
 from reasoning_env.integrations import process_bridge, verl
 from reasoning_env.problems.plan import check_own_tasks
@@ -141,7 +141,7 @@ async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
     found = await verl.compute_score("reasoning_gym", answer, problem.reference, settings=settings)
     assert found["score"] == 1.0
     await asyncio.to_thread(process_bridge(verl._as_json(settings)).close)
-    process_bridge.cache_clear()
+    integrations._bridge_of.cache_clear()
 
 
 BAD_TASKS = """

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from reasoning_env import integrations
+from reasoning_env.integrations import process_bridge
 from reasoning_env.records import Problem
 
 from .shown import shown_block
@@ -20,21 +24,41 @@ WRONG = "<answer>no</answer>"
 
 @pytest.fixture(scope="module")
 def names() -> Iterator[dict[str, Any]]:
-    """What the lines that all of them need have defined: `bridge` and `score`."""
+    """What the lines that all of them need have defined: `process_bridge` and `score`."""
     found: dict[str, Any] = {}
     exec(shown_block("python", "def score"), found)
     yield found
-    found["bridge"].close()
+    found["process_bridge"]().close()
+    integrations._bridge_of.cache_clear()
 
 
 @pytest.fixture(scope="module")
 def problem(names: dict[str, Any]) -> Problem:
-    drawn: Problem = names["bridge"].next()
+    drawn: Problem = names["process_bridge"]().next()
     return drawn
 
 
 def right(problem: Problem) -> str:
     return f"<answer>{problem.answer}</answer>"
+
+
+def score_of(job: tuple[str, str]) -> float:
+    [verdict] = process_bridge().judge(job[0], [job[1]])
+    assert verdict is not None
+    return verdict.score
+
+
+def test_recipe_after_a_fork(problem: Problem) -> None:
+    """The parent has a bridge, and a forked process of a pool makes its own."""
+    jobs = [(problem.reference, right(problem)), (problem.reference, WRONG)]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert list(pool.map(score_of, jobs)) == list(map(score_of, jobs)) == [1.0, 0.0]
+
+
+def test_areal_gets_a_reward(names: dict[str, Any], problem: Problem) -> None:
+    exec(shown_block("python", "completion_ids"), names)
+    rewards = [names["reward"]("", text, [], [], reference=problem.reference) for text in (right(problem), WRONG)]
+    assert rewards == [1.0, 0.0]
 
 
 def test_skyrl_gets_a_reward(names: dict[str, Any], problem: Problem) -> None:
