@@ -137,7 +137,7 @@ SERVERS = [
     ("evaluate --base-url http://a/v1,http://b/v1", "--base-url: must be one URL"),
     ("evaluate --openai.model_name=", "--openai.model_name: is empty; name the model"),
     ("process --openai.num_max_requests_at_once 0", "--openai.num_max_requests_at_once: must be at least 1; got 0"),
-    ("process --openai.server_type chatt", "--openai.server_type: must be one of 'auto', 'vllm'"),
+    ("process --openai.server_type chatt", "--openai.server_type: must be one of auto, vllm"),
     ("judge --port x", "--port: must be a whole number; got 'x'"),
     ("judge --generators 0", "--generators: must be at least 1; got 0"),
     ("judge --host 0.0.0.0", "set the variable REASONING_JUDGE_TOKEN"),
