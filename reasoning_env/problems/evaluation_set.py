@@ -1,6 +1,6 @@
 """Which questions belong to the evaluation: training serves none of them.
 
-The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet`, or the `PresetSet` of a published evaluation.
+The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet`, or a `PresetSet` (`presets.py`).
 
 The set is a function of tasks, parameters, numbers, level and seed alone. Problem n of a task is the first draw of
 number n whose question no lower number asks. So n waits for n - 1 alone, which has waited for n - 2. If n finds no
@@ -14,16 +14,14 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 from ..errors import GenerationError
 from ..records import Pool, Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all
-from ..runtime.retries import FailureStreak
 from ..seeds import eval_seed
-from ..tasks import COMPOSITE, TASKS, find_task
+from ..tasks import COMPOSITE, TASKS
 from .giving_up import MAX_FAILURES
-from .presets import PRESET_SIZE
 from .references import hash_words
 from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
 
@@ -186,56 +184,6 @@ class EvaluationSet:
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
         return spec.with_request(level=self._level)
-
-
-class PresetSet(EvaluationSet):
-    """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
-
-    A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
-    further attempt may take minutes.
-    """
-
-    library_seeds = True
-
-    @cached_property
-    def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
-        """Two problems of a task at a time, so that a task that keeps failing is given up soon."""
-        return defaultdict(lambda: asyncio.Semaphore(2))
-
-    @cached_property
-    def _failures(self) -> defaultdict[str, FailureStreak]:
-        return defaultdict(FailureStreak)
-
-    def _depends_on_lower(self, task: str) -> bool:
-        return False
-
-    async def _generate(self, task: str, number: int) -> Problem | None:
-        failures = self._failures[task]
-        async with self._slots[task]:
-            if failures.count >= MAX_FAILURES:
-                return None
-            try:
-                problem = await generate_with_retries(self._generator, self._spec(task, number, 0), self._deadline_s)
-            except GenerationError as error:
-                failures.add(error)
-                logger.warning("problem %d of %s is left out: %s", number, task, error)
-                if failures.count == MAX_FAILURES:
-                    logger.warning("the other problems of %s are left out too", task)
-                return None
-            if failures.count < MAX_FAILURES:  # else the other problem under way has just failed
-                failures.end()
-            return problem
-
-    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
-        # In most tasks, item k of seed s is item 0 of seed s + k.
-        params = self._params.get(task, {})
-        if find_task(task).built_for_each_seed:
-            request = ProblemRequest(
-                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, clarified=False
-            )
-        else:
-            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, clarified=False)
-        return ProblemSpec(request, Split.EVAL, number)
 
 
 def evaluation_spec(

@@ -17,8 +17,8 @@ from ..records import LibraryInfo, Pool, ProblemRequest, ProblemSpec, Reason, Sp
 from ..settings import Decided, ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, find_task, question_count
 from .estimator import LEVELS, NO_LEVELS, SignalEstimator
-from .evaluation_set import EvaluationSet, PresetSet
-from .presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
+from .evaluation_set import EvaluationSet
+from .presets import FIRST_SEED, PRESET_SIZE, Preset, PresetSet, load_preset
 from .references import Reference, hash_question
 from .sampling import TaskSampler
 from .selection import ALL_TASKS, match_tasks, resolve_patterns, select_tasks

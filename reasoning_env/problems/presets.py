@@ -1,4 +1,6 @@
-"""Presets: the protocols of published evaluations. `evaluations/published.py` has the published results.
+"""Presets: the protocols of published evaluations, and their problems.
+
+`evaluations/published.py` has the published results.
 
 `rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems a task with the library's own
 seeds (45 and up), none of them rejected, the library's own system prompt, temperature 0.6, top_p 0.95 and 32,768 tokens
@@ -7,10 +9,24 @@ a completion.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+
+from ..errors import GenerationError
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
+from ..runtime.retries import FailureStreak
+from ..tasks import find_task
+from .evaluation_set import EvaluationSet
+from .giving_up import MAX_FAILURES
+from .stream import generate_with_retries
+
+logger = logging.getLogger(__name__)
 
 PRESET_SIZE = 50
 """Problems of a task in the published sets."""
@@ -39,3 +55,53 @@ def load_preset(name: str) -> Preset:
 def preset_path(name: str) -> Path:
     """Return the file of a preset, which has the published results too."""
     return Path(__file__).with_name("published") / f"{name}.json"
+
+
+class PresetSet(EvaluationSet):
+    """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
+
+    A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
+    further attempt may take minutes.
+    """
+
+    library_seeds = True
+
+    @cached_property
+    def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
+        """Two problems of a task at a time, so that a task that keeps failing is given up soon."""
+        return defaultdict(lambda: asyncio.Semaphore(2))
+
+    @cached_property
+    def _failures(self) -> defaultdict[str, FailureStreak]:
+        return defaultdict(FailureStreak)
+
+    def _depends_on_lower(self, task: str) -> bool:
+        return False
+
+    async def _generate(self, task: str, number: int) -> Problem | None:
+        failures = self._failures[task]
+        async with self._slots[task]:
+            if failures.count >= MAX_FAILURES:
+                return None
+            try:
+                problem = await generate_with_retries(self._generator, self._spec(task, number, 0), self._deadline_s)
+            except GenerationError as error:
+                failures.add(error)
+                logger.warning("problem %d of %s is left out: %s", number, task, error)
+                if failures.count == MAX_FAILURES:
+                    logger.warning("the other problems of %s are left out too", task)
+                return None
+            if failures.count < MAX_FAILURES:  # else the other problem under way has just failed
+                failures.end()
+            return problem
+
+    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
+        # In most tasks, item k of seed s is item 0 of seed s + k.
+        params = self._params.get(task, {})
+        if find_task(task).built_for_each_seed:
+            request = ProblemRequest(
+                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, clarified=False
+            )
+        else:
+            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, clarified=False)
+        return ProblemSpec(request, Split.EVAL, number)

@@ -180,8 +180,9 @@ class WorkerPool:
         """End every process and fail all jobs with ClosedError. Safe to call twice."""
         self._closed = True
         await cancel_all(owner for owners in self._owners.values() for owner in owners)
-        for role in Role:
-            self._fail_queued_jobs(role, _closed())
+        for jobs in self._jobs.values():
+            while jobs:
+                _fail(jobs.take().result, _closed())
         await self._stop_fork_server()
 
     @property

@@ -13,9 +13,8 @@ import pytest_asyncio
 
 from reasoning_env.errors import WorkerError
 from reasoning_env.evaluations.published import load_published
-from reasoning_env.problems.evaluation_set import PresetSet
 from reasoning_env.problems.giving_up import MAX_FAILURES
-from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE, load_preset
+from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE, PresetSet, load_preset
 from reasoning_env.records import LibraryInfo, Problem
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
