@@ -127,6 +127,12 @@ def in_python(said: str, functions: Collection[str] = ()) -> str | None:
     return None if calls else "".join(written)
 
 
+def sides_in_python(said: str, functions: Collection[str] = ()) -> str | None:
+    """Return the sides of an equation in Python's notation, or the only side; None as `in_python`."""
+    sides = [in_python(side, functions) for side in said.split("=", MAX_SIDES)]
+    return None if None in sides else "=".join(filter(None, sides))
+
+
 def _are_factors(left: str, right: str) -> bool:
     """Return True for two letters side by side, such as those of `x e^x`; not for `C C`, or the words of `x or y`."""
     return left != right.strip() and len(left) == len(right.strip()) == 1

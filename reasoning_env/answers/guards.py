@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .calculations import MAX_SIDES
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
 from .literals import as_json, literal_value
@@ -181,8 +182,11 @@ def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:
     from .grammars import algebra
 
     metadata = entry["metadata"]
+    sides = answer.split("=", MAX_SIDES)  # of steps such as `20*x**2/10 + C = 2*x**2 + C`, each must be right
     try:
-        return float(algebra.is_antiderivative(answer, metadata["integrand"], metadata["variable"]))
+        return float(
+            all(algebra.is_antiderivative(side, metadata["integrand"], metadata["variable"]) for side in sides)
+        )
     except ExpressionError:
         return 0.0
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .calculations import FUNCTIONS, in_python
+from .calculations import FUNCTIONS, sides_in_python
 from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, PLAIN_SIGNS, clean, outermost_frame
 from .plain import plain
 from .rules import AnswerRules, Dataset, Entry
@@ -113,7 +113,7 @@ class Scorer:
             yield ReadAnswer(text, self._read(text), frames)
             if self.rules.type is any_value and PLAIN_SIGNS not in frames and is_value(text):
                 return  # what looks like a frame is the value's own
-            written = in_python(text, FUNCTIONS) if self.rules.is_formula and self.lenient else None
+            written = sides_in_python(text, FUNCTIONS) if self.rules.is_formula and self.lenient else None
             if written is not None and written != "".join(text.split()):
                 yield ReadAnswer(text, self._read(written), (*frames, MATHEMATICAL_NOTATION))
 

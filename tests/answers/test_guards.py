@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import reasoning_gym
 
+from reasoning_env.answers import guards
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.tasks import TASKS
 from tests.workers.hostile import burdens
@@ -164,3 +165,19 @@ def test_right_answer_as_list(task: str, oracle: str, as_a_list: str) -> None:
 def test_formula_of_many_variables() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("steps", "score"),
+    [
+        ("4*x**2/2 + C = 2*x**2 + C", 1.0),
+        ("2*x**2 = 2*x**2 + C", 1.0),
+        ("4*x + C = 2*x**2 + C", 0.0),
+        ("2*x**2 + C = 4*x**2 + C", 0.0),
+        ("2*x**2 =", 0.0),
+        ("2*x**2 == 2*x**2", 0.0),
+    ],
+)
+def test_steps_of_an_integral(steps: str, score: float) -> None:
+    dataset: Any = None
+    assert guards.score_integration(steps, {"metadata": {"integrand": "4*x", "variable": "x"}}, dataset) == score
