@@ -116,6 +116,7 @@ AUDIT = {
     "audit --fail-on medium": "gcd",
 }
 AUDIT_SCORES = "audit --score my_rewards:score --rows rows.jsonl --gold answer"
+REFERENCE = "tasks REFERENCE --prompt"
 OWN_TASK = {"examples/own_task.py": str(REPOSITORY / "examples" / "own_task.py")}
 ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
@@ -221,6 +222,7 @@ def test_every_shown_command_is_tested() -> None:
         *AUDIT,
         AUDIT_JSON,
         AUDIT_SCORES,
+        REFERENCE,
         *SERVE,
         *SERVE_SETTINGS,
         BY_HAND,
@@ -246,6 +248,12 @@ def test_process_writes_data(groups: Path) -> None:
 def test_problems_are_written(newcomer: Newcomer) -> None:
     assert "20 rows" in newcomer.run(PROBLEMS, {"1000": "20", "gcd,algebra/*": "gcd,lcm"})
     assert len((newcomer.folder / "train.jsonl").read_text().splitlines()) == 20
+
+
+def test_problem_of_a_reference_is_shown(newcomer: Newcomer, groups: Path) -> None:
+    group = json.loads(groups.read_text().splitlines()[0])
+    shown = newcomer.run(REFERENCE, {"REFERENCE": group["reference"]})
+    assert group["rollouts"][0]["conversation"][-2]["content"].strip() in shown
 
 
 def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
