@@ -22,7 +22,7 @@ help:
 	@echo "make learn   a tiny model learns from groups that run-api hands on, with PyTorch: some minutes on two cores, no GPU"
 	@echo "make test    all tests but the slow ones"
 	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
-	@echo "make lint    ruff (rules and format) and mypy"
+	@echo "make lint    ruff (rules and format), mypy and codespell"
 	@echo "make bench   the benchmarks, one line of JSON each"
 	@echo "make integrations   the tests with TRL (and Ray), verl, verifiers, Inspect, OpenEnv, NeMo Gym, other projects' audits and"
 	@echo "                    the trainers of docs/trainers.md, each in its own environment of 1.5 to 8 GB"
@@ -52,6 +52,7 @@ lint: .venv/installed-dev
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
+	$(RUN) -m codespell_lib
 
 bench: .venv/installed-dev
 	@for module in $(BENCHMARKS); do \
