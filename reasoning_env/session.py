@@ -78,7 +78,7 @@ from .rewards import (
 )
 from .runtime.text import short
 from .settings import ReasoningSettings, read_settings
-from .settings.given import check_whole_number
+from .settings.given import check_checkout, check_whole_number
 from .sources.score_function import ScoreFunction, check_row, problem_of_row
 from .workers.pool import PoolSettings, WorkerPool
 
@@ -539,16 +539,6 @@ class Session(Generic[T]):
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
         details = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
-
-
-def check_checkout(folder: str | None) -> None:
-    """Raise ConfigError if the folder of the setting `checkout` has no library; workers would use the installed one."""
-    if folder is not None and not (Path(folder).expanduser() / "reasoning_gym" / "__init__.py").exists():
-        raise ConfigError(
-            f"{folder} holds no package reasoning_gym",
-            setting="checkout",
-            remedy="name the folder in which the folder reasoning_gym lies",
-        )
 
 
 def _pool_settings(

@@ -9,8 +9,9 @@ from ..errors import ConfigError
 from ..problems.plan import select
 from ..problems.selection import select_tasks
 from ..records import TaskInfo
-from ..session import Session, check_checkout
+from ..session import Session
 from ..settings import ReasoningSettings
+from ..settings.given import check_checkout
 from ..tasks import TASKS
 
 

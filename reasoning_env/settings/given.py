@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Literal, TypeVar, Union, get_args, get_origin
 
@@ -30,6 +31,16 @@ def check_whole_number(name: str, value: object, least: int) -> None:
         raise ConfigError("must be a whole number", setting=name, got=value)
     if value < least:
         raise ConfigError(f"must be at least {least}", setting=name, got=value)
+
+
+def check_checkout(folder: str | None) -> None:
+    """Raise ConfigError if the folder of the setting `checkout` has no library; workers would use the installed one."""
+    if folder is not None and not (Path(folder).expanduser() / "reasoning_gym" / "__init__.py").exists():
+        raise ConfigError(
+            f"{folder} holds no package reasoning_gym",
+            setting="checkout",
+            remedy="name the folder in which the folder reasoning_gym lies",
+        )
 
 
 def make_settings(settings_cls: type[Settings], values: Mapping[str, object], section: str = "") -> Settings:
