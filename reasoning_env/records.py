@@ -367,12 +367,14 @@ class Timeouts:
     """Limits of a request for completions, in seconds.
 
     `reply_s` limits one try; None for no limit. `outage_s` limits the time in which requests fail or no server is
-    healthy; infinite for no limit. With `tries`, a request is tried that many times, without pauses.
+    healthy; infinite for no limit. `away_s` is that limit while no server answers, which may be a restart, where it is
+    longer. With `tries`, a request is tried that many times, without pauses.
     """
 
     reply_s: float | None
     outage_s: float
     tries: int | None = None
+    away_s: float | None = None
 
 
 @dataclass(frozen=True)

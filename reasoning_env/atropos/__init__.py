@@ -18,6 +18,7 @@ from .config import (
     tokenizer_if_needed,
 )
 from .environment import RolloutItem
+from .launch import choose_server_class
 from .modes.group_file import BackgroundWriter
 from .modes.mode import Imported, Mode
 from .modes.process import Process
@@ -26,7 +27,6 @@ from .modes.shutdown import close
 from .run import Run
 from .run_api import Registration
 from .sending import enqueue, send_groups
-from .servers import choose_server_class
 from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
 __all__ = [

@@ -7,12 +7,14 @@ one line, and no key is shown.
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 
 from ..errors import ConfigError
 from ..evaluations.plan import check_seed
@@ -20,9 +22,10 @@ from ..inference.addresses import check_url
 from ..program.training import OF_EVALUATE
 from ..settings.given import make_settings
 from ..storage.config_files import Sections, check_names, read_config_files, write_config
-from .config import SERVER_RANGES, ReasoningGymEnvConfig
+from .config import SERVER_RANGES, ReasoningGymEnvConfig, named_format
 from .environment import EnvironmentClass
 from .modes.mode import Mode
+from .servers import AtroposServer
 
 
 @dataclass(frozen=True)
@@ -113,3 +116,15 @@ def _build_servers(
 def _section(section: str, options: Mapping[str, object]) -> dict[str, object]:
     prefix = f"{section}."
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+
+
+def choose_server_class(
+    server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
+) -> Callable[..., APIServer]:
+    """Return what makes the servers of these settings: ours, unless an importer has a class of its own.
+
+    Atropos makes the settings of local and of Slurm's servers itself, and leaves the type out.
+    """
+    if not inspect.isabstract(server_cls):
+        return server_cls
+    return partial(AtroposServer, named=named_format(configs[0] if isinstance(configs, list) else configs))

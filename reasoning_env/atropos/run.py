@@ -365,6 +365,7 @@ class Run:
             reply_s=reply_s if reply_s > 0 else None,
             outage_s=self.mode.outage_s(self.config),
             tries=MAX_REQUEST_FAILURES if self._testing else None,
+            away_s=self.mode.away_s,
         )
 
     # ---- the state

@@ -6,12 +6,11 @@ in Atropos' manager is asked by its methods: mocks of tests, Atropos' harness, a
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ReasoningConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ReasoningConfig
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from openai import AsyncOpenAI
@@ -107,18 +106,6 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         is_training = split == "train"
         (self.request_timings if is_training else self.eval_request_timings).append(seconds)
         (self.attempts_list if is_training else self.eval_attempts_list).append(1)
-
-
-def choose_server_class(
-    server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
-) -> Callable[..., APIServer]:
-    """Return what makes the servers of these settings: ours, unless an importer has a class of its own.
-
-    Atropos makes the settings of local and of Slurm's servers itself, and leaves the type out.
-    """
-    if not inspect.isabstract(server_cls):
-        return server_cls
-    return partial(AtroposServer, named=named_format(configs[0] if isinstance(configs, list) else configs))
 
 
 async def close_connections(server: APIServer) -> None:

@@ -22,6 +22,7 @@ from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
 from ..inference.addresses import (
+    AWAY_LIMIT_S,
     PATIENCE_S,
     PROBE_S,
     Absence,
@@ -87,7 +88,7 @@ class HostedSettings(ReasoningSettings):
     worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 1200.0
     """Seconds for a completion; -1 for no limit. 32,768 tokens take 1,100 at 30 tokens a second."""
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """Seconds to wait for a server that is gone. None: 30."""
+    """Seconds to wait for an absent server at startup. None: 30. Later `evaluate` waits for ten minutes at least."""
     chat_template: str | None = None
     """`plain` for base models: text completions. None: chat completions, if there are any."""
     chat_template_kwargs: TemplateOptions = Field(default_factory=dict)
@@ -358,7 +359,8 @@ async def _evaluate(
     if settings.complexity_level is not None and settings.eval_level is None:
         logger.warning("training problems have the difficulty complexity_level; evaluation problems have eval_level")
     patience_s = settings.startup_timeout_s or PATIENCE_S
-    timeouts = Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s)
+    reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
+    timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)
     async with Session(settings, checkout=checkout) as session:
         name = model or await only_model(server.base_url, key, patience_s)
         endpoint = ServerSpec(server.base_url, name, key, server.timeout, request.formats(), server.stream)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import logging
 import os
 import re
@@ -28,10 +27,12 @@ from .failures import (
     FailureKind,
     describe_failure,
     describe_status,
+    error_in_place,
     explain_failure,
     is_quota,
 )
-from .formats.reply_format import ReplyKind, read_token_number
+from .formats.choices import read_token_number
+from .formats.reply_format import ReplyKind
 
 if TYPE_CHECKING:
     from .completer import Completer
@@ -41,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 30.0
 """Seconds to wait for a server by default: a user waits for the command."""
+AWAY_LIMIT_S = 600.0
+"""Least seconds that `process` and `evaluate` wait for a server that has answered before: a restart takes minutes."""
 PROBE_S = 30.0
 """How long a server may take for its first token, and for its list of models, where nothing else limits it."""
 OTHERS_S = 2.0
@@ -147,20 +150,24 @@ def find_secrets(servers: Iterable[object]) -> list[str]:
 class StatusError(Exception):
     """A reply with a status of 400 or more, in the server's own words."""
 
-    def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
-        super().__init__(said if said.startswith(str(status)) else f"{status} {said}".strip())
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(status)
         self.status = status
         self.headers = headers
+        self._body = body
 
+    def __str__(self) -> str:
+        """Return in a line the message of an OpenAI-like error, or the text of the reply."""
+        error = error_in_place(self._body)
+        text = self._body[:1000].decode(errors="replace") if error is None else str(error)
+        said = " ".join(text.split())[:200]
+        return said if said.startswith(str(self.status)) else f"{self.status} {said}".strip()
 
-def error_message(body: bytes) -> str:
-    """Return in a line what a refusal says: the message of an OpenAI-like error, or the text."""
-    try:
-        error = json.loads(body)["error"]
-        text = str(error["message"] if isinstance(error, dict) else error)
-    except (ValueError, KeyError, TypeError):
-        text = body[:1000].decode(errors="replace")
-    return " ".join(text.split())[:200]
+    @property
+    def names(self) -> Sequence[str]:
+        """The code and the type of the error."""
+        error = error_in_place(self._body)
+        return [] if error is None else error.names
 
 
 @dataclass(frozen=True)

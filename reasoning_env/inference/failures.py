@@ -8,10 +8,11 @@ from __future__ import annotations
 import errno
 import json
 import math
+import re
 import resource
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
@@ -64,6 +65,7 @@ class Failure:
     - `timed_out`: whether the request ended by a time limit.
     - `ended`: the server's word for a completion that it broke off; None for other failures.
     - `retry_after_s`: how long the server asks to wait, in seconds; None if it does not say.
+    - `is_unreachable`: whether no connection was made.
     """
 
     description: str
@@ -73,6 +75,13 @@ class Failure:
     timed_out: bool = False
     ended: str | None = None
     retry_after_s: float | None = None
+    is_unreachable: bool = False
+
+    @property
+    def nobody_answers(self) -> bool:
+        """Whether no server, or a busy one, is behind the failure, so that the prompt is not at fault."""
+        is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
+        return is_away or self.kind is FailureKind.BUSY
 
 
 def explain_failure(error: BaseException) -> Failure:
@@ -84,6 +93,8 @@ def explain_failure(error: BaseException) -> Failure:
     description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
     kind, remedy = _explain_status(status)
+    if kind is not FailureKind.BUSY and is_overload(cause):
+        kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
     timed_out = isinstance(error, TimeoutError)
     if kind is not FailureKind.UNUSABLE:
         return Failure(description, kind, remedy, status, timed_out, retry_after_s=seconds_asked(_retry_after(cause)))
@@ -98,7 +109,15 @@ def explain_failure(error: BaseException) -> Failure:
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
-        return Failure(description, FailureKind.ABSENT, "start one, or correct {openai.base_url}", None, timed_out)
+        is_unreachable = isinstance(root, ConnectionRefusedError) or error_name.startswith("ClientConnector")
+        return Failure(
+            description,
+            FailureKind.ABSENT,
+            "start one, or correct {openai.base_url}",
+            None,
+            timed_out,
+            is_unreachable=is_unreachable,
+        )
     if bad_reply is not None and bad_reply.remedy is not None:
         remedy = bad_reply.remedy
     return Failure(description, FailureKind.UNUSABLE, remedy, status, timed_out)
@@ -114,13 +133,71 @@ class BrokenOffError(Exception):
 
 
 class ErrorReply(Exception):
-    """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read."""
+    """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read.
+
+    `names` are the error's code, type and status.
+    """
+
+    def __init__(self, said: str, names: Sequence[str] = ()) -> None:
+        super().__init__(said)
+        self.names = names
+
+
+def error_of_reply(error: object) -> ErrorReply:
+    """Return the exception for an error in a reply: its message, code and type."""
+    return ErrorReply(message_of(error), names_of_error(error))
 
 
 def message_of(error: object) -> str:
     """Return what an error in a reply says."""
-    said = error.get("message") if isinstance(error, Mapping) else getattr(error, "message", None)
-    return str(said or error)
+    return str(_field(error, "message") or error)
+
+
+def names_of_error(error: object) -> list[str]:
+    """Return the code, type and status of an error in a reply; a bare text names itself."""
+    if isinstance(error, str):
+        return [error]
+    return [str(value) for name in ("code", "type", "status") if (value := _field(error, name)) is not None]
+
+
+def _field(error: object, name: str) -> object:
+    return error.get(name) if isinstance(error, Mapping) else getattr(error, name, None)
+
+
+ERROR_BYTES = 2**13
+"""A reply with an error in place of completions has fewer bytes."""
+
+
+def error_in_place(body: bytes) -> ErrorReply | None:
+    """Return the error that a reply holds in place of completions; None for any other reply."""
+    try:
+        error = json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return error_of_reply(error) if error else None
+
+
+OVERLOAD_CODES = frozenset({429, 529})
+"""Statuses and codes by which servers say that they have too much to do; 529 is Anthropic's."""
+OVERLOAD_WORDS = re.compile(
+    r"rate.?limit|too.?many.?(concurrent.?)?requests|over.?load|throttl|resource.?exhausted|slow.?down"
+    r"|\b(server|engine|model|system).?(is.?)?busy",
+    re.IGNORECASE,
+)
+"""The same in the code, the type or the message of an error."""
+
+
+def is_overload(cause: BaseException) -> bool:
+    """Tell whether a server says that it has too much to do: by a status, or by the error in a reply of any status.
+
+    A quota that is used up is no overload, since waiting does not help.
+    """
+    names = [*getattr(cause, "names", ()), *names_of_error(getattr(cause, "body", None))]  # OpenAI's errors have a body
+    if http_status(cause) in OVERLOAD_CODES or any(str(code) in names for code in OVERLOAD_CODES):
+        return True
+    if isinstance(cause, ErrorReply):
+        names.append(str(cause))
+    return any(OVERLOAD_WORDS.search(name) for name in names)
 
 
 # ---------------------------------------------------------------------------- errors in words
@@ -289,8 +366,8 @@ class History:
     """The failures of one group's requests, and the successes of all groups' requests beside them.
 
     - `failures`: failed requests of this group.
-    - `failures_beside_successes`: failures while requests of other groups succeeded. BUSY is not counted: the server
-      asks for patience, and the request is sound.
+    - `failures_beside_successes`: failures while requests of other groups succeeded. The request is sound, and the
+      failure not counted, if the server is busy (or says 503 although it has answered), or no connection was made.
     - `successes`: successful requests of all groups until the last failure of this group, or until its first request.
     - `others_succeeded`: whether a request of any group succeeded between that failure and the one before.
     - `outage_s`: how long requests of all groups have failed without a success.
@@ -308,7 +385,8 @@ class History:
         """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
-        if others_succeeded and failure.kind is not FailureKind.BUSY:
+        is_overloaded = failure.kind is FailureKind.BUSY or failure.status == HTTPStatus.SERVICE_UNAVAILABLE
+        if others_succeeded and not is_overloaded and not failure.is_unreachable:
             beside_successes += 1
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
 
@@ -325,8 +403,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     3. MAX_REQUEST_FAILURES failures while other requests succeed: give up. The server works, and this prompt is at
        fault.
     4. As many failures as `limits.tries`: give up.
-    5. Requests of all groups fail for longer than `limits.outage_s`: give up. Where the server says how long to wait,
-       the limit is that of a reply if that is longer.
+    5. Requests of all groups fail for longer than `limits.outage_s`, or `limits.away_s` while no server answers: give
+       up. Where the server says how long to wait, the limit is that of a reply if that is longer.
     6. Else: send again, after as long as the server says.
     """
     said = failure.description
@@ -343,6 +421,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if limits.tries is not None:
         return 0.0
     pause_s, limit_s = history.pause_s, limits.outage_s
+    if failure.nobody_answers and limits.away_s is not None:
+        limit_s = max(limit_s, limits.away_s)
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:

@@ -109,8 +109,9 @@ class PatientRequests:
                 raise
             except ServerAwayError as error:
                 self._outage.note(f"requests are sent again ({error})")
-                if self.outage_s > timeouts.outage_s:
-                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {error}") from error
+                limit_s = max(timeouts.outage_s, timeouts.away_s or 0.0)
+                if self.outage_s > limit_s:
+                    raise ServerError(f"requests fail for {limit_s:g} s: {error}") from error
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
                 failure = explain_failure(error)
                 if self._successes > history.successes:

@@ -1,7 +1,7 @@
 """One inference server: which format it has, requests to it, and whether it is there.
 
 In this order: what requests say beside the prompt; which format a server has; how completions ended (`Endings`); a
-server that goes away (`Reachability`) or limits its clients (`AdaptiveLimit`); and the `Server` itself.
+server that goes away (`Reachability`); and the `Server` itself.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import aiohttp
 
 from ..records import Ending, Prompt, Sampling
 from ..runtime.concurrency import cancel_all
-from ..runtime.retries import FIRST_PAUSE_S, OutageLog
+from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, visible
+from .adaptive_limit import AdaptiveLimit
 from .addresses import (
     PROBE_S,
     Candidate,
     StatusError,
     detect,
-    error_message,
     find_context_length,
     goes_through_proxy,
     max_connections,
@@ -239,80 +240,6 @@ class Reachability:
             await self._disconnect()
 
 
-# ---------------------------------------------------------------------------- a server that limits its clients
-
-
-class AdaptiveLimit:
-    """Sends as many requests at a time as a server takes.
-
-    A server that limits its clients refuses requests, and may say how long to wait. Nothing is sent for that long. From
-    then on each span of that length has a quota: as many requests as the server took since the refusal before. After a
-    span without a refusal the quota grows. Without any refusal there is no quota.
-
-    Where the server does not say how long to wait, spans have FIRST_PAUSE_S, or a quarter of the time in which nothing
-    was taken if that is longer.
-    """
-
-    GROWTH = 1.25
-    """Factor of the quota after a span without a refusal. Where a server takes 3 requests a second, 100 requests take
-    1.0 to 1.2 times their own time, with 20 to 130 refusals; with a factor of 2, there are up to twice as many."""
-
-    MARGIN = 1.05
-    """Factor of the time that the server asks for: requests of two spans reach the server with other delays."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._quota = math.inf
-        self._sent = 0
-        """Requests of the present span that were not refused."""
-        self._span_s = 0.0
-        self._begins_s = -math.inf
-        """When the present span begins; a pause lasts until then."""
-        self._refused_s = -math.inf
-        self._last_taken_s = clock()
-        """When a refusal came after requests that were taken."""
-
-    async def wait(self) -> float:
-        """Wait until one more request may be sent; return the time, for `refused`."""
-        while True:
-            now_s = self._clock()
-            ends_s = self._begins_s + self._span_s
-            if now_s < self._begins_s:
-                await asyncio.sleep(self._begins_s - now_s)
-            elif now_s >= ends_s and self._quota < math.inf:
-                self._begins_s, self._sent = now_s, 0
-                self._quota = math.ceil(self._quota * self.GROWTH)
-                self._span_s = max(self._span_s, FIRST_PAUSE_S)
-            elif self._sent < self._quota:
-                self._sent += 1
-                return now_s
-            else:
-                await asyncio.sleep(ends_s - now_s)
-
-    def refused(self, sent_s: float, wait_s: float | None) -> None:
-        """Note that the request which was sent at a time was refused, and how long the server asks to wait, if it does.
-
-        Requests that were sent together are refused together, which counts as one refusal.
-        """
-        now_s = self._clock()
-        if sent_s <= self._refused_s:
-            self._quota = max(1, self._quota - 1)
-            self._begins_s = max(self._begins_s, now_s + (wait_s or 0.0))
-            return
-        taken = self._sent - 1
-        if taken > 0:
-            self._last_taken_s = now_s
-        if taken > 0 or self._quota == math.inf:
-            self._quota = max(1, taken)
-        if wait_s is not None:
-            self._span_s = wait_s * self.MARGIN
-        else:
-            self._span_s = max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4)
-        self._sent = 0
-        self._refused_s = now_s
-        self._begins_s = now_s + self._span_s
-
-
 # ---------------------------------------------------------------------------- the server
 
 
@@ -339,10 +266,14 @@ class Server:
         self._under_way = 0
         self._refusals = Refusals(spec.stream) if spec.stream == "always" else None
         """What the server refuses; None as long as it has refused nothing."""
-        self._limit = AdaptiveLimit()
+        self._limit: AdaptiveLimit | None = None
+        """How fast requests are sent; None as long as the server has refused none."""
+        self._sent = 0
         self._stop_text = StopText()
         self._reachability = Reachability(spec.url, self._connect_anew)
         self._is_absent = False
+        self._has_answered = False
+        self._has_logged_rate = False
         self._http: aiohttp.ClientSession | None = None
 
     # ---- what others see
@@ -471,19 +402,30 @@ class Server:
     async def _send(
         self, reply_format: ReplyFormat, request: Mapping[str, object], reply_s: float | None, *, at_once: bool
     ) -> ServerReply:
-        sent_s = None if at_once else await self._limit.wait()
+        self._sent += 1
+        sent_s = time.monotonic() if at_once or self._limit is None else await self._limit.wait()
         try:
             async with asyncio.timeout(reply_s):
                 reply = await self._reachability.outlast(self._post(reply_format, request))
         except Exception as error:
             failure = explain_failure(error)
-            if failure.kind is FailureKind.BUSY and sent_s is not None:
+            is_late = failure.status == HTTPStatus.SERVICE_UNAVAILABLE and self._has_answered
+            if not at_once and (failure.kind is FailureKind.BUSY or is_late):
+                self._limit = self._limit or AdaptiveLimit(self._sent)
                 self._limit.refused(sent_s, failure.retry_after_s)
+                self._log_rate(self._limit.rate)
             if failure.kind is FailureKind.ABSENT and not failure.timed_out:
                 self._is_absent = True
             raise
         self._is_absent = False
+        self._has_answered = True
         return reply
+
+    def _log_rate(self, rate: float | None) -> None:
+        """Log once how many requests the server takes, when a second refusal has shown it."""
+        if not self._has_logged_rate and rate is not None:
+            self._has_logged_rate = True
+            logger.info("the server at %s takes about %.2g requests a second, and gets no more", self.address, rate)
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
         # A long request for tokens gets a connection of its own, for servers close those that idle at any moment.
@@ -608,7 +550,7 @@ class Server:
 async def _check_response(response: aiohttp.ClientResponse) -> None:
     """Raise StatusError for a refusal, and ContentTypeError for a reply that is neither JSON nor events."""
     if response.status >= 400:
-        raise StatusError(response.status, error_message(await response.read()), response.headers)
+        raise StatusError(response.status, await response.read(), response.headers)
     if response.content_type != EVENT_STREAM and "json" not in response.content_type:
         raise aiohttp.ContentTypeError(
             response.request_info, response.history, status=response.status, message="no JSON"

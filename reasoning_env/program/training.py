@@ -78,8 +78,8 @@ class TrainingSettings(ReasoningSettings):
     installed."""
 
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30
-    elsewhere."""
+    """Seconds to wait for an absent server at startup. None: no limit in `serve`, 30 elsewhere. Later `serve` waits
+    without limit, and `process` and `evaluate` for ten minutes at least."""
     instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
     """Number of this environment among those of one trainer. It names the folder of checkpoints and picks the stream of
     problems; without a `checkpoint_dir`, the number that the trainer gives picks the stream."""

@@ -8,7 +8,8 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.config import complete_servers
-from reasoning_env.atropos.servers import Completers, choose_server_class, close_connections
+from reasoning_env.atropos.launch import choose_server_class
+from reasoning_env.atropos.servers import Completers, close_connections
 from reasoning_env.inference.formats.choices import PlainChat
 from reasoning_env.inference.formats.reply_format import ReplyKind
 from reasoning_env.inference.served_model import ServedModel

@@ -103,6 +103,10 @@ def fail(*_: object) -> list[str]:
     raise ConnectionRefusedError(111, "Connection refused")
 
 
+def break_off(*_: object) -> list[str]:
+    raise ConnectionResetError(104, "Connection reset by peer")
+
+
 def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
     left = list(replies)
     return lambda *_: left.pop(0) if len(left) > 1 else left[0]
@@ -186,8 +190,8 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
 
 
 async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
-    manager, asking = await beside(fail, PATIENT)
-    with pytest.raises(ServerError, match="ConnectionRefusedError"):
+    manager, asking = await beside(break_off, PATIENT)
+    with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 

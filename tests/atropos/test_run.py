@@ -43,9 +43,9 @@ def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: i
     ("fields", "mode", "startup_s", "timeouts"),
     [
         ({}, Serve(), math.inf, Timeouts(600, math.inf)),
-        ({}, Process(), 30.0, Timeouts(600, 30.0)),
+        ({}, Process(), 30.0, Timeouts(600, 30.0, away_s=600.0)),
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Serve(), 5, Timeouts(None, math.inf)),
-        ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5, away_s=600.0)),
     ],
 )
 def test_time_limits_of_modes(

@@ -14,7 +14,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.config import ServerConfig, complete_servers, named_format
-from reasoning_env.atropos.servers import choose_server_class
+from reasoning_env.atropos.launch import choose_server_class
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.inference.formats import REPLY_FORMATS, tokens
 from reasoning_env.inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind

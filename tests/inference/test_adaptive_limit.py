@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from reasoning_env.inference import server as module
-from reasoning_env.inference.server import AdaptiveLimit
+from reasoning_env.inference import adaptive_limit as module
+from reasoning_env.inference.adaptive_limit import AdaptiveLimit
 
 
 class Limited:

@@ -8,7 +8,7 @@ from reasoning_env.inference.addresses import StatusError, explain_failure, find
 
 
 def remedy(url: str, status: int = 404) -> str | None:
-    return path_remedy(explain_failure(StatusError(status, "", {})), url)
+    return path_remedy(explain_failure(StatusError(status, b"", {})), url)
 
 
 @pytest.mark.parametrize(

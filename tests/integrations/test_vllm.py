@@ -26,7 +26,8 @@ from learn.processes import SETTINGS
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
 from reasoning_env.atropos.config import ServerConfig
-from reasoning_env.atropos.servers import Completers, choose_server_class
+from reasoning_env.atropos.launch import choose_server_class
+from reasoning_env.atropos.servers import Completers
 from reasoning_env.errors import ServerError
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions

@@ -25,6 +25,8 @@ class Mode:
     name: str
     packs_lists = False
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
+    away_s: float | None = None
+    """Seconds that no server may answer before groups are dropped, where that is longer than `outage_s`."""
     has_trainer = False
     """Whether a trainer gets the groups: the problem of a packed group is in flight until the group is delivered."""
 

@@ -21,6 +21,7 @@ from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
 from ...errors import ConfigError
+from ...inference.addresses import AWAY_LIMIT_S
 from ...metrics.outcomes import Tally
 from ...metrics.recorder import MetricsRecorder
 from ...problems.giving_up import MAX_FAILED_GROUPS
@@ -45,6 +46,7 @@ class Process(Mode):
     """Groups go to a file, until the file holds `total_steps` of them."""
 
     name = "process"
+    away_s = AWAY_LIMIT_S
 
     def __init__(self) -> None:
         self._file: KeyedFile | None = None

@@ -23,8 +23,8 @@ from ...records import ENDING_WORDS, Ending, Prompt, Rollout, Sampling
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import short
 from ..events import EVENT_STREAM, join_events, read_events
-from ..failures import ErrorReply, message_of
-from .reply_format import ReplyFormat, ReplyKind, ServerReply, TextCompletion, read_token_number
+from ..failures import ErrorReply, error_of_reply, is_overload, message_of
+from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
     import aiohttp
@@ -56,9 +56,13 @@ class ChoicesFormat(ReplyFormat):
         read = _read_stream if response.content_type == EVENT_STREAM else read_json
         reply = await asyncio.to_thread(read, body)
         if error := getattr(reply, "error", None):
-            raise ErrorReply(message_of(error))
+            raise error_of_reply(error)
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
-        return ServerReply([read_choice(reply.choices[0], token_count)])
+        choice = reply.choices[0]
+        # A completion that was broken off because the server is overloaded counts as a refused request.
+        if (error := getattr(choice, "error", None)) and is_overload(overload := error_of_reply(error)):
+            raise overload
+        return ServerReply([read_choice(choice, token_count)])
 
 
 TEXT = ChoicesFormat(
@@ -86,6 +90,13 @@ def read_json(body: bytes) -> Any:
 
 def _read_stream(body: bytes) -> Any:
     return join_events(read_events(body))
+
+
+def read_token_number(value: object) -> int | None:
+    """Return a number of tokens, from 0 to MAX_TOKENS; None for any other value, as if the server had said nothing."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
+        return value
+    return None
 
 
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:

@@ -102,13 +102,6 @@ MAX_TOKENS = 10**8
 """No prompt and no completion has as many tokens."""
 
 
-def read_token_number(value: object) -> int | None:
-    """Return a number of tokens, from 0 to MAX_TOKENS; None for any other value, as if the server had said nothing."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
-        return value
-    return None
-
-
 class ReplyError(Exception):
     """A reply does not fit its format."""
 

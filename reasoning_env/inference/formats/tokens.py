@@ -24,6 +24,7 @@ import numpy.typing as npt
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout
 from ...runtime.turns import in_turn, in_turns, reply_slot
+from ..failures import ERROR_BYTES, error_in_place
 from .reply_format import ReplyError, ReplyFormat, ReplyKind, ServerReply, TokenCompletion
 
 if TYPE_CHECKING:
@@ -84,10 +85,14 @@ class TokenFormat(ReplyFormat):
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
         completions = []
         async with reply_slot():
-            pieces = self.cut(await _read_body(response))
-            while (completion := await in_turn(partial(next, pieces, None))) is not None:
-                tokens, logprobs = await in_turns(self.read(completion))
-                completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
+            body = await _read_body(response)
+            try:
+                pieces = self.cut(body)
+                while (completion := await in_turn(partial(next, pieces, None))) is not None:
+                    tokens, logprobs = await in_turns(self.read(completion))
+                    completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
+            except ReplyError as error:
+                raise (error_in_place(bytes(body[:ERROR_BYTES])) or error) from error
         return ServerReply(completions)
 
 

@@ -1,0 +1,97 @@
+"""Replies by which servers say that they have too much to do, as they come."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.failures import FailureKind, explain_failure
+from reasoning_env.inference.formats.choices import CHAT, PlainChat
+from reasoning_env.inference.formats.completions import COMPLETIONS
+from reasoning_env.inference.formats.reply_format import ReplyFormat
+from reasoning_env.inference.server import Server
+from reasoning_env.records import Timeouts
+
+from .conftest import serve
+from .test_server import PROMPT, SAMPLING
+
+LIMITED = {"message": "Rate limit exceeded", "code": 429}
+OVERLOAD = [
+    pytest.param(429, {}, id="429"),
+    pytest.param(200, {"error": LIMITED}, id="code beside status 200"),
+    pytest.param(200, {"error": "Rate limit exceeded"}, id="text beside status 200"),
+    pytest.param(
+        529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, id="Anthropic"
+    ),
+    pytest.param(200, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, id="type beside status 200"),
+    pytest.param(400, {"error": {"code": "rate_limit_exceeded", "message": "Slow down"}}, id="code beside status 400"),
+    pytest.param(500, {"error": {"status": "RESOURCE_EXHAUSTED", "message": "again later"}}, id="Google"),
+    pytest.param(
+        200,
+        {"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": LIMITED}]},
+        id="within a choice",
+    ),
+]
+SOUND = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+
+
+class Answers:
+    """Answers requests with these statuses and bodies in turn, the last one for ever."""
+
+    def __init__(self, *answers: tuple[int, Any]) -> None:
+        self.answers = list(answers)
+        app = web.Application()
+        app.router.add_post("/v1/{tail:.*}", self._answer)
+        self.server = TestServer(app)
+
+    async def _answer(self, _request: web.Request) -> web.Response:
+        status, body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return web.Response(
+            status=status, text=json.dumps(body), content_type="application/json", headers={"Retry-After": "0.01"}
+        )
+
+
+@pytest.mark.parametrize("reply_format", [CHAT, COMPLETIONS], ids=["chat", "tokens"])
+@pytest.mark.parametrize(("status", "body"), OVERLOAD)
+async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
+    if reply_format is COMPLETIONS and "choices" in body:
+        pytest.skip("replies with tokens have no error within a choice")
+    async with Answers((status, body)).server as listening:
+        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
+        with pytest.raises(Exception) as raised:  # noqa: PT011  # errors of any kind
+            await server.ask(reply_format, PROMPT, {"max_tokens": 9}, at_once=True)
+        await server.close()
+    assert explain_failure(raised.value).kind is FailureKind.BUSY
+
+
+@pytest.mark.parametrize(("status", "body"), [*OVERLOAD, pytest.param(503, {}, id="503 after an answer")])
+async def test_overload_costs_no_group(status: int, body: Any) -> None:
+    """Other requests succeed between the refusals of one, more often than failures are tried again."""
+    answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]
+    async with Answers(*answers).server as listening:
+        url = str(listening.make_url("/v1"))
+        async with serve(url, formats=[CHAT], timeouts=Timeouts(5.0, 30.0)) as model:
+            for _ in range(3):
+                assert len(await model.complete(PROMPT, 2, SAMPLING)) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": {"message": "temperature must be at most 2", "code": 400}}),
+        (401, {"error": {"message": "wrong key", "type": "authentication_error"}}),
+        (200, {"error": {"message": "your plan has ended", "code": "insufficient_funds"}}),
+    ],
+)
+async def test_other_errors_are_no_overload(status: int, body: Any) -> None:
+    async with Answers((status, body)).server as listening:
+        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [CHAT]))
+        with pytest.raises(Exception) as raised:  # noqa: PT011
+            await server.ask(CHAT, PlainChat().prompt([{"role": "user", "content": "?"}]), {}, at_once=True)
+        await server.close()
+    assert explain_failure(raised.value).kind is not FailureKind.BUSY
