@@ -23,8 +23,6 @@ PAGES = {
         {
             "](docs/": "](",
             "](reasoning_audit/README.md": "](audit.md",
-            "](hub/nemo_gym/README.md": "](nemo-gym.md",
-            "](hub/openenv/reasoning_gym_environment/README.md": "](openenv.md",
         },
     ),
 }
