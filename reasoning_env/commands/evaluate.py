@@ -419,6 +419,11 @@ async def only_model(base_url: str, api_key: str, timeout_s: float) -> str:
             failure = explain_failure(error)
             if failure.kind is FailureKind.ABSENT and failure.status is None:
                 return [Absence(f"{base_url}: {failure.description}")]
+            if failure.status in (401, 403):
+                raise ConfigError(
+                    f"{base_url} refuses the key ({failure.description})",
+                    remedy="set the variable OPENAI_API_KEY, or {openai.api_key}",
+                ) from error
             raise ConfigError(
                 f"{missing}; {base_url} does not say which it has ({failure.description})",
                 remedy=path_remedy(failure, base_url),

@@ -294,7 +294,7 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
             limit = "that {env.max_token_length} is not above the server's context"
             return FailureKind.REFUSED, f"check {{openai.model_name}}, and {limit}"
         case 401 | 403:
-            return FailureKind.REFUSED, "check {openai.api_key}"
+            return FailureKind.REFUSED, "check {openai.api_key}, or the variable OPENAI_API_KEY"
         case 404:
             return FailureKind.REFUSED, "check {openai.model_name} and {openai.base_url}"
         case 429:

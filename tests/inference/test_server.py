@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp import web
@@ -507,6 +508,14 @@ async def test_absent_server_of_only_model() -> None:
 async def test_no_only_model(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
+        await only_model(server.url, "k", 5.0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    refusal = addresses.StatusError(status, "Incorrect API key", {})
+    monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
+    with pytest.raises(ConfigError, match=rf"refuses the key \(.*{status}.*set the variable OPENAI_API_KEY, or"):
         await only_model(server.url, "k", 5.0)
 
 
