@@ -4,14 +4,18 @@
 #   docker build -t reasoning-gym-environment:atropos --target atropos .   # also serve, process and run-api
 
 FROM debian:trixie-slim AS system
+# Debian keeps one version of each package, so none is pinned.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 ca-certificates tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log
 
 # The compiler is for `pycosat`, of which there is no wheel. Later stages take /opt/environment alone.
 FROM system AS build
+# hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends gcc libc6-dev python3-dev python3-venv
+    && apt-get install --yes --no-install-recommends gcc libc6-dev python3-dev python3-venv \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 RUN python3 -m venv /opt/environment
 ENV PATH=/opt/environment/bin:$PATH

@@ -94,7 +94,10 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         mode.check_files(launch.config)
         asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
-            logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
+            logger.info(
+                "loading the tokenizer %s; without a network, a name on the hub takes a minute or more to fail",
+                launch.config.tokenizer_name,
+            )
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:

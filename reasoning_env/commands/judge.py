@@ -100,7 +100,10 @@ def _add_options(parser: CommandParser) -> None:
         help="processes that make problems (default: half of the cores, 2 to 8)",
     )
     parser.add_argument(
-        "--verifiers", dest="num_verifiers", type=int, help="processes that judge, on a node (default: the same)"
+        "--verifiers",
+        dest="num_verifiers",
+        type=int,
+        help="processes that judge, on a node (default: half of the cores, 2 to 8)",
     )
     group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
     group.add_argument(

@@ -171,7 +171,8 @@ def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | Non
         ) from error
     if not Path(name).exists():
         # Without a network this takes a minute and a half to fail, with two warnings of the hub's client for each try.
-        print(f"loading the tokenizer {visible(name)}", file=sys.stderr)
+        slow = "without a network, a name on the hub takes a minute or more to fail"
+        print(f"loading the tokenizer {visible(name)}; {slow}", file=sys.stderr)
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name)
