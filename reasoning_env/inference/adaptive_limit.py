@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 from ..runtime.retries import FIRST_PAUSE_S
 
+RATE_REPLIES = 10
+"""Replies after which the rate of a server that refused a request is logged."""
+
 
 class AdaptiveLimit:
     """Sends as many requests at a time as a server takes.
@@ -36,9 +39,9 @@ class AdaptiveLimit:
         self._span_s = 0.0
         self._begins_s = -math.inf
         """When the present span begins; a pause lasts until then."""
-        self._measured = False
-        """Whether a refusal came after one before, so that the quota is what the server takes in a span."""
         self._refused_s = -math.inf
+        self._began_s = clock()
+        self._replies = 0
         self._last_taken_s = clock()
         """When a refusal came after requests that were taken."""
 
@@ -59,12 +62,6 @@ class AdaptiveLimit:
             else:
                 await asyncio.sleep(ends_s - now_s)
 
-    @property
-    def rate(self) -> float | None:
-        """Requests a second that the server took between two refusals; None before."""
-        is_known = self._quota < math.inf and self._span_s > 0 and self._measured
-        return self._quota / self._span_s if is_known else None
-
     def refused(self, sent_s: float, wait_s: float | None) -> None:
         """Note that the request which was sent at a time was refused, and how long the server asks to wait, if it does.
 
@@ -75,7 +72,6 @@ class AdaptiveLimit:
             self._quota = max(1, self._quota - 1)
             self._begins_s = max(self._begins_s, now_s + (wait_s or 0.0))
             return
-        self._measured = self._quota < math.inf
         taken = self._sent - 1
         if taken > 0:
             self._last_taken_s = now_s
@@ -88,3 +84,8 @@ class AdaptiveLimit:
         self._sent = 0
         self._refused_s = now_s
         self._begins_s = now_s + self._span_s
+
+    def replied(self) -> float | None:
+        """Note a reply. Returns the replies a second since the first refusal, at the reply number RATE_REPLIES."""
+        self._replies += 1
+        return self._replies / (self._clock() - self._began_s) if self._replies == RATE_REPLIES else None

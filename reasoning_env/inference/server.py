@@ -273,7 +273,6 @@ class Server:
         self._reachability = Reachability(spec.url, self._connect_anew)
         self._is_absent = False
         self._has_answered = False
-        self._has_logged_rate = False
         self._http: aiohttp.ClientSession | None = None
 
     # ---- what others see
@@ -413,19 +412,14 @@ class Server:
             if not at_once and (failure.kind is FailureKind.BUSY or is_late):
                 self._limit = self._limit or AdaptiveLimit(self._sent)
                 self._limit.refused(sent_s, failure.retry_after_s)
-                self._log_rate(self._limit.rate)
             if failure.kind is FailureKind.ABSENT and not failure.timed_out:
                 self._is_absent = True
             raise
         self._is_absent = False
         self._has_answered = True
-        return reply
-
-    def _log_rate(self, rate: float | None) -> None:
-        """Log once how many requests the server takes, when a second refusal has shown it."""
-        if not self._has_logged_rate and rate is not None:
-            self._has_logged_rate = True
+        if self._limit is not None and (rate := self._limit.replied()) is not None:
             logger.info("the server at %s takes about %.2g requests a second, and gets no more", self.address, rate)
+        return reply
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
         # A long request for tokens gets a connection of its own, for servers close those that idle at any moment.

@@ -62,3 +62,9 @@ async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.Monke
 async def test_no_limit_without_a_refusal() -> None:
     limit = AdaptiveLimit(clock=lambda: 0.0)
     assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
+
+
+def test_rate_after_ten_replies() -> None:
+    times = iter([0.0, 0.0, 4.0])
+    limit = AdaptiveLimit(clock=lambda: next(times))
+    assert [limit.replied() for _ in range(11)] == [*[None] * 9, 2.5, None]
