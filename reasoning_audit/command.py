@@ -45,42 +45,43 @@ def _audit(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("--tasks", type=names, default=[], metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
+    parser.add_argument(
+        "--tasks", type=names, default=[], metavar="NAME,NAME", help=f"tasks to audit (default: all except {COMPOSITE})"
+    )
     parser.add_argument(
         "--levels",
         type=_levels,
         default=DEFAULT_LEVELS,
         metavar="LEVEL,LEVEL",
-        help=f"default: {level_names(DEFAULT_LEVELS)}",
+        help=f"levels of difficulty to audit (default: {level_names(DEFAULT_LEVELS)})",
     )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)
-    parser.add_argument("--seed", type=int, default=42, help="decides which problems are drawn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=42, help="seed of the problems (default: %(default)s)")
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("audit.json"),
         metavar="FILE",
-        help="file of all numbers (default: %(default)s)",
+        help="file for all results (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="audit score(completion, **row) over the rows of --rows, and no task; MODULE is a name that Python can "
+        help="audit your function score(completion, **row) on the rows of --rows instead of tasks; "
+        "MODULE is a name that Python can "
         "import, or the path of a .py file",
     )
     parser.add_argument("--rows", type=Path, metavar="FILE", help="rows for --score: .jsonl or .parquet")
-    parser.add_argument(
-        "--gold", metavar="COLUMN", help=f"the column of right answers in the rows of --rows (default: {GOLD})"
-    )
+    parser.add_argument("--gold", metavar="COLUMN", help=f"column of --rows with the right answers (default: {GOLD})")
     add_score_options(parser)
     parser.add_argument(
         "--fail-on",
         choices=[*(severity.value for severity in Severity), NEVER],
         default=Severity.HIGH.value,
-        help="exit with status 1 at a finding of this severity or above (default: %(default)s)",
+        help="exit with status 1 for findings of this severity or higher (default: %(default)s)",
     )
     add_config_option(parser)
 
@@ -152,7 +153,7 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
 
 audit_command = Command(
     "audit",
-    "Probe every task's rewards with right, nearly right and unreasoned answers.",
+    "Check each task's verifier with right answers, nearly right answers, and answers that need no reasoning.",
     _add_options,
     _audit,
 )

@@ -85,11 +85,16 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=f"address to listen on; one that others can reach needs a token in the variable {TOKEN_VARIABLE}",
+        help=f"address to listen on (default: %(default)s). If other machines can reach it, set a token in the "
+        f"environment variable {TOKEN_VARIABLE}",
     )
-    parser.add_argument("--port", type=int, default=8400, help="0 takes a free port (default: %(default)s)")
     parser.add_argument(
-        "--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` finds the cluster of this machine"
+        "--port", type=int, default=8400, help="port to listen on; 0 chooses a free port (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="score on the nodes of this Ray cluster; `auto` finds the cluster of this machine",
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     add_config_option(parser)
@@ -97,19 +102,20 @@ def _add_options(parser: CommandParser) -> None:
         "--generators",
         dest="num_generators",
         type=int,
-        help="processes that make problems (default: half of the cores, 2 to 8)",
+        help="number of processes that generate problems (default: half of the cores, 2 to 8)",
     )
     parser.add_argument(
         "--verifiers",
         dest="num_verifiers",
         type=int,
-        help="processes that judge, on a node (default: half of the cores, 2 to 8)",
+        help="number of processes that score, on each node (default: half of the cores, 2 to 8)",
     )
     group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
     group.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="judge rows with score(completion, **row), which returns a number from 0 to 1, or a mapping with `score`; "
+        help="score rows with your function score(completion, **row); it returns a number from 0 to 1, or a dict with "
+        "`score`; "
         "MODULE is a name that Python can import, or the path of a .py file",
     )
     add_score_options(group)
@@ -221,7 +227,7 @@ def _check_reachable(address: str) -> None:
 
 judge_command = Command(
     "judge",
-    "Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
+    "Run a reward server over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
     _add_options,
     _judge,
 )

@@ -26,19 +26,19 @@ RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
 
 HELP = {
-    "serve": "generate, sample, score and send groups, for a trainer to pull",
-    "process": "the same into a file, without a trainer",
-    "evaluate": "score a model on the fixed evaluation set",
-    "tasks": "list the tasks; `tasks NAME` shows whole samples",
-    "score": "score a text as the completion of one problem: prompt, reward and reason",
-    "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
-    "problems": "write a file of problems to train on: no question twice, in parts for a cluster",
-    "audit": "probe every task's verifier with meaningless answers; fails if a verifier rewards them",
-    "compare": "put evaluation folders side by side, paired over the same problems",
-    "rescore": "judge stored completions again: show what changed, or write rows with scores, or to train on",
-    "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
-    "settings": "print all settings; `settings WORD` searches them",
-    "demo": "run all parts of a training on this machine, with a scripted policy in place of a model",
+    "serve": "generate problems, score completions, and send groups to a trainer",
+    "process": "generate and score completions, and write them to a file",
+    "evaluate": "score a model on a fixed set of problems",
+    "tasks": "list the tasks; `tasks NAME` shows samples of a task",
+    "score": "score one completion of one problem",
+    "judge": "run a reward server for other trainers (HTTP)",
+    "problems": "write a file of training problems",
+    "audit": "check whether verifiers reward nonsense",
+    "compare": "compare evaluations, problem by problem",
+    "rescore": "score stored completions again, and write them as rows",
+    "report": "make an HTML page from rollouts and evaluations",
+    "settings": "list the settings; `settings WORD` searches them",
+    "demo": "run a whole training loop with a scripted policy as the model",
 }
 
 

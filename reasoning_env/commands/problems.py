@@ -66,12 +66,18 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="file to write; the name must end in .jsonl or .parquet"
+    )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--count", type=at_least_one, metavar="N", help="rows of all tasks together")
+    what.add_argument("--count", type=at_least_one, metavar="N", help="number of rows, over all tasks")
     what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of rows to train on")
     parser.add_argument(
-        "--tasks", action="extend", type=names, metavar="NAMES", help="names, globs and categories: gcd,algebra/*"
+        "--tasks",
+        action="extend",
+        type=names,
+        metavar="NAMES",
+        help="names, globs or categories, separated by commas: gcd,algebra/*",
     )
     parser.add_argument(
         "--exclude",
@@ -79,7 +85,7 @@ def _add_options(parser: CommandParser) -> None:
         action="extend",
         type=names,
         metavar="NAMES",
-        help="tasks to leave out of --tasks",
+        help="tasks to leave out",
     )
     parser.add_argument(
         "--params",
@@ -92,9 +98,10 @@ def _add_options(parser: CommandParser) -> None:
         "--levels",
         type=_levels,
         metavar="L,L",
-        help="levels of difficulty from 0 to 1, in turn, or `random` (default: of --config, or the library's own)",
+        help="levels of difficulty from 0 to 1, used in turn, or `random` (default: from --config, or the library's "
+        "defaults)",
     )
-    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the file (default: of --config, or 42)")
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the problems (default: from --config, or 42)")
     parser.add_argument(
         "--format",
         dest="form",
@@ -103,7 +110,7 @@ def _add_options(parser: CommandParser) -> None:
         help="columns of a row: `verl` for verl and SkyRL, `trl` for TRL (default: %(default)s)",
     )
     parser.add_argument(
-        "--shard", type=shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
+        "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; the parts share no question"
     )
     add_config_option(parser)
 
@@ -290,7 +297,7 @@ def _table(card: Mapping[str, Any]) -> Table:
 
 problems_command = Command(
     "problems",
-    "Write problems to train on: no question twice, none of the evaluation set.",
+    "Write a file of training problems. No question comes twice, and none is in the evaluation set.",
     _add_options,
     _problems,
     names={"complexity_mode": "--levels"},

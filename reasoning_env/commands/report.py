@@ -50,14 +50,14 @@ def _add_options(parser: CommandParser) -> None:
         nargs="*",
         type=Path,
         metavar="PATH",
-        help="folders of dumps or evaluations, files of groups; each path is a run (default: data_dumps)",
+        help="folders of dumps or evaluations, or files of `process`; each path is one run (default: data_dumps)",
     )
-    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_PAGE, help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_PAGE, help="file to write (default: %(default)s)")
     parser.add_argument(
         "--sample-mb",
         type=float,
         default=16.0,
-        help="megabytes of rollouts in the page, before compression; figures are over all rollouts "
+        help="limit of rollouts in the page, in megabytes before compression; the figures use all rollouts "
         "(default: %(default)s)",
     )
 

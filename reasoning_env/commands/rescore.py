@@ -99,13 +99,13 @@ def _add_options(parser: CommandParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write the rows with their scores, or rows to train on (--keep); ends in .jsonl or .parquet",
+        help="file for the rows with their scores, or with --keep for rows to train on; ends in .jsonl or .parquet",
     )
     parser.add_argument(
         "--columns",
         metavar="reference=NAME,completion=NAME",
         type=_read_columns,
-        help="the columns of rows that another program wrote; NAME may be a path, as in choices.0.message",
+        help="names of the columns of another program's rows; a name may be a path, such as choices.0.message",
     )
     add_selection_options(parser)
     add_config_option(parser)
@@ -204,7 +204,7 @@ def _print_without_score(left_out: Mapping[str, LeftOut], without_score: int) ->
 
 rescore_command = Command(
     "rescore",
-    "Judge stored completions again, and show the changes.",
+    "Score stored completions again, and show which scores change.",
     _add_options,
     _rescore,
 )

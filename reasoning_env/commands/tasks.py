@@ -94,31 +94,31 @@ def _add_options(parser: CommandParser) -> None:
         nargs="*",
         type=_names_or_reference,
         metavar="NAME",
-        help="tasks whose samples are shown whole (default: a table of all tasks): names, globs (`*_sorting`) or "
-        "categories (`games`, `games/*`), joined by commas, in any case; or the reference of a problem",
+        help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
+        "case does not matter. Or show the problem of a reference. Default: a table of all tasks",
     )
-    parser.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
-    parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: another system prompt")
+    parser.add_argument("--prompt", action="store_true", help="show the whole prompt that a model gets")
+    parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
         help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and its "
         "length in tokens",
     )
-    parser.add_argument("--chat_template", metavar="PATH", help="as in training: a Jinja file, or `plain`")
+    parser.add_argument("--chat_template", metavar="PATH", help="chat template: a Jinja file, or `plain` for none")
     parser.add_argument(
         "--chat_template_kwargs",
         type=mapping,
         default={},
         metavar="MAPPING",
-        help="options of the chat template, as in training: '{enable_thinking: false}'",
+        help="variables of the chat template, such as '{enable_thinking: false}'",
     )
     parser.add_argument(
         "--samples",
         type=at_least_one,
         metavar="N",
-        help="samples of a named task at one level (default: one at the "
-        "library's defaults and one at each of the levels 0, 0.5 and 1)",
+        help="number of samples of each task at one level (default: one sample at "
+        "the library's defaults and at each of the levels 0, 0.5 and 1)",
     )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -337,7 +337,7 @@ def _as_sent(messages: Messages, chat: ChatFormat) -> str:
 
 tasks_command = Command(
     "tasks",
-    "List reasoning-gym's tasks, or show samples of some.",
+    "List reasoning-gym's tasks, or show samples of the named tasks.",
     _add_options,
     _show_tasks,
     names={"tasks": ""},

@@ -15,13 +15,13 @@ from .parser import CommandParser, share
 from .shared_options import add_selection_options
 
 ABOUT = {
-    "serve": "Generate problems, score completions, and send groups whose scores differ to a trainer. Ctrl-C lets "
-    "groups in flight finish; a second Ctrl-C ends at once. The same command resumes the run if the trainer saves "
-    "checkpoints.",
-    "process": "Write groups of scored completions to a file, a JSON line each, without a trainer. The same command "
-    "finishes a file that is not complete. 64 groups are under way at a time. `report FILE` shows them.",
-    "evaluate": "Score a model on a fixed set of problems, the same on every machine. All tasks at 5 problems each are "
-    "about 500 completions.",
+    "serve": "Generate problems, score completions, and send groups whose scores differ to a trainer. Press Ctrl-C to "
+    "stop after the current groups, and again to stop at once. Run the same command again to resume, if the trainer "
+    "saves checkpoints.",
+    "process": "Sample and score completions, and write each group to a file as a line of JSON. Run the same command "
+    "again to finish an incomplete file. `report FILE` makes a page of the groups.",
+    "evaluate": "Score a model on a fixed set of problems, the same on every machine. With 5 problems of each "
+    "task, this takes about 500 completions.",
 }
 """What each command does, for its help."""
 
@@ -129,7 +129,7 @@ def option_parser(
         parser.add_hidden("--slurm", "slurm")
         parser.add_hidden("--testing", "testing")
     if command != "serve":
-        help_text = "chat completions only; else text, for a server that has none"
+        help_text = "use chat completions only"
         model.add_argument("--chat", action="store_const", const="chat", dest="openai.server_type", help=help_text)
     _add_command_options(parser.add_argument_group("the command"))
     for name in ("task_modules", "checkout", "rewards"):
@@ -148,73 +148,79 @@ def _add_setting(group: OptionGroup, setting: str, metavar: str, help_text: str,
 
 def _add_server_options(model: OptionGroup) -> None:
     _add_setting(model, "openai.base_url", "URL", "address of the inference server", "--base-url")
-    _add_setting(model, "openai.model_name", "NAME", "model to ask for", "--model")
+    _add_setting(model, "openai.model_name", "NAME", "name of the model on the server", "--model")
 
 
-TASKS_HELP = "names, globs and categories, joined by commas: gcd,games"
+TASKS_HELP = "names, globs or categories, separated by commas: gcd,games"
 
 
 def _add_training_options(model: OptionGroup, problems: OptionGroup) -> None:
     _add_server_options(model)
     _add_setting(model, "env.tokenizer_name", "NAME", "the model's tokenizer: a folder, or a name on the hub")
-    _add_setting(model, "env.max_token_length", "N", "tokens of prompt and completion at most")
+    _add_setting(model, "env.max_token_length", "N", "limit of tokens, prompt and completion")
     _add_setting(model, "env.temperature", "T", "sampling temperature", "--temperature")
     _add_setting(problems, "env.tasks", "NAMES", TASKS_HELP, "--tasks")
-    _add_setting(problems, "env.complexity_mode", "MODE", "levels: random, or curriculum (they follow the learner)")
+    _add_setting(problems, "env.complexity_mode", "MODE", "levels: random, or curriculum (follows the model)")
     _add_setting(problems, "env.seed", "N", "seed of the problems", "--seed")
 
 
 def _add_run_options(run: OptionGroup) -> None:
-    _add_setting(run, "env.rollout_server_url", "URL", "address where the trainer takes groups")
+    _add_setting(run, "env.rollout_server_url", "URL", "address of the server that hands batches to the trainer")
     _add_setting(run, "env.group_size", "N", "completions of each problem")
-    _add_setting(run, "env.total_steps", "N", "the trainer's steps until the run ends")
-    _add_setting(run, "env.steps_per_eval", "N", "steps between evaluations; 0: none")
+    _add_setting(run, "env.total_steps", "N", "end the run after this many steps of the trainer")
+    _add_setting(run, "env.steps_per_eval", "N", "steps between evaluations; 0 turns them off")
 
 
 def _add_file_options(file: OptionGroup) -> None:
-    _add_setting(file, "env.data_path_to_save_groups", "FILE", "file of groups")
-    _add_setting(file, "env.total_steps", "N", "groups to write")
+    _add_setting(file, "env.data_path_to_save_groups", "FILE", "file to write the groups to")
+    _add_setting(file, "env.total_steps", "N", "number of groups to write")
     _add_setting(file, "env.group_size", "N", "completions of each problem", "-n")
     add_selection_options(file)
 
 
 def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: OptionGroup) -> None:
     _add_server_options(model)
-    _add_setting(model, "env.chat_template", "plain", "text completions, for a base model")
+    _add_setting(model, "env.chat_template", "plain", "use text completions without a chat template, for a base model")
     _add_setting(model, "env.eval_temperature", "T", "sampling temperature", "--temperature")
-    _add_setting(model, "env.eval_max_completion_tokens", "N", "tokens of a completion at most", "--max-tokens")
-    _add_setting(model, "env.max_eval_workers", "N", "problems under way at a time (default: 16)", "--concurrency")
+    _add_setting(model, "env.eval_max_completion_tokens", "N", "limit of tokens for a completion", "--max-tokens")
+    _add_setting(
+        model, "env.max_eval_workers", "N", "problems to sample at the same time (default: 16)", "--concurrency"
+    )
     _add_setting(problems, "env.eval_tasks", "NAMES", TASKS_HELP, "--tasks")
     _add_setting(problems, "env.eval_preset", "NAME", "a published protocol: rg-easy or rg-hard", "--preset")
     _add_setting(problems, "env.num_eval_samples_per_task", "N", "problems of each task", "--limit")
     _add_setting(problems, "env.eval_repeats", "N", "completions of each problem", "-n", "--repeats")
     _add_setting(problems, "env.eval_seed", "N", "seed of the problems", "--seed")
     result.add_argument(
-        "--dry-run", action="store_true", dest="dry-run", help="show what would be sent, and send nothing"
+        "--dry-run", action="store_true", dest="dry-run", help="print the plan of the evaluation, and send no request"
     )
-    result.add_argument("--json", action="store_true", help="print results.json in place of the tables")
+    result.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     result.add_argument(
-        "--fail-under", type=share, dest="fail-under", metavar="SCORE", help="end with status 1 below this mean score"
+        "--fail-under",
+        type=share,
+        dest="fail-under",
+        metavar="SCORE",
+        help="exit with status 1 if the mean score is lower",
     )
     result.add_argument(
         "--max-failed",
         type=share,
         dest="max-failed",
         metavar="SHARE",
-        help="and above this share of failed completions (default: 0.05)",
+        help="or if more completions failed (with --fail-under: 0.05)",
     )
 
 
 def _add_command_options(command: OptionGroup) -> None:
     command.add_argument(
-        "--config", action="append", metavar="FILE", help="YAML file with settings; later files and options win"
+        "--config", action="append", metavar="FILE", help="YAML file with settings; options and later files override it"
     )
     command.add_argument(
-        "--print-config", action="store_true", dest="print-config", help="print all settings as such a file, and end"
+        "--print-config", action="store_true", dest="print-config", help="print all settings as a YAML file, and exit"
     )
     tone = command.add_mutually_exclusive_group()
-    tone.add_argument("--quiet", action="store_true", help="log warnings only")
-    tone.add_argument("-v", "--verbose", action="store_true", help="log the set-up too")
+    tone.add_argument("--quiet", action="store_true", help="log only warnings and errors")
+    tone.add_argument("-v", "--verbose", action="store_true", help="also log how the run is set up")
     command.add_argument("--log-json", action="store_true", dest="log-json", help="log each line as a JSON object")
 
 
@@ -223,15 +229,18 @@ def settings_parser(program: str) -> OptionParser:
     parser = OptionParser(
         prog=f"{program} settings",
         description="Print all settings, or search them.",
-        epilog="Options of all commands that make or judge problems: --config FILE, a YAML file with settings, of "
-        "several files the later ones win; --rewards WORD, strict (corrected verifiers), plain (scored by the "
-        "library's verifiers) or library (the library as it is); --task-modules NAME,NAME, modules that add your own "
-        "tasks: names that Python can import, or paths of .py files; --checkout FOLDER, a folder with another "
-        "reasoning_gym package.",
+        epilog="Options of all commands that generate or score problems: "
+        "--config FILE: a YAML file with settings; later files override earlier ones. "
+        "--rewards WORD: strict (corrected verifiers), plain (the library's verifiers on the same problems) or library "
+        "(the library's problems, answers and verifiers). "
+        "--task-modules NAME,NAME: modules with your own tasks, as names that Python can import or paths of .py files. "
+        "--checkout FOLDER: a folder with another reasoning_gym package.",
     )
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these words in name or meaning")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="list only settings whose name or description has these words"
+    )
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
+    forms.add_argument("--markdown", action="store_true", help="print the tables of docs/settings.md")
     forms.add_argument("--json", action="store_true", help="print the JSON Schema of all settings")
     return parser
 

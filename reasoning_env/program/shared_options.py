@@ -30,10 +30,13 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         help="write rows to train on: best, correct, all or pairs",
     )
     parser.add_argument(
-        "--pass-rate", type=pass_rates, metavar="LOW..HIGH", help="only what has such a pass rate: 0.2..0.8"
+        "--pass-rate",
+        type=pass_rates,
+        metavar="LOW..HIGH",
+        help="keep problems whose pass rate is in this range: 0.2..0.8",
     )
     parser.add_argument(
-        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: rows of one question at most"
+        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: limit of rows for each question"
     )
 
 
@@ -109,10 +112,12 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         type=mapping,
         default={},
         metavar="MAPPING",
-        help="parameters of the library's config of the task, as in a dump: '{min_terms: 4}'",
+        help="parameters of the task in the library, such as '{min_terms: 4}'",
     )
     parser.add_argument(
-        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO_FORMAT}, or the file's)"
+        "--thinking",
+        choices=NAMES,
+        help=f"format of the model's thinking (default: {AUTO_FORMAT}, or that of --config)",
     )
 
 
@@ -178,16 +183,24 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
         "--deadline-s",
         dest="scoring_deadline_s",
         type=float,
-        help="processor time, in seconds, for a completion (default: 5)",
+        help="limit of processor time for a completion, in seconds (default: 5)",
     )
     parser.add_argument(
         "--memory-mb",
         dest="worker_memory_mb",
         type=int,
-        help="megabytes that a process may take besides what the module takes at import (default: 1024)",
+        help="limit of memory for a process in megabytes, beyond what importing the module takes (default: 1024)",
     )
-    parser.add_argument("--read", action="append", default=[], metavar="PATH", help="path that the function may read")
-    parser.add_argument("--env-var", action="append", default=[], metavar="NAME", help="variable for the function")
+    parser.add_argument(
+        "--read", action="append", default=[], metavar="PATH", help="let the function read this path (repeatable)"
+    )
+    parser.add_argument(
+        "--env-var",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass this environment variable to the function (repeatable)",
+    )
     parser.add_argument("--threads", action="store_true", help="let the function start threads")
 
 
