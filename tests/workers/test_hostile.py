@@ -28,7 +28,7 @@ from reasoning_env.tasks import TASKS as DECLARED
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
-from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, hostile_answers, ordinary_answer
+from .hostile import EVALUATED, TABLES, WITNESSES, Hostile, Kind, hostile_answers, ordinary_answer
 from .support import make, running_pool
 from .traps import Traps
 
@@ -234,7 +234,7 @@ async def test_answer_rule_alone_pays(pool: WorkerPool) -> None:
         for table in ("unpaid completions", "paid completions")
         for name, text in TABLES[table].items()
     ]
-    verdicts = await score_texts(pool, target.problem, [text for _, text, _ in tried], LONG)
+    verdicts = await score_texts(pool, target.problem, [text for _, text, _ in tried])
     rewarded = {name: verdict.score == 1.0 for (name, _, _), verdict in zip(tried, verdicts, strict=True)}
     assert rewarded == {name: paid for name, _, paid in tried}
 
