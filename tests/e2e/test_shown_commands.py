@@ -52,6 +52,7 @@ PROCESS = (
     "--keep correct"
 )
 PROBLEMS = "problems --tasks gcd,algebra/* --count 1000 --levels 0.25,0.5 --seed 1 --out train.jsonl"
+TRL = "problems --format trl --evaluation --tasks gcd,chain_sum --out eval.jsonl"
 VERL = (
     "problems --format verl --count 10000 --tasks gcd,chain_sum --seed 1 --out train.parquet",
     "problems --format verl --evaluation --tasks gcd,chain_sum --out test.parquet",
@@ -205,6 +206,7 @@ def test_every_shown_command_is_tested() -> None:
         RAY,
         SLURM,
         PROBLEMS,
+        TRL,
         *VERL,
         *WARM,
         PROCESS,
@@ -248,6 +250,13 @@ def test_process_writes_data(groups: Path) -> None:
 def test_problems_are_written(newcomer: Newcomer) -> None:
     assert "20 rows" in newcomer.run(PROBLEMS, {"1000": "20", "gcd,algebra/*": "gcd,lcm"})
     assert len((newcomer.folder / "train.jsonl").read_text().splitlines()) == 20
+
+
+def test_problems_for_trl_are_written(newcomer: Newcomer) -> None:
+    newcomer.run(TRL)
+    rows = [json.loads(line) for line in (newcomer.folder / "eval.jsonl").read_text().splitlines()]
+    assert {"prompt", "reference"} <= rows[0].keys()
+    assert rows[0]["prompt"][-1]["role"] == "user"
 
 
 def test_problem_of_a_reference_is_shown(newcomer: Newcomer, groups: Path) -> None:

@@ -279,7 +279,7 @@ def test_thinking_is_folded_answers_marked(view: View) -> None:
     view.page.keyboard.press("l")
     assert re.fullmatch(r"apart \d+", view.texts(".thought pre")[0])
     assert view.page.inner_text(".thought:first-of-type summary").lower().startswith("thinking,")
-    assert view.page.inner_text(".command code").startswith(f"{program()} tasks gcd --prompt --seed ")
+    assert view.page.inner_text(".command code").startswith(f"{program()} tasks 'gcd:")
 
 
 def test_keys_move_between_groups(view: View) -> None:
