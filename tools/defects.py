@@ -207,10 +207,11 @@ When the tables of the code change, `python -m tools.defects` makes the page aga
 
 ## reasoning-gym
 
-{len(rows)} of {len(TASKS) - 1} tasks have a row: the audit of the library as it is has {len(runs.plain)} findings
-in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
-clarified. A row names the first seed that shows such a defect, if one of the first 1,200 does. "Reported" numbers are
-issues and pull requests of reasoning-gym. "Open" is what the audit of the corrected library finds too.
+{len(rows)} of {len(TASKS) - 1} tasks have a row, where `composite`, which is made of the others, is not counted.
+The audit of the library as it is has {len(runs.plain)} findings in {count} tasks, and the tables of the code
+know wrong answers, problems that are refused, and questions that are clarified. A row names the first seed
+that shows such a defect, if one of the first 1,200 does. "Reported" numbers are issues and pull requests of
+reasoning-gym. "Open" is what the audit of the corrected library finds too.
 
 | task | what | reported | here | held by |
 | --- | --- | --- | --- | --- |
