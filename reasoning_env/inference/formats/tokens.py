@@ -92,7 +92,9 @@ class TokenFormat(ReplyFormat):
                     tokens, logprobs = await in_turns(self.read(completion))
                     completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
             except ReplyError as error:
-                raise (error_in_place(bytes(body[:ERROR_BYTES])) or error) from error
+                if (in_place := error_in_place(bytes(body[:ERROR_BYTES]))) is not None:
+                    raise in_place from error
+                raise
         return ServerReply(completions)
 
 
