@@ -196,7 +196,7 @@ FILES = [
     ("demo --skill 7", "--skill"),
     ("demo --tasks gcd,nope", "--tasks: there is no task 'nope'"),
     ("problems --count 4 --out /proc/a.jsonl", "--out: /proc cannot be written to"),
-    ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl'; got 'verll'"),
+    ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl', 'trl'; got 'verll'"),
     ("problems --count 4 --out rows.csv", "--out: must end in .jsonl or .parquet"),
     ("problems --count 4 --out a.jsonl --levels easy", "--levels: must be levels from 0 to 1, joined by commas, or"),
     ("problems --count 4 --out a.jsonl --levels 1.5", "--levels: must be levels from 0 to 1, joined by commas, or"),

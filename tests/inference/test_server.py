@@ -513,7 +513,7 @@ async def test_no_only_model(server: Server, models: Any, said: str) -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    refusal = addresses.StatusError(status, "Incorrect API key", {})
+    refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
     with pytest.raises(ConfigError, match=rf"refuses the key \(.*{status}.*set the variable OPENAI_API_KEY, or"):
         await only_model(server.url, "k", 5.0)
