@@ -143,7 +143,7 @@ async def test_aborted_group_is_dropped(
     make_env: MakeEnv, server: InferenceServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = await make_env(kind)
-    monkeypatch.setattr(env._run, "timeouts", lambda: Timeouts(None, PATIENCE_S, tries=1))
+    monkeypatch.setattr(env._run.inference, "_timeouts", lambda: Timeouts(None, PATIENCE_S, tries=1))
     item = await env.get_next_item()
     server.policy = lambda request: [ABORTED] * request.n
     group, _ = await env.collect_trajectories(item)

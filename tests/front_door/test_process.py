@@ -96,8 +96,10 @@ async def test_scoring_settings_decide_file(process: Process, path: Path) -> Non
 
 @pytest.mark.parametrize("steered", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
 async def test_resume_adds_missing_groups(
-    process: Process, server: InferenceServer, path: Path, steered: dict[str, Any]
+    process: Process, server: InferenceServer, path: Path, steered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.1)
+
     async def hold_the_fourth(request: GenerationRequest) -> list[str]:
         if len(server.requests) == 4:
             await asyncio.sleep(600)

@@ -155,6 +155,7 @@ async def test_undelivered_problems_come_again(
     await send_one(first)
     # Neither delivery nor leaving succeeds.
     monkeypatch.setattr(Run, "least_drain_s", 0.01)
+    monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.01)
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.01)
     await first.close()
     assert len(api.groups) == 1
