@@ -1,7 +1,7 @@
-"""The records that a problem passes through, from the choice of a task to the trainer's group. All are frozen.
+"""The records of a problem on its way from the choice of a task to the trainer's group. All are frozen.
 
-A `Rollout` carries a completion and its verdict; `dataclasses.replace` makes its next version. Imports nothing of the
-package.
+A `Rollout` has a completion and its verdict; `dataclasses.replace` makes its next version. This module imports no other
+module of the package.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from inspect import Signature
 
-# ASCII: otherwise the long s counts as a spelling of s.
+# Without ASCII, IGNORECASE matches the long s (U+017F) too.
 OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
-"""Begins an answer in a completion."""
+"""Matches the tag before an answer in a completion."""
 Row = Mapping[str, Any]
-"""A row of a user's data: values by the names of its columns."""
+"""A row of a user's data: values by column name."""
 Subject = str | Row
-"""What completions are judged by: a problem's reference, or a row."""
+"""The source of the right answer for a completion: a problem's reference, or a row."""
 
 
 LEVEL_STEPS = 16
-"""Number of steps from the easiest level of a task to the hardest: workers have parameters for these levels alone."""
+"""Number of steps from a task's easiest level to its hardest. Workers know the parameters of these levels only."""
 
 
 def level_step(level: float) -> int:
-    """Return the step that is nearest to a level."""
+    """Return the step nearest to a level."""
     return math.floor(level * LEVEL_STEPS + 0.5)
 
 
 class Split(StrEnum):
-    """The stream of a problem. The two streams share no seed."""
+    """The stream that a problem comes from. The two streams share no seeds."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -49,54 +49,54 @@ class Reason(StrEnum):
     SCORED = "scored"
     """The verifier returned a number for the answer."""
     NO_TEXT = "no_text"
-    """The completion has no text: the model wrote nothing, or the server returned everything as reasoning."""
+    """The completion is empty: the model wrote nothing, or the server returned everything as reasoning."""
     NO_ANSWER = "no_answer"
-    """The text has no answer tags."""
+    """The completion has no answer tags."""
     UNCLOSED_THINKING = "unclosed_thinking"
-    """Thinking began and never ended, so whatever stands behind its mark is no answer."""
+    """The thinking never ended, so no text after its opening mark counts as an answer."""
     REPEATED_ANSWER = "repeated_answer"
-    """Several pairs of answer tags, with the same content in each."""
+    """Several pairs of answer tags, all with the same content."""
     SEVERAL_ANSWERS = "several_answers"
-    """Several answer tags in any other way."""
+    """Several answer tags that are not pairs with the same content."""
     REFUSED = "refused"
-    """The server or the model refused to answer, and the server says so."""
+    """The server reports that it, or the model, refused to answer."""
     UNCLOSED_ANSWER = "unclosed_answer"
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
     VERIFIER_ERROR = "verifier_error"
-    """For every form of the answer, the verifier raised or returned no finite number."""
+    """The verifier raised or returned no finite number, for every form of the answer."""
     TIMEOUT = "timeout"
-    """The verifier exceeded the deadline of the answer and was killed."""
+    """The verifier exceeded the answer's deadline and was killed."""
     OUT_OF_MEMORY = "out_of_memory"
-    """The verifier worker reached its memory limit while it scored the answer, twice."""
+    """The verifier worker reached its memory limit while it scored the answer, in two attempts."""
     CRASH = "crash"
-    """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol at the answer, twice.
+    """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol, in two attempts.
 
-    A worker that is killed from outside (SIGKILL) is an infrastructure error, and never a score."""
+    A worker that is killed from outside (SIGKILL) is an infrastructure error and never gives a score."""
 
     @property
     def has_answer(self) -> bool:
-        """Whether the completion held one answer, which went to a verifier."""
+        """Whether the completion had exactly one answer, so that a verifier was called."""
         return self in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
 
 
 class Ending(StrEnum):
-    """How a completion ended. ENDING_WORDS has the words by which servers say so."""
+    """How a completion ended. ENDING_WORDS maps each ending to the servers' values of `finish_reason`."""
 
     FINISHED = "finished"
-    """The model ended it, or came to a stop text."""
+    """The model ended the completion or reached a stop string."""
     CUT = "cut"
-    """It came to a limit of tokens."""
+    """The completion reached a token limit."""
     REFUSED = "refused"
-    """The server's filter ended it, or the model refused to answer."""
+    """The server's filter ended the completion, or the model refused to answer."""
     BROKEN_OFF = "broken_off"
-    """The server ended it for a reason of its own: the completion is not the model's, and never scored."""
+    """The server aborted the completion, which is never scored because the model did not end it."""
 
     @classmethod
     def of(cls, word: str | None) -> Ending:
-        """Return the ending that a server's word means, in any case; no word at all means FINISHED.
+        """Return the ending for a server's `finish_reason`; case does not matter.
 
-        A word that is in no row of ENDING_WORDS means BROKEN_OFF.
+        No `finish_reason` means FINISHED. One that is missing from ENDING_WORDS means BROKEN_OFF.
         """
         if not word:
             return cls.FINISHED
@@ -113,18 +113,17 @@ ENDING_WORDS: Mapping[Ending, str] = {
     Ending.BROKEN_OFF: "abort aborted cancelled canceled user_cancel error network_error "
     "insufficient_system_resource timeout malformed_function_call null",
 }
-"""The words for each ending, with blanks between.
+"""Values of `finish_reason` for each ending, separated by spaces.
 
-They are those of OpenAI, Anthropic, Bedrock, Cohere, DeepSeek, Gemini, Mistral, TGI, vLLM, SGLang, verl, xAI and Z.ai.
-
-`repetition` is vLLM's limit on loops; `null` stands for a completion of which a server says nothing. The words of
-BROKEN_OFF are those that are known to mean it; every other word means it too, and is logged.
+The values are those of OpenAI, Anthropic, Bedrock, Cohere, DeepSeek, Gemini, Mistral, TGI, vLLM, SGLang, verl, xAI and
+Z.ai. vLLM sends `repetition` when it stops a loop. `null` means that a server gave no reason. An unknown value counts
+as BROKEN_OFF and is logged; the values of BROKEN_OFF listed here are not logged.
 """
 _ENDINGS = {word: ending for ending, words in ENDING_WORDS.items() for word in words.split()}
 
 
 class DropReason(StrEnum):
-    """Why a problem gave no group, or its group did not reach the trainer."""
+    """Why a problem produced no group, or why its group did not reach the trainer."""
 
     INFERENCE = "inference_failed"
     SCORING = "scoring_failed"
@@ -132,25 +131,25 @@ class DropReason(StrEnum):
     TIMED_OUT = "timed_out"
     """The completions took longer than `worker_timeout` while other requests succeeded."""
     UNDELIVERED = "undelivered"
-    """A scored group was refused, or JSON cannot hold it."""
+    """The trainer's API refused a scored group, or the group cannot be written as JSON."""
 
 
 class Rejection(StrEnum):
-    """Why this run does not serve a sound problem, and draws again."""
+    """Why this run skips a valid problem and draws another."""
 
     HELD_OUT = "held_out"
-    """The evaluation set asks the question."""
+    """The evaluation set has the same question."""
     TOO_LONG = "too_long"
-    """Prompt and expected answer do not fit."""
+    """Prompt and expected answer do not fit into the token limit."""
     REPEATED = "repeated"
-    """The question was asked before, in a set or a file that asks none twice."""
+    """The question is already in the set or file, which may contain each question only once."""
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of a source. `category` is the source's name for its family (`algebra`, `games`).
+    """A task of a source. `category` is the source's name for a group of tasks (`algebra`, `games`).
 
-    `left_out` is why training leaves the task out unless it is named; "" for other tasks.
+    `left_out` is the reason why training excludes the task unless the user names it; "" for all other tasks.
     """
 
     name: str
@@ -160,12 +159,13 @@ class TaskInfo:
 
 @dataclass(frozen=True)
 class LibraryInfo:
-    """The library that the workers imported: version, folder, tasks in name order.
+    """The library that the workers imported: version, folder, and tasks sorted by name.
 
-    `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
-    evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
-    A session tries the tasks of `to_try` at its start. `score_signature` tells what a score function takes; None where
-    there is none, and for a function of C.
+    - `adjustable` are the tasks that have levels of difficulty.
+    - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
+    - `releases` maps tasks that other modules add to `NAME@VERSION` of the module.
+    - `to_try` are the tasks that a session tries at its start.
+    - `score_signature` is the signature of the user's score function; None without one, and for functions written in C.
     """
 
     version: str
@@ -180,22 +180,22 @@ class LibraryInfo:
     score_signature: Signature | None = None
 
     def __repr__(self) -> str:
-        """Return a line without the names of the tasks."""
+        """Return one line without the task names."""
         return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
 
     @property
     def modules(self) -> Mapping[str, str]:
-        """The versions of the modules that add tasks to the library's own, by `module NAME`."""
+        """The versions of the modules that add tasks, by `module NAME`."""
         named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
         return {f"module {name}": version for name, _, version in named}
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions of everything that makes tasks: `reasoning_gym`, and the modules."""
+        """The versions of everything that provides tasks: `reasoning_gym` and the modules."""
         return {"reasoning_gym": self.version, **self.modules}
 
     def release(self, task: str) -> str:
-        """Return the release that makes the problems of a task, as references name it."""
+        """Return the release that generates a task's problems, as written in references."""
         return self.releases.get(task, self.version)
 
 
@@ -203,26 +203,25 @@ class LibraryInfo:
 class ProblemRequest:
     """A request for one problem: everything that a generator worker receives.
 
-    `seed` is passed to the library (0 <= seed < 2**32). `params` are the library's own, as a user set them. `level`, in
-    [0, 1], is the difficulty that all other parameters follow; None for the library's defaults.
+    - `seed` is passed to the library (0 <= seed < 2**32).
+    - `params` are the library's parameters that the user set.
+    - `level`, in [0, 1], determines all other parameters; None for the library's defaults.
+    - Unless `as_is`, a rejected problem is replaced by the problem of a seed derived from `seed`.
+    - `as_published` keeps the library's question and the library's answer, even if the answer is wrong.
+    - `clarified` is whether the question is clarified; None clarifies the question unless `as_published`.
+    - `item` and `dataset_size`: the problem is number `item` of a dataset of `dataset_size` problems.
+    - `params_are_whole`: `params` contain all parameters of the level, so the workers do not look up the level.
 
-    - Unless `as_is`, a rejected problem is replaced by the problem of a seed derived from this one.
-    - `as_published` keeps the library's question, and the library's answer even where the answer is wrong.
-    - `clarified` says whether the question is clarified; None clarifies the question unless `as_published`.
-    - The problem is number `item` of a dataset of `dataset_size`.
-    - `params_are_whole` says that `params` hold all parameters of the level; a changed meaning of the level then has no
-      effect.
+    Each kind of request sets these fields:
 
-    Who sets what:
-
-    | request of | sets |
+    | request | sets |
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
-    | `Session.make` and the trial of a task | `as_is` |
-    | a reference | `as_is`, `params_are_whole`, and `clarified` both ways until the question's hash fits |
+    | `Session.make`, and the trial of a task | `as_is` |
+    | a reference | `as_is`, `params_are_whole`, and `clarified` true, then false, until the question's hash matches |
     | a reference with the library's rewards | `as_is`, `params_are_whole`, `as_published` |
-    | a preset | `as_is`, `clarified` as False; `item` and `dataset_size` in tasks with `built_for_each_seed` |
-    | any, with `rewards: library` | `as_is` and `as_published`, which the worker sets |
+    | a preset | `as_is`, `clarified` false; `item` and `dataset_size` for tasks with `built_for_each_seed` |
+    | any request with `rewards: library` | `as_is` and `as_published`; the worker sets them |
     """
 
     task: str
@@ -239,9 +238,9 @@ class ProblemRequest:
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A request at a position of a stream: enough to make the same problem again.
+    """A request and its position in a stream: enough to generate the same problem again.
 
-    `index` is the position (0, 1, 2 ...), and `attempt` counts its redraws.
+    `index` is the position (0, 1, 2 ...). `attempt` counts the redraws at this position.
     """
 
     request: ProblemRequest
@@ -266,7 +265,7 @@ class ProblemSpec:
         return self.request.level
 
     def with_request(self, **changes: Any) -> ProblemSpec:
-        """Return the same position with other fields of the request."""
+        """Return a copy with changed fields of the request, at the same position."""
         return replace(self, request=replace(self.request, **changes))
 
 
@@ -274,14 +273,14 @@ class ProblemSpec:
 class Problem:
     """A generated problem.
 
-    - `spec` has the seed that made the problem; `flawed` counts the seeds that were rejected before, by cause.
-    - `answer` is the oracle's answer as text; None for tasks with many right answers.
-    - `metadata_json` is the library's metadata as JSON text, unparsed because few callers need it.
-    - `entry` is the library's own record, as bytes that only a verifier worker opens.
-    - `params` are the parameters of generation, and `level` their difficulty: None at the library's defaults, and not
-      always the level of the spec. The level of a composite is its member's, applied over `params`.
-    - `reference` is the problem's public name, from which any process generates the problem again.
-    - `as_library` marks a problem of `rewards: library`: its completions are scored as the library's evaluation does.
+    - `spec` has the seed that produced the problem. `flawed` counts the seeds rejected before it, by cause.
+    - `answer` is the right answer as a string; None for tasks with many right answers.
+    - `metadata_json` is the library's metadata as a JSON string, not parsed because few callers need the metadata.
+    - `entry` is the library's own record, pickled; only verifier workers unpickle it.
+    - `params` are the parameters of generation. `level` is their difficulty, which may differ from the level of the
+      spec; None at the library's defaults. A composite has the level of its member, applied over `params`.
+    - `reference` is the problem's public name, from which any process can generate the problem again.
+    - `as_library` marks a problem of `rewards: library`: completions are scored as in the library's own evaluation.
     """
 
     spec: ProblemSpec
@@ -302,7 +301,7 @@ class Problem:
 
     @property
     def library_answer(self) -> str | None:
-        """The library's own answer, where it is wrong and `answer` is another; None where `answer` is the library's."""
+        """The library's own answer if it is wrong; None if `answer` is the library's answer."""
         if '"library_answer"' not in self.metadata_json:
             return None
         metadata = json.loads(self.metadata_json)
@@ -310,7 +309,7 @@ class Problem:
 
     @property
     def known_answer(self) -> str | None:
-        """A right answer: `answer`, or the example of the metadata where many are right; None without either."""
+        """A right answer: `answer` or, for tasks with many right answers, the metadata's example; None without both."""
         if self.answer is not None:
             return self.answer
         metadata = json.loads(self.metadata_json)
@@ -324,9 +323,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A conversation to be completed: messages, rendered text, token ids of the text.
+    """A conversation for the model to continue: messages, rendered text, token ids of the text.
 
-    If the server renders the prompt, text and tokens are empty, and `estimated_tokens` is an upper estimate.
+    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate.
     """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -339,8 +338,8 @@ class Prompt:
 class Sampling:
     """Sampling parameters of a request.
 
-    Prompt and completion together stay strictly below `token_limit` tokens. A completion has at most
-    `max_completion_tokens`, if that is set.
+    Prompt and completion together have fewer than `token_limit` tokens. A completion has at most
+    `max_completion_tokens` tokens, if that is set.
     """
 
     temperature: float
@@ -351,24 +350,25 @@ class Sampling:
 
     @property
     def least_budget(self) -> int:
-        """The fewest tokens for a completion; problems whose prompt leaves fewer are skipped and counted."""
+        """Minimum tokens for a completion. Problems whose prompt leaves fewer are skipped and counted."""
         least = min(64, self.token_limit // 4)
         return least if self.max_completion_tokens is None else min(least, self.max_completion_tokens)
 
     def completion_budget(self, prompt: Prompt) -> int:
-        """Return the number of tokens left for a completion; may be zero or negative."""
-        special_tokens = 2  # that a server may add around a prompt
+        """Return the number of tokens left for a completion, which may be zero or negative."""
+        special_tokens = 2  # a server may add these around a prompt
         left = self.token_limit - 1 - special_tokens - (len(prompt.tokens) or prompt.estimated_tokens)
         return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Limits of a request for completions, in seconds.
+    """Time limits of a request for completions, in seconds.
 
-    `reply_s` limits one try; None for no limit. `outage_s` limits the time in which requests fail or no server is
-    healthy; infinite for no limit. `away_s` is that limit while no server answers, which may be a restart, where it is
-    longer. With `tries`, a request is tried that many times, without pauses.
+    - `reply_s`: one attempt; None for no limit.
+    - `outage_s`: how long requests may fail or no server may be healthy; infinite for no limit.
+    - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
+    - `tries`: limit the number of attempts instead, without pauses between them.
     """
 
     reply_s: float | None
@@ -379,9 +379,9 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took.
+    """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
-    Only a user's own scorer sets `own_parts` (further numbers by name) and `error` (its own error message).
+    Only a user's own score function sets `own_parts` (further numbers by name) and `error` (its error message).
     """
 
     score: float
@@ -389,15 +389,15 @@ class Verdict:
     answer: str | None = None
     scoring_s: float = 0.0
     frames: tuple[str, ...] = ()
-    """Names of the frames around the answer, which came off before its value was read, from outside."""
+    """Names of the formatting around the answer that was removed before its value was read, outermost first."""
     own_parts: Mapping[str, float] | None = None
     error: str | None = None
 
     CORRECT_SCORE: ClassVar[float] = 0.99
-    """Lowest score of a correct answer, in training and evaluation."""
+    """Minimum score of a correct answer, in training and evaluation."""
 
     def __repr__(self) -> str:
-        """Return a line with the beginning and the end of the answer, which may have 20,000 characters."""
+        """Return one line with the answer shortened, because an answer may have 20,000 characters."""
         return f"Verdict(score={self.score:g}, reason={self.reason.value!r}, answer={reprlib.repr(self.answer)})"
 
     @property
@@ -407,10 +407,10 @@ class Verdict:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """Three numbers whose product is the score: `format`, `answer` and `length`; or the parts of a user's scorer.
+        """Numbers that explain the score: `format`, `answer` and `length`, or the parts of a user's score function.
 
-        `format` is 1 for one answer that went to a verifier, else 0. `answer` is the verifier's score. `length` is 1:
-        the length penalty is of a group (`Rollout.parts`).
+        The product of the three is the score. `format` is 1 if a verifier was called, else 0. `answer` is the
+        verifier's score. `length` is 1 here: the length penalty depends on the whole group (see `Rollout.parts`).
         """
         if self.own_parts is not None:
             return self.own_parts
@@ -418,7 +418,7 @@ class Verdict:
 
 
 class Pool(Protocol):
-    """What makes problems and scores answers: `workers.pool.WorkerPool`, which also tells the errors of each method."""
+    """The methods of `workers.pool.WorkerPool` that sessions use. `WorkerPool` documents the errors of each method."""
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]: ...
 
@@ -433,13 +433,13 @@ class Rollout:
 
     - `tokens` are the token ids of prompt and completion.
     - `masks` has the same length: -100 over the prompt, token ids over the completion.
-    - `logprobs`, if the server gives them, has the same length: 1.0 over the prompt.
-    - `token_count` is the completion's number of tokens, from chat servers that return no tokens.
-    - `thinking` is reasoning that some servers return apart from the text. No answer is read from it.
-    - `score` is the reward that is sent, after the length penalty; in evaluation, the verdict's score.
-    - `finish_reason` is the server's own word for how the completion ended; "" if the server does not say.
+    - `logprobs` has the same length: 1.0 over the prompt. None if the server returns no log-probabilities.
+    - `token_count` is the number of completion tokens that a chat server reports without returning the tokens.
+    - `thinking` is reasoning that some servers return separately. Answers are never read from `thinking`.
+    - `score` is the reward for the trainer, after the length penalty. In evaluations it is the verdict's score.
+    - `finish_reason` is the server's own value; "" if the server sends none.
 
-    Long sequences are arrays: a list takes ten times the memory.
+    Long sequences are arrays because lists take ten times the memory.
     """
 
     text: str = field(repr=False)
@@ -454,17 +454,17 @@ class Rollout:
 
     @property
     def completion_tokens(self) -> int | None:
-        """Number of tokens of the completion; None if the server does not tell."""
+        """Number of completion tokens; None if the server does not report the number."""
         if self.token_count is not None or not self.tokens:
             return self.token_count
         return len(self.masks) - self.masks.count(-100)
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """The parts of the verdict, with what the length penalty left of its score as `length`. Empty before it."""
+        """The parts of the verdict, with the length penalty's factor as `length`; empty without a verdict."""
         if self.verdict is None:
             return {}
-        # A score of 0 has no penalty, which needs 0.5 at least.
+        # The length penalty applies only to scores of at least 0.5.
         left = self.score / self.verdict.score if self.verdict.score > 0 else 1.0
         return {**self.verdict.parts, "length": left}
 
@@ -476,9 +476,9 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """All rollouts of a problem, with the prompt's messages, each a mapping with `role` and `content`.
+    """All rollouts of a problem and the prompt's messages, each a mapping with `role` and `content`.
 
-    `thinking_formats` names the formats of thinking that were removed before the answers were read; None if unknown.
+    `thinking_formats` names the thinking formats that were removed before answers were read; None if unknown.
     """
 
     problem: Problem
@@ -492,5 +492,5 @@ class Group:
 
     @property
     def has_signal(self) -> bool:
-        """Whether the scores differ, so that not all advantages are zero. False for a group of one."""
+        """Whether the scores differ, so that some advantage is not zero. False for a group of one."""
         return len(set(self.scores)) > 1

@@ -1,4 +1,4 @@
-"""`Run`: the parts of one environment, from its construction to its end, and the steps of a group through them."""
+"""`Run` owns the parts of one environment, from its start to its end, and takes each group through its steps."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ class Run:
         config: All settings of the environment.
         manager: Returns BaseEnv's server manager.
         tokenizer: BaseEnv's; None if all servers are chat servers.
-        folder: Folder of the front door, in which a checkout of the library may lie.
-        mode: What runs the environment.
-        trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
+        folder: Folder of the environment's module; the library is imported from a checkout in this folder, if any.
+        mode: How a command runs the environment.
+        trainer_limit: Returns the trainer's token limit; 0 or less means no limit.
         step: Returns the trainer's step; None while there is no trainer.
         collect_state: Returns BaseEnv's part of a checkpoint.
         server_config: Settings of the first inference server.
-        testing: Look for no inference server at the start; repeat a failed request at once, up to MAX_REQUEST_FAILURES
-            times.
+        testing: Skip the check of the inference server at startup, and retry a failed request at once, at most
+            MAX_REQUEST_FAILURES times.
         pool: Worker processes to use; by default the session starts its own.
     """
 
     save_interval_s = 10.0
-    """Seconds between two saves of the latest state, beside the trainer's checkpoints, in case of a kill."""
+    """Seconds between two saves of the latest state. A killed run resumes from the last save."""
     least_drain_s = 3.0
-    """Minimum seconds at shutdown in which scored groups are delivered to run-api."""
+    """Minimum time at shutdown to deliver scored groups to run-api."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """What runs the environment: BaseEnv makes the environment before a command sets its own mode."""
+        """How a command runs the environment. BaseEnv makes the environment before the command sets its mode."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -147,7 +147,7 @@ class Run:
         )
         self.evaluations = ModelEvaluations(self, self.inference)
         self._time: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
-        """Takes the time of a step of a group for Prometheus."""
+        """Measures how long a step of a group takes, for Prometheus."""
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
         self._collect_state = collect_state
@@ -156,20 +156,20 @@ class Run:
 
     @property
     def servers(self) -> Sequence[Any]:
-        """Atropos' inference servers, or what tests have put in their place."""
+        """Atropos' inference servers, or the stand-ins that tests use instead."""
         return self._completers.servers
 
     @property
     def clients(self) -> Sequence[Any]:
-        """Atropos' inference servers, without what tests have put in their place."""
+        """Atropos' inference servers, without the stand-ins of tests."""
         return self._completers.clients
 
-    # ---- beginning and end
+    # ---- start and end
 
     async def start(self) -> None:
-        """Start the workers and, unless this is a test, make sure that an inference server answers.
+        """Start the workers and, unless this is a test, check that an inference server answers.
 
-        Raises ConfigError, ServerError or WorkerError, each with its remedy; after an error no process is left.
+        Raises ConfigError, ServerError or WorkerError, each with a remedy. After an error no process is left.
         """
         await self.start_workers()
         try:
@@ -191,41 +191,41 @@ class Run:
         calm_garbage_collector()
 
     def _log_reply_kind(self) -> None:
-        """Log what the servers' replies hold; a warning if a trainer gets no log-probabilities."""
+        """Log what the servers' replies contain; warn if a trainer gets no log-probabilities."""
         summary = self.inference.describe_replies()
         if self.mode.has_trainer and self.inference.reply_kind.for_training is Training.WITHOUT_LOGPROBS:
             logger.warning(
-                "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
+                "%s. To get exact tokens, serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
                 "openai.server_type to auto",
                 summary,
             )
         else:
             logger.info("%s", summary)
         if self.config.reasoning_effort is not None and self.inference.reply_kind is not ReplyKind.CHAT:
-            logger.warning("env.reasoning_effort is not used: chat servers alone take it")
+            logger.warning("env.reasoning_effort is ignored: only chat servers accept a reasoning effort")
 
     async def start_workers(self) -> None:
-        """Start the workers, unless they run; raises ConfigError or WorkerError."""
+        """Start the workers if they do not run yet; raises ConfigError or WorkerError."""
         if not self.session.has_started:
             await self.session.start()
 
     async def start_dumps(self) -> None:
-        """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be written to."""
+        """Create the folder for dumps and start its writer thread; raises ConfigError if the folder is not writable."""
         if self.dumper is not None:
             await asyncio.to_thread(check_writable, self.dumper.folder, "data_dumps_dir")
             await asyncio.to_thread(self.dumper.start)
 
     def begin_delivery(self, env_id: int) -> None:
-        """Begin to draw problems, deliver groups and save the state; the environment must be registered at run-api."""
+        """Start to draw problems, deliver groups and save the state. Call this after run-api registered us."""
         assert self.checkpoints is not None, "call start() first"
-        # Two environments share no problem: a folder has one instance, and run-api gives each number once.
+        # No two environments may share problems. A checkpoint folder has one instance; run-api gives each number once.
         self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
         self.queue.start()
         if self.checkpoints.folder is not None:
             self._background.append(asyncio.create_task(self._save_regularly()))
 
     async def stop_background(self) -> None:
-        """Stop the background tasks, and log the last progress if a group was scored or dropped."""
+        """Stop the background tasks. Log the final progress if at least one group was scored or dropped."""
         if self._background:
             await cancel_all(self._background)
             self._background.clear()
@@ -234,22 +234,26 @@ class Run:
                 logger.info("%s", progress_line(progress))
 
     async def stop_sending(self, deadline: float) -> None:
-        """Deliver waiting groups until `deadline`, a monotonic time, and for `least_drain_s` at least; then stop."""
+        """Deliver waiting groups until `deadline` (a monotonic time), but for at least `least_drain_s`; then stop."""
         await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
         await self.queue.close()
         waiting = self.queue.stats.waiting
         if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
-            logger.info("%d scored groups could not be delivered; a resumed run samples their problems again", waiting)
+            logger.info("%d scored groups were not delivered; the next run samples their problems again", waiting)
         elif waiting:
-            logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
+            logger.warning(
+                "%d scored groups were not delivered and are lost; set checkpoint_dir to let the next run sample their "
+                "problems again",
+                waiting,
+            )
 
     # ---- a group
 
     async def next(self) -> RolloutItem:
-        """Return the next problem with its prompt; it is in flight until its group is delivered or dropped.
+        """Return the next problem with its prompt. The problem is in flight until its group is delivered or dropped.
 
         Raises:
-            ServerError: As many groups in a row failed as the mode allows.
+            ServerError: The mode's limit of failed groups in a row is reached.
             ClosedError: The session was closed.
             RefusedError: The inference server refuses all requests.
         """
@@ -257,18 +261,18 @@ class Run:
             raise self._fatal
         max_failures = self.mode.max_failures(self.config)
         if max_failures is not None and self._failures.count >= max_failures:
-            raise ServerError(f"{self._failures.count} groups in a row failed; the last: {self._failures.last}")
+            raise ServerError(f"{self._failures.count} groups in a row failed; the last error: {self._failures.last}")
         return await self.session.next()
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
-        """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
+        """Return `group_size` rollouts; raises ServerError, TimeoutError and the errors of Atropos' clients."""
         with self._time("completions"):
             return await self.inference.complete(item.prompt, self.config.group_size, self.sampling())
 
     async def judge(self, group: Group) -> Group:
-        """Return the group with verdicts, and rewards after the length penalty.
+        """Return the group with its verdicts, and with rewards after the length penalty.
 
-        Raises ScoringError when an infrastructure error persists, and WorkerError when no worker can be started.
+        Raises ScoringError if an infrastructure error persists, and WorkerError if no worker can be started.
         """
         with self._time("verdicts"):
             verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
@@ -276,7 +280,7 @@ class Run:
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return the group in the trainer's format: lists if `as_lists` or the mode wants lists, else arrays."""
+        """Return the group in the trainer's format: lists if `as_lists` or the mode requires lists, else arrays."""
         truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -287,7 +291,7 @@ class Run:
         return packed
 
     def observe(self, group: Group) -> None:
-        """Count a scored group, let the sampler learn from the group, and dump it; the problem stays in flight."""
+        """Count a scored group, update the sampler, and dump the group. Its problem stays in flight."""
         self._failures.end()
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
@@ -296,24 +300,27 @@ class Run:
         self.mode.keep(group)
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
-        """Drop a group after an error: count, log, and end the flight. An infrastructure error is never scored 0."""
+        """Drop a group after an error: count and log it. Its problem is no longer in flight.
+
+        An infrastructure error is never scored 0.
+        """
         self._failures.add(describe_failure(error))
         if isinstance(error, RefusedError):
             self._fatal = error
         self.session.drop(problem, reason)
-        # An error that ends the run is logged once, at the end.
+        # An error that ends the run is logged once, when the run ends.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
-        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._failures.last)
+        logger.log(level, "dropped a group of %s (%s): %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """Mark a collected group's problem as done, unless a trainer gets the group. None as a group is never sent."""
+        """Mark a collected group's problem as done if no trainer gets the group (`packed` is None: no group)."""
         if packed is None or not self.mode.has_trainer:
             self.end(problem)
 
     def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
-        """Mark a problem as done, so no longer in flight, once all `deliveries` of its groups are done.
+        """Mark a problem as done once all `deliveries` of its groups are done; it is then no longer in flight.
 
-        Every problem is marked here; a second call is harmless. Cancelled deliveries leave the problem in flight.
+        Every problem ends here. A second call has no effect. A cancelled delivery leaves the problem in flight.
         """
         if not deliveries:
             self.session.done(problem)
@@ -323,9 +330,9 @@ class Run:
 
     @property
     def token_limit(self) -> int:
-        """Tokens of prompt and completion together: `max_token_length`, and at most the trainer's limit.
+        """Maximum tokens of prompt and completion together: `max_token_length` or the trainer's limit, if smaller.
 
-        BaseEnv drops a group if a member reaches the trainer's limit.
+        BaseEnv drops a group if one of its rollouts reaches the trainer's limit.
         """
         most: int = self.config.max_token_length
         limit = self._trainer_limit()
@@ -343,7 +350,7 @@ class Run:
     def prepare(self, problem: Problem) -> RolloutItem | None:
         """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
 
-        A completion needs a least number of tokens, and no fewer than the expected answer.
+        A completion needs `least_budget` tokens, and as many as the expected answer has.
         """
         prompt = self.prompt(problem)
         sampling = self.sampling()
@@ -351,7 +358,7 @@ class Run:
         expected = "" if problem.answer is None else f"<answer>{problem.answer}</answer>"
         if budget < sampling.least_budget:
             return None
-        # No text has more tokens than bytes, so that a short one need not be counted.
+        # A string has at most as many tokens as bytes, so short answers are not tokenized.
         if len(expected.encode("utf-8", "replace")) >= budget and self.chat.count_tokens(expected) > budget:
             return None
         return RolloutItem(problem, prompt)
@@ -360,7 +367,7 @@ class Run:
         """Return the time limits of requests for completions."""
         reply_s = self.config.worker_timeout
         if self._testing and reply_s == type(self.config).model_fields["worker_timeout"].default:
-            reply_s = 0.3  # no user waits in a test
+            reply_s = 0.3  # tests do not wait as long as users do
         return Timeouts(
             reply_s=reply_s if reply_s > 0 else None,
             outage_s=self.mode.outage_s(self.config),
@@ -371,47 +378,47 @@ class Run:
     # ---- the state
 
     def resume(self, resumed: Checkpoint) -> None:
-        """Resume from a checkpoint; must be called before a problem is drawn."""
+        """Resume from a checkpoint. Call this before a problem is drawn."""
         assert self.checkpoints is not None, "call start() first"
         self.session.begin(self.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state, with `latest` as the latest only, else under the step too; a thread writes the file."""
+        """Save the state as the latest and, unless `latest`, as that of the step too. A thread writes the file."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
 
     async def save_last(self, step: int) -> None:
-        """Save the state at the end, and release its folder."""
+        """Save the state at the end of the run, and release the checkpoint folder."""
         if self.checkpoints is None:
             return
         if self.session.in_flight and self.checkpoints.folder is not None:
-            logger.info("%d problems are put back; a resumed run serves them first", self.session.in_flight)
+            logger.info("saved %d unfinished problems; the next run starts with them", self.session.in_flight)
         self.save(step, latest=True)
         await asyncio.to_thread(self.checkpoints.close)
 
     async def _save_regularly(self) -> None:
-        """Save the latest state if it has changed and the last save is done."""
+        """Save the latest state every `save_interval_s`, if it has changed and the last save is done."""
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)
-            # In an outage nothing changes, although many groups wait.
+            # Nothing changes during an outage, so the state is not saved although groups wait.
             step = self.step()
             now = (step, self.progress_line(), self.queue.stats)
             if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
                     self.save(step, latest=True)
                     saved = now
-                except Exception:  # a subclass adds to the state
-                    logger.exception("the state could not be saved")
+                except Exception:  # a subclass may add values that cannot be saved
+                    logger.exception("saving the state failed; the run continues, and the next save tries again")
 
     # ---- reports
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Serve `/metrics` meanwhile, if the settings name a port. Raises ConfigError where the port is in use."""
+        """Serve `/metrics` inside the context if the settings have a port. Raises ConfigError if the port is in use."""
         address = self.config.metrics_address
         if address is None:
             return contextlib.nullcontext()
-        from .prometheus import MetricsServer  # nobody else needs the package
+        from .prometheus import MetricsServer  # import Prometheus' package only if it is used
 
         session = self.session
         metrics = MetricsServer(
@@ -421,12 +428,12 @@ class Run:
         return metrics.serve(address)
 
     def report(self) -> dict[str, float]:
-        """Return the metrics since the last report; none before `start`."""
+        """Return the metrics since the last report; empty before `start`."""
         session = self.session
         return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
 
     def _readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics; `groups` has the sums of groups by task."""
+        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
         yield from self.session.readings(groups)
         yield from read(RUN, self)
         if self.delivery is not None:
@@ -435,17 +442,17 @@ class Run:
             yield from read(DUMPS, self.dumper.stats())
 
     def progress_line(self) -> str:
-        """Return the log line with the progress of the run."""
+        """Return the progress of the run as a log line."""
         return progress_line(self.progress())
 
     def progress(self) -> dict[str, object]:
-        """Return totals and recent rates of the groups, by name."""
+        """Return the totals and recent rates of groups, by name."""
         dumps = None if self.dumper is None else self.dumper.stats()
         return self.session.metrics.progress(self.session.stats, dumps, self.delivery, step=self.step())
 
     @property
     def delivery(self) -> DeliveryStats | None:
-        """Groups on their way to a trainer; None without a trainer."""
+        """Counts of delivered and waiting groups; None without a trainer."""
         return self.queue.stats if self.mode.has_trainer else None
 
     async def _log_progress(self) -> None:
@@ -462,24 +469,24 @@ class Run:
                 logger.info("%s", self._standstill(time.monotonic() - moved_at))
 
     def _standstill(self, lasted_s: float) -> str:
-        """Return the line of the log while nothing moves."""
+        """Return the log line for a time in which no group was scored or dropped."""
         outage_s = self.inference.outage_s
-        why = f"; requests for completions have failed for {outage_s:.0f} s" if outage_s else ""
-        return f"no group was scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} are in flight{why}"
+        why = f"; all inference requests have failed for {outage_s:.0f} s" if outage_s else ""
+        return f"no group scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} in flight{why}"
 
 
 RUN: Sequence[Metric[Run]] = (
-    Metric("trainer/step", Kind.NOW, "step of the trainer; missing until it has registered", lambda run: run.step()),
+    Metric("trainer/step", Kind.NOW, "the trainer's step; missing until the trainer registers", lambda run: run.step()),
     Metric(
         "inference/outage_s",
         Kind.NOW,
-        "for how long all requests for completions have failed; 0 while they succeed",
+        "seconds for which all inference requests have failed; 0 while they succeed",
         lambda run: run.inference.outage_s,
     ),
     Metric(
         "inference/ended/WORD",
         Kind.COUNT,
-        "groups dropped since the server broke completions off, by its word; after 32 words, `other`",
+        "groups dropped because the server aborted a completion, by `finish_reason`; `other` after 32 different ones",
         lambda run: run.inference.ended,
     ),
 )
@@ -490,7 +497,7 @@ def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:
 
 
 def _make_chat(config: ReasoningGymEnvConfig, tokenizer: Any) -> ChatFormat | PlainChat:
-    """Return the chat format of the settings; raises ConfigError if the format cannot build a whole prompt."""
+    """Return the chat format of the settings; raises ConfigError if its chat template cannot be used."""
     if tokenizer is None:
         return PlainChat(config.thinking)
     return ChatFormat(
@@ -526,7 +533,7 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
 
     Args:
         group: A scored group.
-        mask_truncated: Rollouts that ran out of tokens carry the override `set_advantage_to_zero`.
+        mask_truncated: Give rollouts that ran out of tokens the override `set_advantage_to_zero`.
         include_messages: Add the conversations.
     """
     rollouts = group.rollouts

@@ -131,7 +131,7 @@ def test_no_save_without_folder(saving_run: Any) -> None:
     assert not saving_run.checkpoints.save.called
 
 
-async def test_standstill_is_told(
+async def test_standstill_is_logged(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.run.PROGRESS_INTERVAL_S", 0.01)
@@ -141,13 +141,13 @@ async def test_standstill_is_told(
     await until(lambda: len(caplog.messages) >= 3)
     await cancel_all([logging_progress])
     assert caplog.messages[0].startswith("progress: ")
-    assert caplog.messages[2] == "no group was scored or dropped for 0 s; 0 are in flight"
+    assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 in flight"
 
 
 async def test_standstill_in_outage(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     run = make_run(tokenizer)
     run.inference._patience.note_outage("no inference server is healthy")
-    assert run._standstill(60.0).endswith("; requests for completions have failed for 0 s")
+    assert run._standstill(60.0).endswith("; all inference requests have failed for 0 s")
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])

@@ -49,7 +49,7 @@ async def test_useless_server_ends_the_start(make_env: MakeEnv, server: Inferenc
     [
         ("auto", True, "INFO", "tokens and log-probabilities as sampled"),
         ("openai", False, "INFO", "text only"),
-        ("openai", True, "WARNING", r"not for training\. For exact tokens serve .* `vllm serve`"),
+        ("openai", True, "WARNING", r"not for training\. To get exact tokens, serve .* `vllm serve`"),
     ],
 )
 async def test_start_logs_the_reply_kind(
