@@ -39,8 +39,8 @@ def test_settings_are_described() -> None:
     assert [name for name, field in ReasoningGymEnvConfig.model_fields.items() if not field.description] == []
 
 
-def test_training_page_shows_shipped_config() -> None:
-    shown = (ROOT / "docs" / "training.md").read_text().split("```yaml\n")[1].split("```")[0]
+def test_train_page_shows_shipped_config() -> None:
+    shown = (ROOT / "docs" / "train.md").read_text().split("```yaml\n")[1].split("```")[0]
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "configs" / "vllm.yaml").read_text())
 
 

@@ -1,4 +1,4 @@
-"""A made-up reply format takes a module, a row in the table of formats and a row in the rig's (docs/servers.md)."""
+"""A made-up reply format takes a module, a row in the table of formats and a row in the rig's (docs/development.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reply formats of inference servers. REPLY_FORMATS is the table; docs/servers.md says how to add a format."""
+"""The reply formats of inference servers. REPLY_FORMATS is the table; docs/development.md says how to add a format."""
 
 from collections.abc import Sequence
 
