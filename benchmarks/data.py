@@ -158,7 +158,7 @@ async def faults_of_loop(count: int) -> dict[str, float]:
             if key in held_out:
                 faults["in_evaluation"] += 1
             seen.add(key)
-            spec = problem.spec.with_request(as_is=False)
+            spec = problem.spec.with_request(exact_seed=False)
             try:
                 as_served = await session.pool.generate(spec, 60.0)
             except GenerationError:  # this problem is not served, and none could be made in its place

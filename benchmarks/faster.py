@@ -57,7 +57,7 @@ def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], li
         started = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, limit_s)
         try:
-            made.append(LIBRARY.generate(ProblemRequest(task, seed, {}, level, as_is=True, as_published=True)))
+            made.append(LIBRARY.generate(ProblemRequest(task, seed, {}, level, exact_seed=True, uncorrected=True)))
         except OutOfTime:
             made.append(None)
         except Exception as error:

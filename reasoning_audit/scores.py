@@ -222,7 +222,7 @@ async def audit_task(
     failures = audit.failures
     problems = audit.problems
     position = items
-    rounds = rounds[:1] if find_task(target.task).gives_away else rounds
+    rounds = rounds[:1] if find_task(target.task).answer_leak else rounds
     for factor, share in rounds:
         suspects = audit.suspects(share)
         if not suspects:

@@ -53,7 +53,7 @@ def left_out_of_training(session: Session[Problem]) -> set[str]:
     """Return the tasks that training leaves out unless they are named; none of the library as it is."""
     if session.settings.rewards == "library":
         return set()
-    return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).gives_away}
+    return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).answer_leak}
 
 
 async def _audit(

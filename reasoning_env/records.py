@@ -206,9 +206,9 @@ class ProblemRequest:
     - `seed` is passed to the library (0 <= seed < 2**32).
     - `params` are the library's parameters that the user set.
     - `level`, in [0, 1], determines all other parameters; None for the library's defaults.
-    - Unless `as_is`, a rejected problem is replaced by the problem of a seed derived from `seed`.
-    - `as_published` keeps the library's question and the library's answer, even if the answer is wrong.
-    - `clarified` is whether the question is clarified; None clarifies the question unless `as_published`.
+    - Unless `exact_seed`, a rejected problem is replaced by the problem of a seed derived from `seed`.
+    - `uncorrected` keeps the library's question and the library's answer, even if the answer is wrong.
+    - `clarified` is whether the question is clarified; None clarifies the question unless `uncorrected`.
     - `item` and `dataset_size`: the problem is number `item` of a dataset of `dataset_size` problems.
     - `params_are_whole`: `params` contain all parameters of the level, so the workers do not look up the level.
 
@@ -217,21 +217,21 @@ class ProblemRequest:
     | request | sets |
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
-    | `Session.make`, and the trial of a task | `as_is` |
-    | a reference | `as_is`, `params_are_whole`, and `clarified` true, then false, until the question's hash matches |
-    | a reference with the library's rewards | `as_is`, `params_are_whole`, `as_published` |
-    | a preset | `as_is`, `clarified` false; `item` and `dataset_size` for tasks with `built_for_each_seed` |
-    | any request with `rewards: library` | `as_is` and `as_published`; the worker sets them |
+    | `Session.make`, and the trial of a task | `exact_seed` |
+    | a reference | `exact_seed`, `params_are_whole`; `clarified` true, then false, until the question's hash fits |
+    | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
+    | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
+    | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |
     """
 
     task: str
     seed: int
     params: Mapping[str, object] = field(default_factory=dict)
     level: float | None = None
-    as_is: bool = False
+    exact_seed: bool = False
     item: int = 0
     dataset_size: int = 1
-    as_published: bool = False
+    uncorrected: bool = False
     clarified: bool | None = None
     params_are_whole: bool = False
 

@@ -414,7 +414,7 @@ class Session(Generic[T]):
         `params` replace parameters of the settings. Raises GenerationError and WorkerError.
         """
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
-        request = ProblemRequest(task, seed, all_params, level, as_is=True)
+        request = ProblemRequest(task, seed, all_params, level, exact_seed=True)
         return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self.settings.eval_generation_deadline_s)
 
     async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:

@@ -283,7 +283,7 @@ async def test_remake_composite(make_session: MakeSession) -> None:
 @pytest.mark.parametrize("clarified", [True, False])
 async def test_reference_of_either_question(make_session: MakeSession, clarified: bool) -> None:
     session = await make_session()
-    request = ProblemRequest("maze", 5, as_is=True, clarified=clarified)
+    request = ProblemRequest("maze", 5, exact_seed=True, clarified=clarified)
     problem = await session.pool.generate(ProblemSpec(request, Split.TRAIN, 0), PATIENCE_S)
     assert ("up, down, left or right" in problem.question) is clarified
     assert (await session.judge(problem.reference, [right(problem)]))[0].score == 1.0

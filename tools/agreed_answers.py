@@ -78,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _ask(library: Library, request: ProblemRequest) -> tuple[str, Asked]:
     """Return the published question of a problem, and the problem with the right answer of today."""
-    made = library.generate(replace(request, as_published=False, clarified=False))
-    clarified = library.generate(replace(request, as_published=False, clarified=True))
+    made = library.generate(replace(request, uncorrected=False, clarified=False))
+    clarified = library.generate(replace(request, uncorrected=False, clarified=True))
     flaw = find_flaw(find_task(request.task), pickle.loads(made.entry), made.seed)
     done = "clarified" if clarified.question != made.question else "served"
     scorer = library.scorer(request.task, made.params, made.entry, made.level)

@@ -5,7 +5,7 @@ rewards.
 
 - declarations: each task has a declaration in `reasoning_env/tasks/`, and each declaration has a task
 - levels: each level of difficulty makes problems in time, and with its own parameters
-- questions: training serves no question of the evaluation set, also for tasks without the fact `few_questions`
+- questions: training serves no question of the evaluation set, also for tasks without `has_small_pool`
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def _task_row(
         held = HELD[row.defect]
         words, test = held.words, held.test
         if (task, row.defect) in still:
-            words = LEFT_OUT_HERE if declared.gives_away else OPEN
+            words = LEFT_OUT_HERE if declared.answer_leak else OPEN
         elif held is CORRECTED and declared.answer.correction is not None:
             words, test = f"corrected: {_first_line(declared.answer.correction)}", CORRECTION_TEST
         add(_evidence(row), words, test)
@@ -258,12 +258,12 @@ def _task_row(
     if wrong:
         add(f"problems without a right answer: {'; '.join(wrong)}{shown(REFUSED)}", "refused", DRAWN_AGAIN.test)
     if declared.clarification is not None:
-        left_open = declared.clarification.open
+        left_open = declared.clarification.ambiguity
         held_by = "tests/tasks/test_clarifications.py::test_clarified_question"
         add(f"the question leaves open {left_open}{shown(CLARIFIED)}", "corrected: it is clarified", held_by)
-    if declared.gives_away:
+    if declared.answer_leak:
         add(
-            f"the answer is given away: {declared.gives_away}",
+            f"the answer is given away: {declared.answer_leak}",
             LEFT_OUT_HERE,
             "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
         )

@@ -83,9 +83,9 @@ def preset_requests(name: str, task: str) -> Iterator[ProblemRequest]:
     preset = load_preset(f"rg-{name}")
     params = preset.params.get(task, {})
     for number in range(PRESET_SIZE) if task in preset.tasks else ():
-        if find_task(task).built_for_each_seed:
+        if find_task(task).constructor_uses_seed:
             yield ProblemRequest(
-                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+                task, FIRST_SEED, params, exact_seed=True, item=number, dataset_size=PRESET_SIZE, uncorrected=True
             )
         else:
-            yield ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)
+            yield ProblemRequest(task, FIRST_SEED + number, params, exact_seed=True, uncorrected=True)

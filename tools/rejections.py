@@ -42,7 +42,7 @@ def _row(library: Library, task: Task, seeds: Sequence[int], level: float | None
     raw = []
     for seed in seeds:
         try:
-            raw.append(library.generate(ProblemRequest(task.name, seed, {}, level, as_is=True)))
+            raw.append(library.generate(ProblemRequest(task.name, seed, {}, level, exact_seed=True)))
         except BaseException as error:
             if task.failure is None or not isinstance(error, task.failure.errors):
                 raise

@@ -58,14 +58,14 @@ def _cells(library: Library, task: Task, seeds: Sequence[int], level: float | No
     if task.right_answer is not None or task.clarification is not None:
         answers = questions = 0
         for seed in seeds:
-            request = ProblemRequest(task.name, seed, {}, level, as_is=True)
-            ours, own = library.generate(request), library.generate(replace(request, as_published=True))
+            request = ProblemRequest(task.name, seed, {}, level, exact_seed=True)
+            ours, own = library.generate(request), library.generate(replace(request, uncorrected=True))
             answers += ours.answer != own.answer
             questions += ours.question != own.question
         corrected = f"{answers / len(seeds):.2f}" if answers else ""
         clarified = f"{questions / len(seeds):.2f}" if questions else ""
     moved = ", ".join(f"`{name}` {value}" for name, value in task.served_params.items())
-    return [rejected, corrected, clarified, moved, task.pays_for]
+    return [rejected, corrected, clarified, moved, task.verifier_flaw]
 
 
 if __name__ == "__main__":

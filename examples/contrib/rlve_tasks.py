@@ -256,7 +256,7 @@ class RlveSource(Source):
         for number in range(MAX_DRAWS):
             generated = self._make(replace(request, seed=follow_seed(request.seed, number)))
             # The answer rule takes no empty answer, so that nobody could be right.
-            if request.as_is or generated.answer is None or generated.answer.strip():
+            if request.exact_seed or generated.answer is None or generated.answer.strip():
                 return replace(generated, flawed={"wrong": number} if number else {})
         raise ValueError(f"none of {MAX_DRAWS} problems may be served: their right answers are empty")
 

@@ -33,7 +33,7 @@ class AnswerRules:
 
     type: AnswerType | None = None
     """What a text must be, as a whole, to be a value; None for tasks that this project does not know."""
-    many_right: bool = False
+    several_right_answers: bool = False
     """Other values than the expected answer may be right: what the verifier or its guard pays in full is right."""
     guard: Guard | None = None
     """Scores answers in place of a verifier that must not get model text as it is."""

@@ -229,7 +229,7 @@ class Scorer:
         if self.rules.type is None:
             return score
         if score >= 1.0:
-            return 1.0 if self.rules.many_right else 0.0
+            return 1.0 if self.rules.several_right_answers else 0.0
         if right and right in notation:
             return min(FORM_SCORE, self._without_share(notation, score))
         return min(score, self.rules.most_partial)

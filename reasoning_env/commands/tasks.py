@@ -246,7 +246,7 @@ def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
     measured = [task for task in tasks if task in TASKS and task != COMPOSITE]
-    return {task: dict(zip(names, TASKS[task].questions, strict=False)) for task in measured}
+    return {task: dict(zip(names, TASKS[task].question_counts, strict=False)) for task in measured}
 
 
 def _print_different_questions(tasks: Iterable[str]) -> None:
@@ -295,7 +295,7 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
 
 def _left_out(task: TaskInfo) -> str:
     """Return why training leaves a task out unless it is named; "" for other tasks."""
-    return find_task(task.name).gives_away or task.left_out
+    return find_task(task.name).answer_leak or task.left_out
 
 
 def _facts_of(task: TaskInfo) -> dict[str, str]:

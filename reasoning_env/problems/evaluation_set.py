@@ -64,7 +64,7 @@ class EvaluationSet:
         self._exhausted: set[str] = set()
         # Parameters and levels can leave a task with few questions: short words, for example.
         self._many_questions = frozenset(
-            name for name, task in TASKS.items() if not task.few_questions and name not in params and level is None
+            name for name, task in TASKS.items() if not task.has_small_pool and name not in params and level is None
         )
 
     async def stream(

@@ -91,8 +91,8 @@ def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict
         return reasons
     for task in available:
         declared = find_task(task.name)
-        nonsense = "" if settings.rewards == "strict" else declared.pays_for
-        reasons[task.name] = task.left_out or declared.gives_away or nonsense
+        nonsense = "" if settings.rewards == "strict" else declared.verifier_flaw
+        reasons[task.name] = task.left_out or declared.answer_leak or nonsense
     return {task: reason for task, reason in reasons.items() if reason}
 
 
@@ -295,7 +295,7 @@ class TrialResult:
 
 
 async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialResult:
-    spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
+    spec = ProblemSpec(ProblemRequest(task, 0, params, exact_seed=True), Split.TRAIN, 0)
     try:
         # A minute of processor time, the same as the default for evaluation problems.
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=60.0) for _ in range(2)]

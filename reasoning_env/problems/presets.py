@@ -98,10 +98,10 @@ class PresetSet(EvaluationSet):
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         # In most tasks, item k of seed s is item 0 of seed s + k.
         params = self._params.get(task, {})
-        if find_task(task).built_for_each_seed:
+        if find_task(task).constructor_uses_seed:
             request = ProblemRequest(
-                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, clarified=False
+                task, self._eval_seed, params, exact_seed=True, item=number, dataset_size=PRESET_SIZE, clarified=False
             )
         else:
-            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, clarified=False)
+            request = ProblemRequest(task, self._eval_seed + number, params, exact_seed=True, clarified=False)
         return ProblemSpec(request, Split.EVAL, number)

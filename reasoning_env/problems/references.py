@@ -171,7 +171,7 @@ class Reference:
             seed=self.seed,
             params=self.params,
             level=self.level,
-            as_is=True,
+            exact_seed=True,
             params_are_whole=True,
             item=self.item,
             dataset_size=self.dataset_size,
@@ -224,7 +224,7 @@ class Remaker:
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
         # A reference may name the clarified question or the library's own, whatever the settings here.
         for clarified in (False,) if parsed.as_library else (True, False):
-            spec = parsed.spec().with_request(clarified=clarified, as_published=parsed.as_library)
+            spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
             if parsed.names(problem):
                 break

@@ -77,7 +77,7 @@ class TaskSampler:
         if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
         seed = train_seed(*self._stream, spec.index, attempt)
-        request = replace(spec.request, seed=seed, level=level, as_is=False)
+        request = replace(spec.request, seed=seed, level=level, exact_seed=False)
         return replace(spec, request=request, attempt=attempt)
 
     def quarantine(self, task: str) -> None:

@@ -489,7 +489,7 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
     # A state's references hold the parameters of the request, not all parameters of the problem.
     spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
     if reference.question_hash == NOT_GENERATED:
-        return _Position(index, spec.with_request(as_is=False))
+        return _Position(index, spec.with_request(exact_seed=False))
     return _Position(index, spec, reference.question_hash)
 
 

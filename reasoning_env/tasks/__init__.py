@@ -42,7 +42,7 @@ def find_task(name: str) -> Task:
     if name in TASKS:
         return TASKS[name]
     category, slash, _ = name.partition("/")
-    return Task(name, category if slash else "other", few_questions=True, built_for_each_seed=True)
+    return Task(name, category if slash else "other", has_small_pool=True, constructor_uses_seed=True)
 
 
 def question_count(name: str, level: float | None) -> float:
@@ -51,6 +51,6 @@ def question_count(name: str, level: float | None) -> float:
     Infinity for MANY_QUESTIONS or more, and where nothing was measured. Between two levels of QUESTION_LEVELS, the
     nearer one counts.
     """
-    counts = find_task(name).questions
+    counts = find_task(name).question_counts
     place = 0 if level is None or len(counts) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))
     return (counts[place] if place < len(counts) else None) or math.inf

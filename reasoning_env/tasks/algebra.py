@@ -41,9 +41,9 @@ def _loses_digits(entry: Entry) -> bool:
 COMPLEX_ARITHMETIC = Task(
     "complex_arithmetic",
     "algebra",
-    few_questions=True,
+    has_small_pool=True,
     rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
-    pays_for="nan counts as equal to any number",
+    verifier_flaw="nan counts as equal to any number",
     answer=AnswerRules(
         notations.complex_number, guard=guards.score_complex_number, as_library=guards.score_complex_as_library
     ),
@@ -66,8 +66,8 @@ def _name_inverse(entry: Entry, dataset: Dataset) -> str:
 INTERMEDIATE_INTEGRATION = Task(
     "intermediate_integration",
     "algebra",
-    few_questions=True,
-    questions=(4300, None),
+    has_small_pool=True,
+    question_counts=(4300, None),
     faster=Replacement("algebra.intermediate_integration", "74838f0224b504e3", "integration.install"),
     levels=(
         FieldLevels(
@@ -95,7 +95,7 @@ INTERMEDIATE_INTEGRATION = Task(
     ),
     answer=AnswerRules(
         expressions.integral,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_integration,
         as_library=guards.score_without_running,
         is_formula=True,
@@ -105,7 +105,7 @@ INTERMEDIATE_INTEGRATION = Task(
 POLYNOMIAL_EQUATIONS = Task(
     "polynomial_equations",
     "algebra",
-    few_questions=True,
+    has_small_pool=True,
     faster=Replacement("algebra.polynomial_equations", "d41b84e2daf73105", "equations.install"),
     rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
     answer=AnswerRules(notations.roots),
@@ -114,14 +114,14 @@ POLYNOMIAL_EQUATIONS = Task(
 POLYNOMIAL_MULTIPLICATION = Task(
     "polynomial_multiplication",
     "algebra",
-    few_questions=True,
-    questions=(None, None, None),
+    has_small_pool=True,
+    question_counts=(None, None, None),
     faster=Replacement(
         "algebra.polynomial_multiplication", "4a2d9db4b720f178", "small.install_polynomial_multiplication"
     ),
     answer=AnswerRules(
         expressions.expression,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_polynomial_multiplication,
         as_library=guards.score_without_running,
         is_formula=True,
@@ -142,7 +142,7 @@ def _is_not_convex(entry: Entry) -> bool:
 SIMPLE_GEOMETRY = Task(
     "simple_geometry",
     "geometry",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(("min_sides", "max_sides"), ((3, 5), (5, 7), (8, 11), (14, 18)), NOT_CONVEX),
         FieldLevels(("min_angle",), (10, 82, 122, 149), NOT_CONVEX),
@@ -161,7 +161,7 @@ def _name_one_variable(entry: Entry, dataset: Dataset) -> str:
 SIMPLE_INTEGRATION = Task(
     "simple_integration",
     "algebra",
-    few_questions=True,
+    has_small_pool=True,
     faster=Replacement("algebra.simple_integration", "15e275301091a609", "small.install_simple_integration"),
     levels=(
         FieldLevels(
@@ -173,7 +173,7 @@ SIMPLE_INTEGRATION = Task(
     ),
     answer=AnswerRules(
         expressions.integral,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_integration,
         as_library=guards.score_without_running,
         is_formula=True,

@@ -15,7 +15,7 @@ from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, fr
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
 
-BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True, answer=AnswerRules(notations.digits))
+BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, answer=AnswerRules(notations.digits))
 
 
 def _is_cut_division(entry: Entry) -> bool:
@@ -28,8 +28,8 @@ def _is_cut_division(entry: Entry) -> bool:
 BASIC_ARITHMETIC = Task(
     "basic_arithmetic",
     "arithmetic",
-    few_questions=True,
-    questions=(None, 1900, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(None, 1900, None, None, None, None),
     rejected=(wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
     answer=A_NUMBER,
 )
@@ -39,14 +39,14 @@ BITWISE_ARITHMETIC = Task(
 )
 
 CHAIN_SUM = Task(
-    "chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None), answer=A_NUMBER
+    "chain_sum", "arithmetic", has_small_pool=True, question_counts=(None, 200, None, None, None, None), answer=A_NUMBER
 )
 
 COIN_FLIP = Task(
     "coin_flip",
     "probability",
-    few_questions=True,
-    questions=(270, 70, 100, 140, 170, 160),
+    has_small_pool=True,
+    question_counts=(270, 70, 100, 140, 170, 160),
     levels=(
         FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
     ),
@@ -55,11 +55,11 @@ COIN_FLIP = Task(
         "Give the exact value, or round it to at least three significant digits.",
         after=" fair coin flips?",
     ),
-    pays_for="0 is a prefix of every probability",
+    verifier_flaw="0 is a prefix of every probability",
     answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, most_partial=FORM_SCORE),
 )
 
-COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=A_NUMBER)
+COUNT_BITS = Task("count_bits", "arithmetic", question_counts=(None, 970, None, None, None, None), answer=A_NUMBER)
 
 COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True, answer=A_NUMBER)
 
@@ -81,14 +81,14 @@ DECIMAL_ARITHMETIC = Task("decimal_arithmetic", "arithmetic", right_answer=_roun
 
 DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic", answer=A_NUMBER)
 
-DICE = Task("dice", "arithmetic", few_questions=True, answer=AnswerRules(notations.fraction))
+DICE = Task("dice", "arithmetic", has_small_pool=True, answer=AnswerRules(notations.fraction))
 
 FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic", answer=AnswerRules(notations.fraction))
 
 GCD = Task(
     "gcd",
     "arithmetic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     rejected=(frequent("1", served=0.8),),
     answer=AnswerRules(
@@ -100,8 +100,8 @@ GCD = Task(
 LCM = Task(
     "lcm",
     "arithmetic",
-    few_questions=True,
-    questions=(5100, 5100, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(5100, 5100, None, None, None, None),
     answer=AnswerRules(numbers.number, names=("lcm", "least common multiple", "lowest common multiple")),
 )
 
@@ -129,7 +129,7 @@ def _obeys_another_rule(entry: Entry) -> bool:
     return len(terms) > 1 and any(p * shown[-1] + q * shown[-2] != int(entry["answer"]) for p, q in rules)
 
 
-def _goes_on_with_most_frequent(entry: Entry) -> bool:
+def _continues_with_most_frequent(entry: Entry) -> bool:
     """Tell whether the number that a sequence shows most often is the answer, as 0 after repeated divisions."""
     shown: list[str] = SHOWN_NUMBER.findall(str(entry["question"]))
     return Counter(shown).most_common(1)[0][0] == str(entry["answer"])
@@ -138,8 +138,8 @@ def _goes_on_with_most_frequent(entry: Entry) -> bool:
 NUMBER_SEQUENCE = Task(
     "number_sequence",
     "cognition",
-    few_questions=True,
-    questions=(3100, 1700, 2000, 2100, 2500, 2200),
+    has_small_pool=True,
+    question_counts=(3100, 1700, 2000, 2100, 2500, 2200),
     levels=(
         FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
         FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
@@ -147,7 +147,7 @@ NUMBER_SEQUENCE = Task(
     rejected=(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
         # Of level 1 it solves 0.40.
-        easy("the number that it shows most often is the answer", _goes_on_with_most_frequent, served=0.7),
+        easy("the number that it shows most often is the answer", _continues_with_most_frequent, served=0.7),
     ),
     answer=A_NUMBER,
 )
@@ -160,7 +160,7 @@ NUMBER_SORTING = Task(
             ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are many for the easiest level"
         ),
     ),
-    pays_for="nan is in order with any number",
+    verifier_flaw="nan is in order with any number",
     answer=AnswerRules(notations.numbers, guard=guards.score_number_sorting),
 )
 
@@ -180,11 +180,11 @@ POWER_FUNCTION = Task(
 PRIME_FACTORIZATION = Task(
     "prime_factorization",
     "arithmetic",
-    few_questions=True,
-    questions=(1100, 1100, 2600, 4100, 4200, 4500),
+    has_small_pool=True,
+    question_counts=(1100, 1100, 2600, 4100, 4200, 4500),
     answer=AnswerRules(notations.factors, most_partial=0.01),
 )
 
 PRODUCTS = Task(
-    "products", "arithmetic", few_questions=True, questions=(None, 100, None, None, None, None), answer=A_NUMBER
+    "products", "arithmetic", has_small_pool=True, question_counts=(None, 100, None, None, None, None), answer=A_NUMBER
 )

@@ -25,7 +25,7 @@ from .declaration import (
 ARC_1D = Task(
     "arc_1d",
     "arc",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(
             ("min_size", "max_size"),
@@ -37,14 +37,18 @@ ARC_1D = Task(
 )
 
 ARC_AGI = Task(
-    "arc_agi", "arc", questions=(None, None), built_from=("use_train", "use_eval", "board_format_opts"), answer=A_BOARD
+    "arc_agi",
+    "arc",
+    question_counts=(None, None),
+    constructor_params=("use_train", "use_eval", "board_format_opts"),
+    answer=A_BOARD,
 )
 
 BINARY_MATRIX = Task(
     "binary_matrix",
     "algorithmic",
-    few_questions=True,
-    questions=(None, 210, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(None, 210, None, None, None, None),
     levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
     answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, as_library=guards.score_without_running),
 )
@@ -76,27 +80,27 @@ GAME_OF_LIFE = Task(
         FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
     ),
     faster=Replacement("algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
-    pays_for="an empty board has most cells right",
+    verifier_flaw="an empty board has most cells right",
     answer=AnswerRules(values.value),
 )
 
 GAME_OF_LIFE_HALTING = Task(
     "game_of_life_halting",
     "algorithmic",
-    few_questions=True,
-    questions=(6000, 650, 9100),
+    has_small_pool=True,
+    question_counts=(6000, 650, 9100),
     levels=(
         FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
         FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
     ),
     options=2,
-    gives_away="only boards that go on have two live cells side by side",
-    pays_for="any text counts as True",
+    answer_leak="only boards that go on have two live cells side by side",
+    verifier_flaw="any text counts as True",
     answer=A_TEXT,
 )
 
 
-def _counts_land(entry: Entry) -> bool:
+def _answer_is_land_count(entry: Entry) -> bool:
     land = " ".join(last_grid(str(entry["question"]))).split().count("1")
     return str(entry["answer"]) == str(land)
 
@@ -104,7 +108,7 @@ def _counts_land(entry: Entry) -> bool:
 LARGEST_ISLAND = Task(
     "largest_island",
     "graphs",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one size is often the largest"
@@ -115,7 +119,7 @@ LARGEST_ISLAND = Task(
             "the smaller of two islands is often a single cell",
         ),
     ),
-    rejected=(easy("the count of land gives the answer", _counts_land, served=0.3),),
+    rejected=(easy("the count of land gives the answer", _answer_is_land_count, served=0.3),),
     answer=A_NUMBER,
 )
 
@@ -154,7 +158,7 @@ MAZE = Task(
 MODULO_GRID = Task(
     "modulo_grid",
     "cognition",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
         FieldLevels(
@@ -162,7 +166,7 @@ MODULO_GRID = Task(
         ),
     ),
     options=2,
-    gives_away="three patterns of four are their own mirror images",
+    answer_leak="three patterns of four are their own mirror images",
     answer=A_BOARD,
 )
 
@@ -200,7 +204,7 @@ def _has_unknowable_colour(entry: Entry) -> bool:
 REARC = Task(
     "rearc",
     "arc",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     rejected=(
         wrong("its answer has a colour that comes from no grid of the question", _has_unknowable_colour),
         copied(served=0.25),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
@@ -211,7 +215,7 @@ REARC = Task(
 RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
-    few_questions=True,
+    has_small_pool=True,
     levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
     clarification=added(
         "which of several numbers of rectangles that explain the marks is right",
@@ -224,7 +228,7 @@ RECTANGLE_COUNT = Task(
 ROTATE_MATRIX = Task(
     "rotate_matrix",
     "algorithmic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_rotations", "max_rotations"),
@@ -252,7 +256,7 @@ ROTTEN_ORANGES = Task(
 SPIRAL_MATRIX = Task(
     "spiral_matrix",
     "algorithmic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"

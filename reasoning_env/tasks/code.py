@@ -14,8 +14,8 @@ from .declaration import FailureRule, FieldLevels, Replacement, Task, wrong
 BF = Task(
     "bf",
     "code",
-    few_questions=True,
-    questions=(4700, 4700, 5300),
+    has_small_pool=True,
+    question_counts=(4700, 4700, 5300),
     levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
     failure=FailureRule((TimeoutError,), "its program never ends"),
@@ -70,7 +70,7 @@ def _has_not_run(entry: Entry) -> bool:
     return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
 
 
-def _has_last_bits(entry: Entry) -> bool:
+def _shows_last_float_bits(entry: Entry) -> bool:
     """Find outputs with a number that is written to its last bit, with 15 significant digits or more.
 
     The last bits depend on the release of Python and of numpy, and on the processor's instructions: sums of floats have
@@ -98,13 +98,13 @@ def digest(program: str) -> str:
 CODEIO = Task(
     "codeio",
     "code",
-    few_questions=True,
-    questions=(None, 3700),
+    has_small_pool=True,
+    question_counts=(None, 3700),
     levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
     # In spite of its name, this asks for the output only: to ask for any feasible input is rejected.
     served_params={"input_prediction_probability": 1.0},
-    data_on_class="_jsonl_data",
-    foreseen=_without_input,
+    class_data="_jsonl_data",
+    preview=_without_input,
     reads_clock=True,
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),
@@ -114,7 +114,7 @@ CODEIO = Task(
         wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),
         wrong("its program raised an error", _has_not_run),
         wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
-        wrong("its output has numbers whose last bits depend on the machine", _has_last_bits),
+        wrong("its output has numbers whose last bits depend on the machine", _shows_last_float_bits),
         wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
     ),
     scores_without_params=True,

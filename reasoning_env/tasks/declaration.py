@@ -48,14 +48,14 @@ class FieldLevels:
 class Clarification:
     """Makes a question that can be read in several ways unambiguous.
 
-    - `open` names what the library's question leaves open.
-    - `says` has the words of the clarified question; braces stand for a word that depends on the problem.
-    - `rewrite` returns the clarified question of an entry. A question that leaves nothing open is returned as it is,
-      and so is a question in another wording than the library's.
+    - `ambiguity` names what the library's question leaves open.
+    - `wording` is the text that the clarified question adds; braces mark a word that depends on the problem.
+    - `rewrite` returns the clarified question of an entry. It returns the question unchanged if the question is already
+      clear, or if its wording is not the library's.
     """
 
-    open: str
-    says: str
+    ambiguity: str
+    wording: str
     rewrite: Callable[[Entry, Dataset], str]
 
 
@@ -64,9 +64,9 @@ def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
-def added(open: str, says: str, *, after: str) -> Clarification:
-    """Make a question clear by a sentence after a text of it."""
-    return Clarification(open, says, replacing(after, f"{after} {says}"))
+def added(ambiguity: str, wording: str, *, after: str) -> Clarification:
+    """Return a clarification that inserts the sentence `wording` after the text `after` of the question."""
+    return Clarification(ambiguity, wording, replacing(after, f"{after} {wording}"))
 
 
 Corrected = tuple[str | None, Mapping[str, object]]
@@ -139,14 +139,14 @@ class FailureRule:
 class Replacement:
     """Faster functions for a module of the library, or for the modules of a package.
 
-    `ours` names the function of `workers/faster/` that puts them there, as `module.function`.
+    `installer` names the function of `workers/faster/` that installs them, as `module.function`.
     The argument that all problems stay the same rests on the files of this module; `fingerprint` is the first 16 digits
     of their SHA-256.
     """
 
     module: str
     fingerprint: str
-    ours: str
+    installer: str
 
 
 def chosen_option(entry: Entry) -> str:
@@ -163,9 +163,9 @@ class Task:
     """The library's category of the task."""
 
     # How many questions there are
-    few_questions: bool = False
+    has_small_pool: bool = False
     """It has fewer than about five million questions: among 3,000 random seeds at the defaults, one came twice."""
-    questions: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
+    question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Different questions at the defaults and at each of QUESTION_LEVELS, by `python -m tools.pools`; None for
     MANY_QUESTIONS or more. Levels behind the last were not measured, since problems take long to make; a task without
     levels has one number."""
@@ -177,13 +177,13 @@ class Task:
     served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters of served problems, where neither the user nor a level sets any: with the library's own, most problems
     are rejected, or the question gives its answer away."""
-    built_for_each_seed: bool = False
+    constructor_uses_seed: bool = False
     """The constructor of its dataset consumes the seed."""
-    built_from: tuple[str, ...] | None = None
+    constructor_params: tuple[str, ...] | None = None
     """The only parameters that its constructor reads, where construction is slow; None where it may read all."""
-    data_on_class: str = ""
+    class_data: str = ""
     """The attribute of its class in which its constructor keeps the loaded data."""
-    foreseen: Callable[[Dataset, int], Entry] | None = None
+    preview: Callable[[Dataset, int], Entry] | None = None
     """Returns what is known of an entry before it is made, where that takes long: what is rejected is not made."""
     reads_clock: bool = False
     """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
@@ -205,9 +205,9 @@ class Task:
     """Returns which of its options an entry's right answer is, in lower case."""
 
     # What answers earn
-    gives_away: str = ""
+    answer_leak: str = ""
     """How a question reveals its answer, in whatever way problems are drawn: training leaves the task out."""
-    pays_for: str = ""
+    verifier_flaw: str = ""
     """Nonsense that the library's verifier pays for; strict rewards correct it."""
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How its answers are read and judged."""

@@ -25,14 +25,16 @@ from .declaration import (
 BOXNET = Task(
     "boxnet",
     "games",
-    few_questions=True,
-    questions=(None, 8300, None),
+    has_small_pool=True,
+    question_counts=(None, 8300, None),
     clarification=Clarification(
         "whether a plan of more steps than needed is right",
         "in any number of steps",
         replacing("in the most efficient manner", "in any number of steps"),
     ),
-    answer=AnswerRules(values.plan, many_right=True, guard=moves.score_boxnet, correction=moves.correct_boxnet),
+    answer=AnswerRules(
+        values.plan, several_right_answers=True, guard=moves.score_boxnet, correction=moves.correct_boxnet
+    ),
 )
 
 COUNTDOWN = Task(
@@ -50,7 +52,7 @@ COUNTDOWN = Task(
     ),
     answer=AnswerRules(
         expressions.arithmetic,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_countdown,
         as_library=guards.score_without_running,
         correction=corrections.correct_countdown,
@@ -61,7 +63,7 @@ COUNTDOWN = Task(
 FUTOSHIKI = Task(
     "futoshiki",
     "games",
-    questions=(None, None),
+    question_counts=(None, None),
     levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
     answer=A_BOARD,
@@ -70,20 +72,20 @@ FUTOSHIKI = Task(
 JUGS = Task(
     "jugs",
     "algorithmic",
-    few_questions=True,
-    questions=(780, 200, 520, 1100, 2100, 3100),
+    has_small_pool=True,
+    question_counts=(780, 200, 520, 1100, 2100, 3100),
     levels=(
         FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
     ),
-    answer=AnswerRules(values.jug_moves, many_right=True),
+    answer=AnswerRules(values.jug_moves, several_right_answers=True),
 )
 
 KAKURASU = Task(
     "kakurasu",
     "games",
-    few_questions=True,
-    questions=(None, None, None),
-    answer=AnswerRules(boards.board, many_right=True, correction=corrections.correct_kakurasu),
+    has_small_pool=True,
+    question_counts=(None, None, None),
+    answer=AnswerRules(boards.board, several_right_answers=True, correction=corrections.correct_kakurasu),
 )
 
 Move = tuple[str, str, str]
@@ -150,7 +152,7 @@ def _moves_to(state: State, came_from: Mapping[State, tuple[State, Move] | None]
 KNIGHT_SWAP = Task(
     "knight_swap",
     "games",
-    questions=(None, 1100),
+    question_counts=(None, 1100),
     levels=(
         FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
         FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
@@ -166,7 +168,7 @@ KNIGHT_SWAP = Task(
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
-    answer=AnswerRules(types.either("No", types.yes_with(values.knight_moves)), many_right=True),
+    answer=AnswerRules(types.either("No", types.yes_with(values.knight_moves)), several_right_answers=True),
 )
 
 
@@ -192,7 +194,7 @@ def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
 MAHJONG_PUZZLE = Task(
     "mahjong_puzzle",
     "games",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(
             ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions grow beyond 20,000 characters"
@@ -206,8 +208,8 @@ MAHJONG_PUZZLE = Task(
 MINI_SUDOKU = Task(
     "mini_sudoku",
     "games",
-    few_questions=True,
-    questions=(5000, 6900, 6400),
+    has_small_pool=True,
+    question_counts=(5000, 6900, 6400),
     levels=(
         FieldLevels(
             ("min_empty", "max_empty"),
@@ -221,16 +223,16 @@ MINI_SUDOKU = Task(
 N_QUEENS = Task(
     "n_queens",
     "games",
-    few_questions=True,
-    questions=(7700, 2600, 5500, 2900, 7300, 9600),
+    has_small_pool=True,
+    question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
         FieldLevels(("n",), (7, 8, 8, 9, 10), "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s"),
         FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
     ),
-    built_from=("n",),
+    constructor_params=("n",),
     scores_without_params=True,
     answer=AnswerRules(
-        boards.board, many_right=True, guard=guards.score_n_queens, as_library=guards.score_without_running
+        boards.board, several_right_answers=True, guard=guards.score_n_queens, as_library=guards.score_without_running
     ),
 )
 
@@ -239,8 +241,8 @@ EACH_NUMBER = "Use each of the numbers exactly once."
 PUZZLE24 = Task(
     "puzzle24",
     "games",
-    few_questions=True,
-    questions=(2400, 500, 1100, 2400, 1700, 570),
+    has_small_pool=True,
+    question_counts=(2400, 500, 1100, 2400, 1700, 570),
     levels=(
         FieldLevels(
             ("min_value", "max_value"),
@@ -254,10 +256,10 @@ PUZZLE24 = Task(
         EACH_NUMBER,
         replacing("You can only use each number once.", EACH_NUMBER),
     ),
-    pays_for="the numbers need not be those of the question",
+    verifier_flaw="the numbers need not be those of the question",
     answer=AnswerRules(
         expressions.arithmetic,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_puzzle24,
         as_library=guards.score_without_running,
         correction=corrections.correct_puzzle24,
@@ -274,12 +276,14 @@ def _is_solved_cube(entry: Entry) -> bool:
 RUBIKS_CUBE = Task(
     "rubiks_cube",
     "cognition",
-    few_questions=True,
-    questions=(None, None, None),
+    has_small_pool=True,
+    question_counts=(None, None, None),
     levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
     rejected=(easy("its cube is solved already", _is_solved_cube),),
     answer=AnswerRules(
-        types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"), many_right=True, guard=moves.score_rubiks_cube
+        types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"),
+        several_right_answers=True,
+        guard=moves.score_rubiks_cube,
     ),
 )
 
@@ -292,8 +296,8 @@ def _spell_car_move(move: str) -> str:
 RUSH_HOUR = Task(
     "rush_hour",
     "games",
-    few_questions=True,
-    questions=(None, 3400, 6100),
+    has_small_pool=True,
+    question_counts=(None, 3400, 6100),
     levels=(
         FieldLevels(
             ("min_moves", "max_moves"),
@@ -301,11 +305,11 @@ RUSH_HOUR = Task(
             "the library has 23 boards of 50 moves or more, and over 2,000 in each of these ranges",
         ),
     ),
-    pays_for="moves through other cars, and cars that are not there",
+    verifier_flaw="moves through other cars, and cars that are not there",
     scores_without_params=True,
     answer=AnswerRules(
         types.sequence(r"([A-Z])\1{0,2}[+-]\d{1,9}", spell=_spell_car_move),
-        many_right=True,
+        several_right_answers=True,
         guard=moves.score_rush_hour,
         correction=moves.correct_rush_hour,
     ),
@@ -314,15 +318,17 @@ RUSH_HOUR = Task(
 SOKOBAN = Task(
     "sokoban",
     "games",
-    questions=(None, None),
+    question_counts=(None, None),
     levels=(
         FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"),
         FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s"),
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
-    pays_for="a solution with any text around it",
+    verifier_flaw="a solution with any text around it",
     answer=AnswerRules(
-        types.sequence("[UDLRudlr]+", write="", spell=str.upper), many_right=True, correction=moves.correct_sokoban
+        types.sequence("[UDLRudlr]+", write="", spell=str.upper),
+        several_right_answers=True,
+        correction=moves.correct_sokoban,
     ),
 )
 
@@ -330,7 +336,7 @@ SUDOKU = Task(
     "sudoku",
     "games",
     faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "sudoku.install"),
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 blanks take up to 1 s"),),
     answer=A_BOARD,
 )
@@ -343,7 +349,7 @@ SURVO = Task(
             ("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 blanks have several solutions"
         ),
     ),
-    answer=AnswerRules(boards.board, many_right=True, correction=corrections.correct_survo),
+    answer=AnswerRules(boards.board, several_right_answers=True, correction=corrections.correct_survo),
 )
 
 FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
@@ -359,8 +365,8 @@ def _spell_disk_move(move: str) -> str:
 TOWER_OF_HANOI = Task(
     "tower_of_hanoi",
     "games",
-    few_questions=True,
-    questions=(90, 250, 250, 250, 310, 310),
+    has_small_pool=True,
+    question_counts=(90, 250, 250, 250, 310, 310),
     levels=(
         FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),
         FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with three there are only 6 questions"),
@@ -371,7 +377,8 @@ TOWER_OF_HANOI = Task(
         replacing("Provide the sequence of moves.", "Provide the shortest sequence of moves. Disk 1 is the smallest."),
     ),
     answer=AnswerRules(
-        types.sequence(DISK_MOVE, joint=r"[,;]?\s*\n|[,;]", write="\n", spell=_spell_disk_move), many_right=True
+        types.sequence(DISK_MOVE, joint=r"[,;]?\s*\n|[,;]", write="\n", spell=_spell_disk_move),
+        several_right_answers=True,
     ),
 )
 
@@ -412,8 +419,8 @@ def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
 TSUMEGO = Task(
     "tsumego",
     "games",
-    questions=(None, 3300, None),
+    question_counts=(None, 3300, None),
     rejected=(wrong("another move captures stones, or its own does not", _has_other_captures),),
-    gives_away="the answer is where most stones stand together",
+    answer_leak="the answer is where most stones stand together",
     answer=A_TEXT,
 )

@@ -26,7 +26,7 @@ FEW_COURSES = "of five to ten courses, a cycle is so large a part that often no 
 COURSE_SCHEDULE = Task(
     "course_schedule",
     "graphs",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(("min_num_prerequisites", "max_num_prerequisites"), ((1, 5),), FEW_PREREQUISITES),
         FieldLevels(
@@ -36,12 +36,12 @@ COURSE_SCHEDULE = Task(
     # With 5 to 10 courses, one or two prerequisites and cycles of up to five, a tree earns 0.89.
     served_params={"min_num_courses": 10, "max_num_courses": 15, "max_num_prerequisites": 5, "max_cycle_length": 3},
     options=2,
-    pays_for=BOTH_OPTIONS,
+    verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )
 
 
-def _is_coloured_blindly(entry: Entry) -> bool:
+def _coloring_ignores_edges(entry: Entry) -> bool:
     """Find graphs for which a colouring that ignores the edges is right."""
     puzzle = entry["metadata"]["puzzle"]
     blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
@@ -56,8 +56,8 @@ def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
 GRAPH_COLOR = Task(
     "graph_color",
     "algorithmic",
-    few_questions=True,
-    questions=(None, None, None),
+    has_small_pool=True,
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(("num_colors",), (3,), "with more colours most colourings are right"),
         FieldLevels(
@@ -66,14 +66,14 @@ GRAPH_COLOR = Task(
             "six vertices have so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("colours in turn or by blocks are right", _is_coloured_blindly, served=0.6),),
-    answer=AnswerRules(values.vertices, many_right=True),
+    rejected=(easy("colours in turn or by blocks are right", _coloring_ignores_edges, served=0.6),),
+    answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
 PATH_STAR = Task("path_star", "graphs", answer=AnswerRules(types.sequence(r"\d{1,9}")))
 
 
-def _takes_one_button(entry: Entry) -> bool:
+def _solved_by_one_button(entry: Entry) -> bool:
     metadata = entry["metadata"]
     plans = single_button_plans(metadata["buttons"], metadata["target_value"])
     presses = [len(plan.split()) for plan in plans]
@@ -101,11 +101,11 @@ def _spell_presses(presses: str) -> str:
 QUANTUM_LOCK = Task(
     "quantum_lock",
     "graphs",
-    few_questions=True,
+    has_small_pool=True,
     faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "quantum_lock.install"),
-    questions=(None, 720, 3300, None, None, None),
+    question_counts=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
-    rejected=(easy("one button alone is the best way", _takes_one_button),),
+    rejected=(easy("one button alone is the best way", _solved_by_one_button),),
     clarification=added(
         "whether a press in light of another color is possible",
         "A button that names a color can be pressed only while the light has that color.",
@@ -113,7 +113,7 @@ QUANTUM_LOCK = Task(
     ),
     answer=AnswerRules(
         types.sequence("[A-Ca-c]+", write=BETWEEN_PRESSES, spell=_spell_presses),
-        many_right=True,
+        several_right_answers=True,
         guesses=lambda metadata: single_button_plans(metadata["buttons"], metadata["target_value"]),
     ),
 )
@@ -124,6 +124,7 @@ SHORTEST_PATH = Task(
     levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
     rejected=(frequent("infeasible", served=0.8),),
     answer=AnswerRules(
-        types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)), many_right=True
+        types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)),
+        several_right_answers=True,
     ),
 )

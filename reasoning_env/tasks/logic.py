@@ -25,8 +25,8 @@ from .declaration import (
 ACRE = Task(
     "acre",
     "induction",
-    questions=(None,),
-    built_for_each_seed=True,
+    question_counts=(None,),
+    constructor_uses_seed=True,
     options=3,
     answer=A_TEXT,
 )
@@ -57,7 +57,7 @@ CIRCUIT_LOGIC = Task(
 EVERY_STEP = "all would move at once, or none"
 
 
-def _tells_by_conjunctions(entry: Entry) -> bool:
+def _solved_by_conjunctions(entry: Entry) -> bool:
     """Find two people who are alike, and whose number of claims with `and` tells so.
 
     These are two knights who both say `and`, or both do not, and two knaves who both do.
@@ -88,7 +88,7 @@ KNIGHTS_KNAVES = Task(
     rejected=(
         easy(
             "the number of claims that say `and` tells whether both lie or neither does",
-            _tells_by_conjunctions,
+            _solved_by_conjunctions,
             served=0.5,
         ),
     ),
@@ -125,8 +125,8 @@ def _repeats_unseen(entry: Entry) -> bool:
 LIST_FUNCTIONS = Task(
     "list_functions",
     "induction",
-    questions=(None,),
-    built_for_each_seed=True,
+    question_counts=(None,),
+    constructor_uses_seed=True,
     rejected=(
         wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),
         wrong("its input repeats a number, and that of no example does", _repeats_unseen),
@@ -161,7 +161,7 @@ def _concludes_nothing(entry: Entry) -> bool:
 PROPOSITIONAL_LOGIC = Task(
     "propositional_logic",
     "logic",
-    few_questions=True,
+    has_small_pool=True,
     # Half of these have a conclusion that needs several premises, and a fifth of the library's own.
     served_params={
         "min_vars": 3,
@@ -187,10 +187,10 @@ PROPOSITIONAL_LOGIC = Task(
         "part.",
         after="conclusion from the premise.",
     ),
-    pays_for="a premise follows from itself",
+    verifier_flaw="a premise follows from itself",
     answer=AnswerRules(
         expressions.formula,
-        many_right=True,
+        several_right_answers=True,
         guard=guards.score_propositional_logic,
         correction=corrections.correct_propositional_logic,
     ),
@@ -199,8 +199,8 @@ PROPOSITIONAL_LOGIC = Task(
 SELF_REFERENCE = Task(
     "self_reference",
     "logic",
-    few_questions=True,
-    questions=(2000,),
+    has_small_pool=True,
+    question_counts=(2000,),
     levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
     answer=A_NUMBER,
 )
@@ -219,7 +219,7 @@ def _needs_members(entry: Entry) -> bool:
 SYLLOGISM = Task(
     "syllogism",
     "logic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
@@ -228,15 +228,15 @@ SYLLOGISM = Task(
     ),
     rejected=(wrong("its answer is wrong, or depends on whether a class has members", _needs_members),),
     options=2,
-    gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
-    pays_for=BOTH_OPTIONS,
+    answer_leak="the conclusion has the first premise's quantifier or not: that tells two answers in three",
+    verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )
 
 ZEBRA_PUZZLES = Task(
     "zebra_puzzles",
     "logic",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(
             ("num_people",),

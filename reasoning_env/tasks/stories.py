@@ -14,7 +14,7 @@ from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels, Task, easy, wrong
 
 
-def _names_one_number_twice(entry: Entry) -> bool:
+def _repeats_number(entry: Entry) -> bool:
     """Find questions whose first two numbers are equal, so that the solver need not choose between them."""
     first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
@@ -44,12 +44,12 @@ def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
 AIW = Task(
     "aiw",
     "logic",
-    few_questions=True,
-    questions=(8300, 1900, 6600, None, None, None),
+    has_small_pool=True,
+    question_counts=(8300, 1900, 6600, None, None, None),
     levels=(
         FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "one of four numbers in the question is often right"),
     ),
-    rejected=(easy("its first two numbers are the same", _names_one_number_twice),),
+    rejected=(easy("its first two numbers are the same", _repeats_number),),
     right_answer=_count_colleagues,
     clarification=Clarification(
         "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
@@ -87,7 +87,7 @@ def _with_years(question: str, start: date, end: date) -> str:
 CALENDAR_ARITHMETIC = Task(
     "calendar_arithmetic",
     "arithmetic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("tasks",),
@@ -124,7 +124,7 @@ IN_LAWS = ("father-in-law", "mother-in-law")
 SIBLINGS_CHILDREN = ("nephew", "niece")
 
 
-def _has_no_sex(entry: Entry) -> bool:
+def _has_unknown_sex(entry: Entry) -> bool:
     """Find people whose relation depends on their sex, which neither their name nor their marriage tells."""
     person = str(entry["metadata"]["person1"])
     if person not in UNISEX_NAMES:
@@ -168,7 +168,7 @@ FAMILY_RELATIONSHIPS = Task(
             "of three people, a count of letters tells the relation in 0.43 of the problems",
         ),
     ),
-    rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
+    rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_unknown_sex),),
     right_answer=_name_relation,
     clarification=Clarification("whether a spouse or a parent is right", MAN_OR_WOMAN, _ask_for_sex),
     answer=A_TEXT,
@@ -220,7 +220,7 @@ def _rounds_half_a_dollar(entry: Entry) -> bool:
     return "to the nearest dollar" in question and re.search(r"\d\.50? per", question) is not None
 
 
-def _tell_story_clearly(entry: Entry, dataset: Dataset) -> str:
+def _clarify_story(entry: Entry, dataset: Dataset) -> str:
     question = str(entry["question"])
     for words, meant in STORY_WORDS:
         question = words.sub(meant, question)
@@ -230,9 +230,9 @@ def _tell_story_clearly(entry: Entry, dataset: Dataset) -> str:
 GSM_SYMBOLIC = Task(
     "gsm_symbolic",
     "arithmetic",
-    few_questions=True,
-    questions=(None,),
-    built_for_each_seed=True,
+    has_small_pool=True,
+    question_counts=(None,),
+    constructor_uses_seed=True,
     rejected=(
         wrong("its answer is no whole number, and the library cuts it", _is_cut_story),
         wrong("it rounds half a dollar", _rounds_half_a_dollar),
@@ -242,7 +242,7 @@ GSM_SYMBOLIC = Task(
         "whether chances are subtracted or divided",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
-        _tell_story_clearly,
+        _clarify_story,
     ),
     answer=A_NUMBER,
 )
@@ -251,7 +251,7 @@ ARMS = "Count the arms of a starfish as legs."
 CLAWS = "Count the claws of crabs and lobsters as legs."
 
 
-def _say_what_legs_are(entry: Entry, dataset: Dataset) -> str:
+def _define_legs(entry: Entry, dataset: Dataset) -> str:
     animals = entry["metadata"]["animals"]
     said = "a list of animals."
     if "starfish" in animals:
@@ -270,7 +270,7 @@ LEG_COUNTING = Task(
         ),
     ),
     clarification=Clarification(
-        "whether a starfish has legs; whether claws are legs", f"{ARMS} / {CLAWS}", _say_what_legs_are
+        "whether a starfish has legs; whether claws are legs", f"{ARMS} / {CLAWS}", _define_legs
     ),
     answer=A_NUMBER,
 )
@@ -371,6 +371,6 @@ TIME_INTERVALS = Task(
         f"{DATES} / {SECONDS}",
         _clarify_times,
     ),
-    pays_for="a duration of zero is near most durations",
+    verifier_flaw="a duration of zero is near most durations",
     answer=AnswerRules(notations.duration, correction=corrections.correct_time_intervals),
 )

@@ -23,9 +23,9 @@ from .declaration import (
     wrong,
 )
 
-AB = Task("ab", "algorithmic", few_questions=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]", length=2)))
+AB = Task("ab", "algorithmic", has_small_pool=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]", length=2)))
 
-BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True, answer=A_NUMBER)
+BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=True, answer=A_NUMBER)
 
 
 def _has_accents(entry: Entry) -> bool:
@@ -43,8 +43,8 @@ def _has_foreign_letter(text: str) -> bool:
 CAESAR_CIPHER = Task(
     "caesar_cipher",
     "algorithmic",
-    few_questions=True,
-    questions=(8400, 2500, 1800, 1300, 1300, 990),
+    has_small_pool=True,
+    question_counts=(8400, 2500, 1800, 1300, 1300, 990),
     levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     rejected=(wrong("a letter with an accent is enciphered like another letter", _has_accents),),
     answer=A_TEXT,
@@ -53,7 +53,7 @@ CAESAR_CIPHER = Task(
 CRYPTARITHM = Task(
     "cryptarithm",
     "algorithmic",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(
             ("min_words", "max_words"),
@@ -61,7 +61,7 @@ CRYPTARITHM = Task(
             "with five words nearly every digit occurs, so that more words add only numbers to a sum",
         ),
     ),
-    answer=AnswerRules(types.letter_values, many_right=True),
+    answer=AnswerRules(types.letter_values, several_right_answers=True),
 )
 
 
@@ -74,7 +74,7 @@ def _fit_hint_to_emoji(entry: Entry, dataset: Dataset) -> str:
 EMOJI_MYSTERY = Task(
     "emoji_mystery",
     "games",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
@@ -94,7 +94,7 @@ EMOJI_MYSTERY = Task(
 FIGLET_FONT = Task(
     "figlet_font",
     "cognition",
-    questions=(None, None, None),
+    question_counts=(None, None, None),
     levels=(
         FieldLevels(
             ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
@@ -105,7 +105,7 @@ FIGLET_FONT = Task(
 )
 
 
-def _is_grouped_blindly(entry: Entry) -> bool:
+def _grouping_ignores_letters(entry: Entry) -> bool:
     """Find words for which a grouping that ignores most letters is right: the anagrams stand together."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
@@ -132,16 +132,18 @@ GROUP_ANAGRAMS = Task(
             "the words of a group stand together, so groups of equal size need no reading",
         ),
     ),
-    built_from=(),
-    rejected=(easy("its words are grouped by counting or by their first letters", _is_grouped_blindly, served=0.35),),
-    answer=AnswerRules(values.value, many_right=True),
+    constructor_params=(),
+    rejected=(
+        easy("its words are grouped by counting or by their first letters", _grouping_ignores_letters, served=0.35),
+    ),
+    answer=AnswerRules(values.value, several_right_answers=True),
 )
 
 
 ISOMORPHIC_STRINGS = Task(
     "isomorphic_strings",
     "algorithmic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_string_length", "max_string_length"),
@@ -150,7 +152,7 @@ ISOMORPHIC_STRINGS = Task(
         ),
     ),
     options=2,
-    pays_for=BOTH_OPTIONS,
+    verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )
 
@@ -166,8 +168,8 @@ def _count_capitals(entry: Entry, dataset: Dataset) -> str:
 LETTER_COUNTING = Task(
     "letter_counting",
     "algorithmic",
-    few_questions=True,
-    built_from=(),
+    has_small_pool=True,
+    constructor_params=(),
     rejected=(frequent("1", served=0.6),),
     clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
     scores_without_params=True,
@@ -211,21 +213,24 @@ LETTER_JUMBLE = Task(
 )
 
 PALINDROME_GENERATION = Task(
-    "palindrome_generation", "algorithmic", few_questions=True, answer=AnswerRules(types.text(), many_right=True)
+    "palindrome_generation",
+    "algorithmic",
+    has_small_pool=True,
+    answer=AnswerRules(types.text(), several_right_answers=True),
 )
 
 PALINDROME_PARTITIONING = Task(
     "palindrome_partitioning",
     "algorithmic",
-    questions=(None, None, None),
-    answer=AnswerRules(values.partitions, many_right=True),
+    question_counts=(None, None, None),
+    answer=AnswerRules(values.partitions, several_right_answers=True),
 )
 
 
-RANSOM_NOTE = Task("ransom_note", "algorithmic", options=2, pays_for=BOTH_OPTIONS, answer=A_TEXT)
+RANSOM_NOTE = Task("ransom_note", "algorithmic", options=2, verifier_flaw=BOTH_OPTIONS, answer=A_TEXT)
 
 
-def _says_a_word_twice(entry: Entry) -> bool:
+def _repeats_word(entry: Entry) -> bool:
     words = str(entry["answer"]).split()
     return len(set(words)) < len(words)
 
@@ -244,7 +249,7 @@ def _cannot_be_ordered(entry: Entry) -> bool:
 SENTENCE_REORDERING = Task(
     "sentence_reordering",
     "algorithmic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
@@ -253,7 +258,7 @@ SENTENCE_REORDERING = Task(
         ),
     ),
     rejected=(
-        wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),
+        wrong("a word comes twice, and the expected order puts the two side by side", _repeats_word),
         wrong("nothing tells where a mark that stands alone belongs, or where a cut sentence ends", _cannot_be_ordered),
     ),
     scores_without_params=True,
@@ -263,8 +268,8 @@ SENTENCE_REORDERING = Task(
 SPELL_BACKWARD = Task(
     "spell_backward",
     "algorithmic",
-    few_questions=True,
-    questions=(None, 1500, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(None, 1500, None, None, None, None),
     scores_without_params=True,
     answer=AnswerRules(types.text(may_be_spelled=True), correction=corrections.correct_length, names=("{word}",)),
 )
@@ -272,7 +277,7 @@ SPELL_BACKWARD = Task(
 STRING_INSERTION = Task(
     "string_insertion",
     "algorithmic",
-    few_questions=True,
+    has_small_pool=True,
     levels=(
         FieldLevels(
             ("min_string_length", "max_string_length"),
@@ -293,7 +298,7 @@ STRING_MANIPULATION = Task("string_manipulation", "algorithmic", answer=AnswerRu
 ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
-def _runs_too_long(entry: Entry) -> bool:
+def _exceeds_rule_limit(entry: Entry) -> bool:
     """Find machines that are taken apart in more conversions than the rules may be applied.
 
     The question is clear where conversions are counted as applications.
@@ -308,8 +313,8 @@ def _runs_too_long(entry: Entry) -> bool:
 STRING_SPLITTING = Task(
     "string_splitting",
     "algorithmic",
-    few_questions=True,
-    questions=(210, 1500, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(210, 1500, None, None, None, None),
     levels=(
         FieldLevels(
             ("min_initial_machines", "max_initial_machines"),
@@ -317,7 +322,7 @@ STRING_SPLITTING = Task(
             "from 285 machines of each kind on, the rules may be stopped by their limit of 1000",
         ),
     ),
-    rejected=(wrong("its rules are applied too often for its limit", _runs_too_long),),
+    rejected=(wrong("its rules are applied too often for its limit", _exceeds_rule_limit),),
     clarification=added(
         "whether conversions or exhausted rules are counted",
         ONE_CONVERSION,
@@ -331,8 +336,8 @@ STRING_SPLITTING = Task(
 STRING_SYNTHESIS = Task(
     "string_synthesis",
     "algorithmic",
-    few_questions=True,
-    questions=(220, 1400, None, None, None, None),
+    has_small_pool=True,
+    question_counts=(220, 1400, None, None, None, None),
     clarification=added(
         "which rule follows an applied rule",
         "After each application of a rule, start again from rule 1.",
@@ -355,8 +360,8 @@ def ladders(start: str, end: str) -> list[str]:
 WORD_LADDER = Task(
     "word_ladder",
     "algorithmic",
-    few_questions=True,
-    built_from=("min_word_length", "max_word_length"),
+    has_small_pool=True,
+    constructor_params=("min_word_length", "max_word_length"),
     levels=(
         FieldLevels(
             ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"
@@ -369,7 +374,7 @@ WORD_LADDER = Task(
     ),
     answer=AnswerRules(
         types.sequence("[A-Za-z]+", joint=types.JOINT, write=",", spell=str.upper),
-        many_right=True,
+        several_right_answers=True,
         correction=corrections.correct_word_ladder,
         guesses=lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
     ),
@@ -378,7 +383,7 @@ WORD_LADDER = Task(
 WORD_SEQUENCE_REVERSAL = Task(
     "word_sequence_reversal",
     "algorithmic",
-    built_from=(),
+    constructor_params=(),
     scores_without_params=True,
     answer=AnswerRules(types.sequence(types.WORD, joint=types.JOINT, write=", ", case_counts=False)),
 )

@@ -1,9 +1,9 @@
-"""Keep the library's dataset objects between problems: building one takes up to 300 ms.
+"""Keep the library's dataset objects between problems, because building one takes up to 300 ms.
 
-A dataset is kept for a task and the parameters that its constructor reads (`built_from`), or for all parameters. Before
-it is used, it gets the other parameters, and the seed of a problem. If the constructor of a task uses the seed
-(`built_for_each_seed`), the dataset is built for each problem. If it keeps the data on its class (`data_on_class`),
-where the next constructor replaces them, each dataset puts its own data there before it is used.
+A dataset is cached by task and by the parameters that its constructor reads (`constructor_params`; by default all).
+Before each use, the dataset gets the other parameters and the seed of the problem. If the constructor uses the seed
+(`constructor_uses_seed`), the dataset is built anew for each problem. If the constructor stores its data on the class
+(`class_data`), the next constructor replaces the data, so each dataset puts its own data back before it is used.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class DatasetCache:
         parameters.
         """
         kept = self._kept[task]
-        read = find_task(task).built_from
+        read = find_task(task).constructor_params
         key = _as_key(params if read is None else {name: params.get(name) for name in read})
         if seed is None and kept and find_task(task).scores_without_params:
             key = next(reversed(kept))
         dataset = kept.get(key)
-        if dataset is None or (seed is not None and find_task(task).built_for_each_seed):
+        if dataset is None or (seed is not None and find_task(task).constructor_uses_seed):
             dataset = kept[key] = self._build(task, params, seed or 0, 1)
         elif read is not None:
             dataset = kept[key] = _with_params(dataset, params)
@@ -66,7 +66,7 @@ class DatasetCache:
 
     def _build(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
         dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
-        name = find_task(task).data_on_class
+        name = find_task(task).class_data
         if name:
             setattr(dataset, name, getattr(type(dataset), name))
         return dataset
@@ -82,7 +82,7 @@ def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
 
 def _put_on_class(task: str, dataset: object) -> None:
     """Put the data of a dataset on its class again: the constructor of a later dataset may have replaced the data."""
-    name = find_task(task).data_on_class
+    name = find_task(task).class_data
     if name:
         setattr(type(dataset), name, getattr(dataset, name))
 

@@ -145,15 +145,17 @@ class Library(Source):
             return False
 
     def generate(self, request: ProblemRequest) -> Generated:
-        """Make the problem that is asked for: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
+        """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        Unless `as_is`, a problem that must not be served is replaced by the problem of a seed derived from this one.
-        With the rewards "library", every request is `as_is` and `as_published`.
+        If the problem must not be served, try seeds derived from this seed, unless the request has `exact_seed`. With
+        the rewards "library", every request has `exact_seed` and `uncorrected`.
 
-        Raises ValueError after MAX_REJECTED rejected problems, and whatever the library raises.
+        Raises:
+            ValueError: MAX_REJECTED problems in a row were rejected.
+            Exception: any error of the library.
         """
         if self.rewards == "library":
-            request = replace(request, as_is=True, as_published=True)
+            request = replace(request, exact_seed=True, uncorrected=True)
         flawed: Counter[str] = Counter()
         for number in range(MAX_REJECTED):
             drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)))
@@ -176,7 +178,7 @@ class Library(Source):
             resolved = Resolved(params, request.level)
         else:
             resolved = self._resolve(task, params, request.level, draw=hash_fraction("level", seed))
-            if not request.as_is and request.task != COMPOSITE:
+            if not request.exact_seed and request.task != COMPOSITE:
                 served = {**find_task(task).served_params, **resolved.params}
                 resolved = replace(resolved, params=served)
         if request.dataset_size == 1:
@@ -186,26 +188,26 @@ class Library(Source):
         if task in self._modules:  # its constructor may have drawn random numbers, or imported code that does
             _reset_globals(request.seed)
         declared = find_task(task)
-        if declared.foreseen is not None and not request.as_is:
-            flaw = self._find_flaw(declared, declared.foreseen(dataset, request.item), request.seed)
+        if declared.preview is not None and not request.exact_seed:
+            flaw = self._find_flaw(declared, declared.preview(dataset, request.item), request.seed)
             if flaw is not None:
                 return flaw
         try:
             with standing_clock() if declared.reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]
         except BaseException as error:
-            failure = None if request.as_is else flaw_of_error(declared, error)
+            failure = None if request.exact_seed else flaw_of_error(declared, error)
             if failure is None:
                 raise
             return failure
         if task in self._modules:
             _check_entry(entry)
         library_entry = entry
-        if not request.as_published:
+        if not request.uncorrected:
             entry = with_right_answer(declared, entry, dataset)
-        if not request.as_published if request.clarified is None else request.clarified:
+        if not request.uncorrected if request.clarified is None else request.clarified:
             entry = clarify(declared, entry, dataset)
-        if not request.as_is:
+        if not request.exact_seed:
             flaw = self._find_flaw(declared, entry, request.seed)
             if flaw is not None:
                 return flaw

@@ -184,7 +184,7 @@ def test_wrong_value_is_never_right() -> None:
 
 
 def test_many_right_values() -> None:
-    assert judged("6", "5", lambda answer: 1.0, type=numbers.number, many_right=True) == 1.0
+    assert judged("6", "5", lambda answer: 1.0, type=numbers.number, several_right_answers=True) == 1.0
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
@@ -209,7 +209,7 @@ def test_least_partial_credit() -> None:
 
 @pytest.mark.parametrize("right", ["", None])
 def test_empty_answer_without_expected_answer(right: str | None) -> None:
-    assert judged("", right, lambda answer: 0.0, type=types.text(), many_right=True) == 0.0
+    assert judged("", right, lambda answer: 0.0, type=types.text(), several_right_answers=True) == 0.0
 
 
 def test_most_partial_credit() -> None:

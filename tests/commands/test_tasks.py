@@ -122,7 +122,7 @@ def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_task_left_out_of_training_is_shown(
     show: Show, monkeypatch: pytest.MonkeyPatch, argv: list[str], shown: str
 ) -> None:
-    monkeypatch.setitem(TASKS, "generous", Task("generous", "games", gives_away="it pays everything"))  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "generous", Task("generous", "games", answer_leak="it pays everything"))  # type: ignore[arg-type]
     assert shown in show(*argv)
 
 

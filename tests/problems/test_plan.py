@@ -177,7 +177,7 @@ async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> 
     assert chosen.training_tasks == ("acre", "chain_sum", "composite", "gcd", "sudoku")
     assert set(chosen.weights) == set(chosen.training_tasks)
     [(told,)] = [record.args for record in caplog.records]
-    assert all(task in told and find_task(task).pays_for in told for task in ("coin_flip", "number_sorting"))
+    assert all(task in told and find_task(task).verifier_flaw in told for task in ("coin_flip", "number_sorting"))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_named_gameable_task_is_logged_once(caplog: pytest.LogCaptureFixtu
     caplog.set_level("INFO")
     await plan(rewards="plain", tasks="coin_flip,gcd")
     [(told,)] = [record.args for record in caplog.records]
-    assert told == f"coin_flip ({find_task('coin_flip').pays_for})"
+    assert told == f"coin_flip ({find_task('coin_flip').verifier_flaw})"
 
 
 # ---------------------------------------------------------------------------- the sampler of a run

@@ -81,7 +81,7 @@ def test_spec_of_a_reference() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)
-    assert (spec.index, spec.attempt, spec.request.as_is) == (3, 2, True)
+    assert (spec.index, spec.attempt, spec.request.exact_seed) == (3, 2, True)
 
 
 def test_altered_question_is_told() -> None:

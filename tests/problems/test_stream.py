@@ -340,7 +340,7 @@ async def test_restored_problem_keeps_its_seed(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(lambda spec: at_once(spec.with_request(seed=spec.seed + 7))))
     problem = await stream.next()
     [spec] = await take(make_stream(state=saved(stream)), 1)
-    assert spec == problem.spec.with_request(as_is=True)
+    assert spec == problem.spec.with_request(exact_seed=True)
 
 
 async def test_changed_problem_is_replaced(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
@@ -394,7 +394,7 @@ def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) 
                 await settle()
                 workers.finish(*(waiting for (waiting, _), one in workers.requests.items() if not one.done()))
                 problem = await next_problem
-                assert problem.spec.with_request(as_is=False) == Sampler().draw(index, 0)
+                assert problem.spec.with_request(exact_seed=False) == Sampler().draw(index, 0)
                 await settle()
                 if data.draw(st.booleans()):
                     stream.done(problem)

@@ -134,7 +134,7 @@ def test_other_wording_stays() -> None:
 def test_docs_list_clarifications() -> None:
     table = DOCS.read_text().split("### Clarified questions")[1].split("\n### ")[0].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
-    assert rows == [[f"`{task}`", row.open, f"`{row.says}`"] for task, row in CLARIFICATIONS.items()]
+    assert rows == [[f"`{task}`", row.ambiguity, f"`{row.wording}`"] for task, row in CLARIFICATIONS.items()]
 
 
 @pytest.mark.parametrize(

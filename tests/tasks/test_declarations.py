@@ -25,5 +25,5 @@ def test_category_of_an_undeclared_task(name: str, category: str) -> None:
 
 def test_undeclared_task_is_treated_with_care() -> None:
     task = find_task("no_such_task")
-    assert task.few_questions and task.built_for_each_seed
+    assert task.has_small_pool and task.constructor_uses_seed
     assert not task.rejected and task.clarification is None and task.right_answer is None

@@ -327,12 +327,12 @@ def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_programs_are_rejected_before_they_run() -> None:
     dataset = reasoning_gym.create_dataset("codeio", seed=60_000, size=40)
     task = find_task("codeio")
-    assert task.foreseen is not None
-    foreseen = {number for number in range(40) if _flaw("codeio", task.foreseen(dataset, number)) is not None}
-    assert 10 <= len(foreseen) <= 25
+    assert task.preview is not None
+    preview = {number for number in range(40) if _flaw("codeio", task.preview(dataset, number)) is not None}
+    assert 10 <= len(preview) <= 25
     # The programs that run show what was foreseen of them.
-    for number in [number for number in range(40) if number not in foreseen][:3]:
-        shown = task.foreseen(dataset, number)["question"].split(BEFORE_PROGRAM)[1]
+    for number in [number for number in range(40) if number not in preview][:3]:
+        shown = task.preview(dataset, number)["question"].split(BEFORE_PROGRAM)[1]
         assert shown_program(dataset[number]["question"]).strip() == shown.strip()
 
 

@@ -7,14 +7,14 @@ from reasoning_env.tasks import MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_tas
 
 def test_questions_at_a_level() -> None:
     task = find_task("coin_flip")
-    assert [question_count("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(task.questions)
-    assert question_count("coin_flip", 0.1) == task.questions[1]
+    assert [question_count("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(task.question_counts)
+    assert question_count("coin_flip", 0.1) == task.question_counts[1]
     assert question_count("bf", 1.0) == float("inf")
     assert question_count("no such task", 0.5) == float("inf")
 
 
 def test_counts_are_few() -> None:
     for name, task in TASKS.items():
-        assert len(task.questions) <= 1 + len(QUESTION_LEVELS), name
-        assert all(count is None or 0 < count < MANY_QUESTIONS for count in task.questions), name
-        assert task.questions[0] is None or task.few_questions, name
+        assert len(task.question_counts) <= 1 + len(QUESTION_LEVELS), name
+        assert all(count is None or 0 < count < MANY_QUESTIONS for count in task.question_counts), name
+        assert task.question_counts[0] is None or task.has_small_pool, name

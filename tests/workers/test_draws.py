@@ -53,13 +53,13 @@ def test_served_problem_has_its_own_seed(library: Library) -> None:
     for task in ("circuit_logic", "syllogism", "largest_island"):
         served = [library.generate(ProblemRequest(task, seed, {})) for seed in range(10)]
         assert any(one.flawed for one in served)
-        assert [library.generate(ProblemRequest(task, one.seed, {}, as_is=True)) for one in served] == [
+        assert [library.generate(ProblemRequest(task, one.seed, {}, exact_seed=True)) for one in served] == [
             replace(one, flawed={}) for one in served
         ]
 
 
 def test_problem_as_is(library: Library) -> None:
-    made = [library.generate(ProblemRequest("gcd", seed, {}, as_is=True)) for seed in range(40)]
+    made = [library.generate(ProblemRequest("gcd", seed, {}, exact_seed=True)) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
 
 

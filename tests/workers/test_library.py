@@ -81,13 +81,13 @@ def test_program_without_json(library: Library) -> None:
     request = ProblemRequest("codeio", 1562588661, {"input_prediction_probability": 1.0}, 0.5)
     assert library.generate(request).flawed["wrong"] >= 1
     with pytest.raises(TypeError, match="not JSON serializable"):
-        library.generate(replace(request, as_is=True))
+        library.generate(replace(request, exact_seed=True))
 
 
 def test_served_params(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
-    assert library.generate(replace(request, as_is=True)).params == {}
+    assert library.generate(replace(request, exact_seed=True)).params == {}
 
 
 def test_user_params_win_over_served_params(library: Library) -> None:
@@ -127,12 +127,12 @@ def test_optional_full_stop(library: Library, task: str, optional: bool) -> None
 
 def test_clarified_question_in_every_way() -> None:
     library = Library(None)
-    request = ProblemRequest("maze", 5, as_is=True)
+    request = ProblemRequest("maze", 5, exact_seed=True)
     served = library.generate(request)
-    published = library.generate(replace(request, as_published=True))
+    published = library.generate(replace(request, uncorrected=True))
     asked_plainly = library.generate(replace(request, clarified=False))
     library.rewards = "library"
-    as_it_is = library.generate(replace(request, as_is=False))
+    as_it_is = library.generate(replace(request, exact_seed=False))
     asked_clearly = library.generate(replace(request, clarified=True))
     assert "up, down, left or right" in served.question == asked_clearly.question
     assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
@@ -147,8 +147,8 @@ def test_right_answer_in_every_way() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
-    by_reference = library.generate(replace(request, as_is=True))
-    published = library.generate(replace(request, as_is=True, as_published=True))
+    by_reference = library.generate(replace(request, exact_seed=True))
+    published = library.generate(replace(request, exact_seed=True, uncorrected=True))
     library.rewards = "library"
     as_it_is = library.generate(request)
     answers = [problem.answer for problem in (served, by_reference, published, as_it_is)]
@@ -166,7 +166,7 @@ def test_plain_rewards_serve_as_strict_rewards() -> None:
 def test_reference_ignores_todays_levels(library: Library) -> None:
     """At level 1 today, words have other lengths, and ladders a length that the old parameters lack."""
     params = {"min_word_length": 3, "max_word_length": 4}
-    request = ProblemRequest("word_ladder", 7, params, 1.0, as_is=True, params_are_whole=True)
+    request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)
     made = library.generate(request)
-    assert made.question == library.generate(ProblemRequest("word_ladder", 7, params, as_is=True)).question
+    assert made.question == library.generate(ProblemRequest("word_ladder", 7, params, exact_seed=True)).question
     assert (made.params, made.level) == (params, 1.0)

@@ -52,7 +52,7 @@ class FasterGenerators:
             know_integers(import_module("sympy").Integer)
             write_polynomials_at_once(import_module("sympy.printing.str").StrPrinter)
         for replacement in self._fitting:
-            module, function = replacement.ours.split(".")
+            module, function = replacement.installer.split(".")
             install = getattr(import_module(f".{module}", __name__), function)
             install(import_module(f"{self._library.__name__}.{replacement.module}"))
 
