@@ -14,7 +14,7 @@ from reasoning_env.tasks import find_task
 from reasoning_env.tasks.serving import clarify
 
 CLARIFICATIONS = {name: task.clarification for name, task in DECLARED.items() if task.clarification is not None}
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "answers.md"
 
 
 def clarified(task: str, seed: int, **params: Any) -> str:
@@ -132,9 +132,9 @@ def test_other_wording_stays() -> None:
 
 
 def test_docs_list_clarifications() -> None:
-    table = DOCS.read_text().split("### Clarified questions")[1].split("\n### ")[0].split("\n## ")[0]
+    table = DOCS.read_text().split("## Clarified questions")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
-    assert rows == [[f"`{task}`", row.ambiguity, f"`{row.wording}`"] for task, row in CLARIFICATIONS.items()]
+    assert rows == [[f"`{task}`", f"`{row.wording}`"] for task, row in CLARIFICATIONS.items()]
 
 
 @pytest.mark.parametrize(
