@@ -207,7 +207,7 @@ class ContractCheck:
                 return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
         made = await self.pools.second.generate(problem.spec, GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):
-            detail = "two processes make different problems of one seed"
+            detail = "two processes make different problems from one seed"
             return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem)]
         return []
 
@@ -218,7 +218,7 @@ class ContractCheck:
             [verdict] = await self.pools.first.score(problem, [text])
             signs = [sign.value for sign in EXECUTED if (verdict.own_parts or {}).get(sign)]
             if signs:
-                detail = f"the answer, {name}, was executed ({', '.join(signs)})"
+                detail = f"the verifier executed the answer ({name}: {', '.join(signs)})"
                 found.append(self.reporter.finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
                 break
         for name, text in ATTACKS.items():

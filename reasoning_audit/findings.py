@@ -258,7 +258,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
 
     for probe in filter(is_paid, WRONG_PROBES):
         tally = audit.tallies[probe]
-        detail = f"{str(probe)!r} earns as much as the right answer, on {len(tally.scores)} problems"
+        detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else answers near the right one are paid
@@ -273,7 +273,7 @@ def _shortcut_findings(audit: TaskAudit, reporter: Reporter, *, is_left_out: boo
             severity = Severity.LOW if is_left_out else None
             yield reporter.shown_by(audit.tallies[probe].best, defect_of(probe), detail, severity=severity)
     if audit.mean(Probe.BLANK) > FORM_SCORE:
-        detail = f"a blank earns {audit.mean(Probe.BLANK):.2f} in the mean"
+        detail = f"an empty answer earns {audit.mean(Probe.BLANK):.2f} on average"
         yield reporter.shown_by(audit.tallies[Probe.BLANK].best, Defect.EMPTY_PAID, detail)
 
 

@@ -153,16 +153,14 @@ class TaskAudit:
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
             if mean > bound:
-                faults[probe] = (
-                    f"{str(probe)!r} earns {mean:.2f} in the mean of {self.items} problems, over {bound:.2f}"
-                )
+                faults[probe] = f"{str(probe)!r} earns {mean:.2f} on average (bound {bound:.2f}, {self.items} problems)"
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
             if oracle < GOLD_SCORE:  # not 1: a rare problem whose right answer earns less is no fault of the task
-                faults[Probe.ORACLE] = f"right answers earn {oracle:.2f} only"
+                faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
-                faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f}, right ones {oracle:.2f}"
+                faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"
         return faults
 
     def suspects(self, share: float) -> set[str]:

@@ -1,10 +1,10 @@
-"""Write docs/defects.md: what audits found in reasoning-gym, and what happens here.
+"""Write docs/defects.md: the defects that audits found in reasoning-gym, and the fix of each defect.
 
-    python -m tools.defects                                 # from docs/defects.json, when tables changed
-    python -m tools.defects plain.json corrected.json       # from saved audits: writes docs/defects.json too
+    python -m tools.defects                                 # from docs/defects.json, after a change of declarations
+    python -m tools.defects library.json strict.json        # from saved audits; writes docs/defects.json too
 
-The page is made from two sources: the findings of saved audits (the library as it is, the corrected library), and the
-tables of the code that correct answers and scores, refuse problems, clarify questions and leave tasks out.
+The page has two sources: the findings of two saved audits (of the unchanged library, and of the strict rewards), and
+the declarations of the tasks, which correct answers and scores, reject problems, clarify questions and leave tasks out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -29,32 +29,30 @@ from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
-from reasoning_env.tasks.declaration import Cause
+from reasoning_env.tasks.declaration import Cause, Task
 
 from .running import run_tool
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "defects.json"
-SHOWN = 60
-"""Characters of an answer on the page; the command `audit` shows more of it."""
+SHOWN = 24
+"""Characters of an answer on the page; docs/defects.json has more."""
 REPORTED: Mapping[str, Sequence[int]] = {
     "family_relationships": (535,),
     "propositional_logic": (528,),
     "syllogism": (536, 539),
 }
-"""Issues and pull requests of reasoning-gym, open in the release that is audited, by task."""
-
-
+"""Issues and pull requests of reasoning-gym by task, open at the release of the audits."""
 WRONG_ANSWER = "wrong_answer"
 REFUSED = "refused"
 CLARIFIED = "clarified"
-"""Kinds of defects that the tables of the code know."""
+"""Kinds of defects that only the declarations of tasks know."""
 
 
 @dataclass(frozen=True)
 class DefectExample:
-    """A problem with a defect: the library's answer to the problem of a seed, and what is served in its place.
+    """A problem with a defect: the library's answer to the problem of a seed, and the right answer.
 
-    `served` is None for a problem that is refused or clarified.
+    `served` is the right answer; None for a problem that is rejected or clarified.
     """
 
     task: str
@@ -72,73 +70,122 @@ class Runs:
     plain: list[Finding] = field(default_factory=list)
     corrected: list[Finding] = field(default_factory=list)
     examples: list[DefectExample] = field(default_factory=list)
-    """Problems that show what the tables of the code know."""
+    """Problems that show the defects known from the declarations."""
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """What happens to a defect here, and the test that holds it."""
+class Fix:
+    """What this environment does about a defect, and the regression test of it.
 
-    words: str
+    `name` is the word in the rows of the page, `meaning` the sentence in its table of fixes.
+    """
+
+    name: str
+    meaning: str
     test: str
 
 
-GUARDED = Treatment(
-    "corrected: a guard reads the answer, with bounds", "tests/answers/test_guards.py::test_no_text_is_run"
+GUARDED = Fix(
+    "guarded",
+    "A guard parses the answer within limits. No text of a model is evaluated.",
+    "tests/answers/test_guards.py::test_no_text_is_run",
 )
-CORRECTED = Treatment(
-    "corrected: the whole answer must be a value of the task's type", "tests/answers/test_types.py::test_other_text"
+TYPED = Fix(
+    "typed", "The whole answer must be a value of the task's type.", "tests/answers/test_types.py::test_other_text"
 )
-CORRECTION_TEST = "tests/answers/test_corrections.py::test_nonsense_earns_the_floor"
-DRAWN_AGAIN = Treatment(
-    "refused: problems that this solves are drawn again", "tests/tasks/test_flaws.py::test_flawed_entries"
+CORRECTED = Fix(
+    "corrected",
+    "A corrected rule scores the answer.",
+    "tests/answers/test_corrections.py::test_nonsense_earns_the_floor",
 )
-EXACT_HELD = Treatment("corrected: full marks only for the right value", "tests/answers/test_types.py::test_other_text")
-RIGHT_ANSWER_HELD = Treatment("corrected", "tests/tasks/test_right_answers.py::test_right_answer")
-HELD: Mapping[Defect, Treatment] = {
-    Defect.GOLD_NOT_PAID: Treatment(
-        "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
+REJECTED = Fix("rejected", "Another problem replaces the problem.", "tests/tasks/test_flaws.py::test_flawed_entries")
+EXACT = Fix("exact", "Only the right value earns full marks.", "tests/answers/test_types.py::test_other_text")
+RIGHT_ANSWER = Fix(
+    "right answer", "The right answer replaces the library's.", "tests/tasks/test_right_answers.py::test_right_answer"
+)
+CLARIFICATION = Fix(
+    "clarified", "A sentence makes the question clear.", "tests/tasks/test_clarifications.py::test_clarified_question"
+)
+LEFT_OUT = Fix(
+    "left out",
+    "Training leaves the task out unless you name it.",
+    "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
+)
+FLOOR = Fix(
+    "floor",
+    "Partial credit starts above the score of the best guess.",
+    "tests/answers/test_partial_credit.py::test_credit_above_guess",
+)
+PARAMETERS = Fix("parameters", "Problems have other parameters.", "tests/workers/test_library.py::test_served_params")
+FIXES: Mapping[Defect, Fix] = {
+    Defect.GOLD_NOT_PAID: Fix(
+        "paid",
+        "Every right answer earns 1.",
+        "tests/workers/test_every_task.py::test_oracle_answers_are_right",
     ),
-    Defect.GARBAGE_PAID: CORRECTED,
-    Defect.EMPTY_PAID: Treatment(
-        "corrected: an empty answer is no answer", "tests/test_rewards.py::test_reason_without_answer"
+    Defect.GARBAGE_PAID: TYPED,
+    Defect.EMPTY_PAID: Fix(
+        "empty", "An empty answer counts as no answer.", "tests/test_rewards.py::test_reason_without_answer"
     ),
-    Defect.CONSTANT_PAID: CORRECTED,
-    Defect.COPY_PAID: DRAWN_AGAIN,
-    Defect.LAYOUT_PAID: Treatment(
-        "corrected: partial credit starts at the best guess",
-        "tests/answers/test_partial_credit.py::test_credit_above_guess",
-    ),
-    Defect.WRONG_PAID: EXACT_HELD,
-    Defect.HEDGE_PAID: Treatment(
-        "corrected: text beside the right value earns at most the score of a form",
+    Defect.CONSTANT_PAID: TYPED,
+    Defect.COPY_PAID: FLOOR,
+    Defect.LAYOUT_PAID: FLOOR,
+    Defect.WRONG_PAID: EXACT,
+    Defect.HEDGE_PAID: Fix(
+        "one value",
+        "Text beside the right value earns at most the score of a well-formed answer.",
         "tests/answers/test_recorded_scores.py::test_no_score_breaks_the_contract",
     ),
-    Defect.WRONG_ABOVE_RIGHT: EXACT_HELD,
-    Defect.SCORE_OUT_OF_RANGE: Treatment(
-        "corrected: scores are cut to [0, 1]", "tests/answers/test_scoring.py::test_score_range"
+    Defect.WRONG_ABOVE_RIGHT: EXACT,
+    Defect.SCORE_OUT_OF_RANGE: Fix(
+        "limited", "Scores are limited to [0, 1].", "tests/answers/test_scoring.py::test_score_range"
     ),
-    Defect.CALLS_DIFFER: Treatment(
-        "corrected: each call gets a fresh entry", "tests/workers/test_hostile.py::test_no_attack_offends"
+    Defect.CALLS_DIFFER: Fix(
+        "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_offends"
     ),
-    Defect.PROCESSES_DIFFER: Treatment(
-        "corrected: all workers have one hash seed", "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker"
+    Defect.PROCESSES_DIFFER: Fix(
+        "hash seed",
+        "All workers have one hash seed.",
+        "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker",
     ),
     Defect.TEXT_EXECUTED: GUARDED,
     Defect.TOO_SLOW: GUARDED,
     Defect.TOO_MUCH_MEMORY: GUARDED,
-    Defect.VERIFIER_FAILS: Treatment(
-        "an error earns 0, with a reason", "tests/workers/test_pool_scoring.py::test_failing_verifier"
+    Defect.VERIFIER_FAILS: Fix(
+        "scored 0",
+        "An answer that raises an error earns 0, with a reason.",
+        "tests/workers/test_pool_scoring.py::test_failing_verifier",
     ),
-    Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER_HELD,
-    Defect.GIVES_ANSWER_AWAY: DRAWN_AGAIN,
-    Defect.NO_PROBLEM: Treatment(
-        "refused: another problem is drawn", "tests/workers/test_pool_generation.py::test_task_that_raises"
+    Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER,
+    Defect.GIVES_ANSWER_AWAY: REJECTED,
+    Defect.NO_PROBLEM: Fix(
+        "next seed",
+        "Another problem replaces a seed without a problem.",
+        "tests/workers/test_pool_generation.py::test_task_that_raises",
     ),
 }
-"""What happens to a defect that the audit of the corrected library does not find any more."""
+"""The fix of each defect that an audit can find, unless the declaration of the task has a fix of its own."""
 OPEN = "open"
-LEFT_OUT_HERE = "left out of training"
+
+
+SHORTCUTS = (Defect.CONSTANT_PAID, Defect.COPY_PAID, Defect.LAYOUT_PAID, Defect.GARBAGE_PAID, Defect.EMPTY_PAID)
+"""Findings that share a row: an answer without reasoning earns too much."""
+EVALUATED = (Defect.TEXT_EXECUTED, Defect.TOO_SLOW, Defect.TOO_MUCH_MEMORY)
+"""Findings that share a row: the verifier works on text of a model without limits."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the page: a defect of a task, the answer and the seed that show it, and what happens here.
+
+    `fixes` is empty for a defect that is open.
+    """
+
+    defect: str
+    answer: str
+    seed: int | None
+    here: str
+    fixes: Sequence[Fix]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -181,116 +228,127 @@ def runs_of(reports: Sequence[Report]) -> Runs:
 def defects_page(runs: Runs) -> str:
     """Return the page as Markdown."""
     found: dict[str, list[Finding]] = {}
-    for row in runs.plain:
-        found.setdefault(row.task, []).append(row)
-    still = {(row.task, row.defect): row for row in runs.corrected}
+    for finding in runs.plain:
+        found.setdefault(finding.task, []).append(finding)
+    remaining = {(finding.task, finding.defect) for finding in runs.corrected}
     examples = {(example.task, example.kind): example for example in runs.examples}
-    rows = [_task_row(task, found.get(task, []), still, examples) for task in TASKS]
-    rows = [row for row in rows if row]
-    count = len({row.task for row in runs.plain})
-    return f"""# Defects that were found
+    rows = {
+        task: [*_found_rows(task, found.get(task, []), remaining), *_declared_rows(task, examples)] for task in TASKS
+    }
+    rows = {task: of_task for task, of_task in rows.items() if of_task}
+    fixes = {fix.name: fix for of_task in rows.values() for row in of_task for fix in row.fixes}
+    lines = [_line(task, row) for task, of_task in rows.items() for row in of_task]
+    explained = [f"| {fix.name} | {fix.meaning} | `{fix.test}` |" for _, fix in sorted(fixes.items())]
+    reported = "; ".join(
+        f"`{task}` {', '.join(f'#{number}' for number in numbers)}" for task, numbers in REPORTED.items()
+    )
+    return f"""# Defects of reasoning-gym
 
-What is wrong in reasoning-gym {runs.library}, with evidence, and what happens in this environment. The page is made by
-`tools/defects.py` from saved audits (`docs/defects.json`) and from the tables of the code, and a test compares it with
-both. The names of defects are those of [the audit](../reasoning_audit/README.md#findings). An answer is shown as JSON,
-cut to {SHOWN} characters. A seed and parameters make the problem:
-`reasoning_gym.create_dataset(task, seed=SEED, size=1, **PARAMETERS)[0]`.
+Reference: the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
+tasks (`composite` not counted), and what strict rewards do about each defect. `tools/defects.py` writes this page.
 
-The audits were these, at the library's defaults, with a deadline of one second for an answer (`scoring_deadline_s: 1`
-in a file of `--config`):
+- **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings), with
+  the mean score of the answer. `docs/defects.json` has a command that shows each finding again. The declarations
+  of the tasks know the other defects.
+- **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
+- **Answer**: an answer that earns too much, or the library's wrong answer, cut to {SHOWN} characters.
+- **Here**: the [fix](#fixes).
 
-- `audit --rewards library --levels defaults --items 3 --output plain.json`
-- `audit --levels defaults --output corrected.json`
-- `python -m tools.defects plain.json corrected.json`
+Reported to reasoning-gym, and open there: {reported}.
 
-When the tables of the code change, `python -m tools.defects` makes the page again from the same findings.
+| task | defect | seed: answer | here |
+| --- | --- | --- | --- |
+{chr(10).join(lines)}
 
-## reasoning-gym
+## Fixes
 
-{len(rows)} of {len(TASKS) - 1} tasks have a row, where `composite`, which is made of the others, is not counted.
-The audit of the library as it is has {len(runs.plain)} findings in {count} tasks, and the tables of the code
-know wrong answers, problems that are refused, and questions that are clarified. A row names the first seed
-that shows such a defect, if one of the first 1,200 does. "Reported" numbers are issues and pull requests of
-reasoning-gym. "Open" is what the audit of the corrected library finds too.
+| fix | meaning | regression test |
+| --- | --- | --- |
+{chr(10).join(explained)}
+| open | The audit of strict rewards finds the defect too. | |
 
-| task | what | reported | here | held by |
-| --- | --- | --- | --- | --- |
-{chr(10).join(rows)}
+## Write this page again
+
+The audits ran at the library's defaults, with `env: {{scoring_deadline_s: 1}}` in a file of `--config`. After a
+change of declarations, run the last command without files.
+
+- `audit --rewards library --levels defaults --items 3 --output library.json`
+- `audit --levels defaults --output strict.json`
+- `python -m tools.defects library.json strict.json`
 """
 
 
-def _task_row(
-    task: str,
-    found: Sequence[Finding],
-    still: Mapping[tuple[str, Defect], Finding],
-    examples: Mapping[tuple[str, str], DefectExample],
-) -> str:
-    """Return the row of a task; "" for a task without a defect."""
+def _found_rows(task: str, findings: Sequence[Finding], remaining: Collection[tuple[str, Defect]]) -> Iterator[Row]:
+    """Yield the rows of what the audit of the library found in a task. A row shows the answer of its first finding."""
     declared = TASKS[task]
-    what: list[str] = []
-    here: list[str] = []
-    tests: list[str] = []
+    rows: dict[object, list[Finding]] = {}
+    for finding in findings:
+        if finding.defect is Defect.GIVES_ANSWER_AWAY and declared.answer_leak:
+            continue  # the declaration says how
+        kind = next((kind for kind in (SHORTCUTS, EVALUATED) if finding.defect in kind), finding.defect)
+        rows.setdefault(kind, []).append(finding)
+    for same in rows.values():
+        fixes: list[Fix] = []
+        here: list[str] = []
+        for finding in same:
+            fix = _fix(declared, finding.defect)
+            if (task, finding.defect) in remaining:
+                if not declared.answer_leak:
+                    here.append(OPEN)
+                    continue
+                fix = LEFT_OUT
+            fixes.append(fix)
+            rule = declared.answer.correction
+            here.append(f"{fix.name}: {_first_line(rule)}" if fix is CORRECTED else fix.name)
+        first = same[0]
+        names = ", ".join(f"`{finding.defect.value}`" for finding in same)
+        # The audit gives the bound and the number of problems in parentheses.
+        detail = _escaped(first.detail.partition(" (")[0].removesuffix(" on average"))
+        answer = "" if first.score is None else _answer(first.answer)
+        seed = Reference.parse(first.reference).seed if first.reference else None
+        yield Row(f"{names}: {detail}", answer, seed, "; ".join(dict.fromkeys(here)), fixes)
 
-    def add(defect: str, treatment: str, test: str) -> None:
-        what.append(defect)
-        here.append(treatment)
-        tests.append(f"`{test}`")
 
-    for row in found:
-        held = HELD[row.defect]
-        words, test = held.words, held.test
-        if (task, row.defect) in still:
-            words = LEFT_OUT_HERE if declared.answer_leak else OPEN
-        elif held is CORRECTED and declared.answer.correction is not None:
-            words, test = f"corrected: {_first_line(declared.answer.correction)}", CORRECTION_TEST
-        add(_evidence(row), words, test)
+def _fix(declared: Task, defect: Defect) -> Fix:
+    """Return what fixes a defect of a task."""
+    if defect in SHORTCUTS and declared.answer.correction is not None:
+        return CORRECTED
+    if defect in (Defect.COPY_PAID, Defect.GIVES_ANSWER_AWAY):
+        if any(rule.cause is not Cause.WRONG for rule in declared.rejected):
+            return REJECTED
+        if declared.served_params:
+            return PARAMETERS
+    return FIXES[defect]
 
-    def shown(kind: str) -> str:
-        return _example(examples[task, kind]) if (task, kind) in examples else ""
+
+def _declared_rows(task: str, examples: Mapping[tuple[str, str], DefectExample]) -> Iterator[Row]:
+    """Yield a row for each defect that the declaration of a task knows, with the first seed that shows the defect."""
+    declared = TASKS[task]
+
+    def row(defect: str, kind: str, here: str, fix: Fix) -> Row:
+        example = examples.get((task, kind))
+        answer = "" if example is None or kind == CLARIFIED else _answer(example.library_answer)
+        if example is not None and example.served is not None:
+            answer = f"{answer}, not {_answer(example.served)}"
+        return Row(defect, answer, None if example is None else example.seed, here, [fix])
 
     if declared.right_answer is not None:
-        add(
-            f"wrong answers{shown(WRONG_ANSWER)}",
-            f"corrected: {_first_line(declared.right_answer)}",
-            RIGHT_ANSWER_HELD.test,
-        )
+        rule = _first_line(declared.right_answer)
+        yield row("wrong answers", WRONG_ANSWER, f"{RIGHT_ANSWER.name}: {rule}", RIGHT_ANSWER)
     wrong = [rule.reason for rule in declared.rejected if rule.cause is Cause.WRONG]
     if wrong:
-        add(f"problems without a right answer: {'; '.join(wrong)}{shown(REFUSED)}", "refused", DRAWN_AGAIN.test)
+        yield row(f"unanswerable: {'; '.join(wrong)}", REFUSED, REJECTED.name, REJECTED)
     if declared.clarification is not None:
-        left_open = declared.clarification.ambiguity
-        held_by = "tests/tasks/test_clarifications.py::test_clarified_question"
-        add(f"the question leaves open {left_open}{shown(CLARIFIED)}", "corrected: it is clarified", held_by)
+        yield row(f"ambiguous: {declared.clarification.ambiguity}", CLARIFIED, CLARIFICATION.name, CLARIFICATION)
     if declared.answer_leak:
-        add(
-            f"the answer is given away: {declared.answer_leak}",
-            LEFT_OUT_HERE,
-            "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
-        )
-    if not what:
-        return ""
-    reported = ", ".join(f"#{number}" for number in REPORTED.get(task, ()))
-    columns = [f"`{task}`"], what, [reported], here, [*dict.fromkeys(tests)]
-    return f"| {' | '.join('<br>'.join(map(_cell, texts)) for texts in columns)} |"
+        yield Row(f"`{Defect.GIVES_ANSWER_AWAY.value}`: {declared.answer_leak}", "", None, LEFT_OUT.name, [LEFT_OUT])
 
 
-def _evidence(row: Finding) -> str:
-    """Return the defect, the answer that shows it, its score, and the problem."""
-    detail = _escaped(row.detail)
-    words = f"`{row.defect.value}`: {detail}"
-    if row.score is not None:
-        words = f"`{row.defect.value}`: {_answer(row.answer)} earns {row.score:.3g} ({detail})"
-    if row.reference:
-        reference = Reference.parse(row.reference)
-        params = json.dumps(dict(reference.params)) if reference.params else ""
-        words += f"; seed {reference.seed}" + (f", {_code(params)}" if params else "")
-    return words
-
-
-def _example(example: DefectExample) -> str:
-    """Return the problem that shows a defect of the tables, with the library's answer."""
-    words = f"; seed {example.seed}: the library's answer is {_answer(example.library_answer)}"
-    return words if example.served is None else f"{words}, right is {_answer(example.served)}"
+def _line(task: str, row: Row) -> str:
+    """Return a row as a line of the table."""
+    seed = [] if row.seed is None else [str(row.seed)]
+    shown = ": ".join([*seed, *filter(None, [row.answer])])
+    return f"| {' | '.join(map(_cell, (f'`{task}`', row.defect, shown, row.here)))} |"
 
 
 def _answer(answer: str | None) -> str:
@@ -306,7 +364,7 @@ def _code(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text that Markdown shows as it is: `9**9**9` holds no emphasis."""
+    """Escape the marks of Markdown, so that the page shows `9**9**9` unchanged."""
     return re.sub(r"[*_`~\\\[\]]", lambda mark: f"&#{ord(mark[0])};", html.escape(text, quote=False))
 
 
@@ -315,18 +373,18 @@ def _cell(text: str) -> str:
 
 
 def _first_line(function: object) -> str:
-    return (function.__doc__ or "").strip().splitlines()[0].rstrip(".")
+    """Return the rule that the first line of a docstring states, without the library's rule after a semicolon."""
+    return (function.__doc__ or "").strip().splitlines()[0].rstrip(".").partition(";")[0]
 
 
-# ------------------------------------------------------------------ problems that show what the tables know
+# ------------------------------------------------------------------ examples of declared defects
 
 TRIED_SEEDS = 1200
-"""Seeds that are tried for a task. The rarest defect, an accent in `caesar_cipher`, shows at seed 1,113; 4,000 seeds
-show no defect more."""
+"""Seeds to try for a task. The rarest defect, an accent in `caesar_cipher`, shows at seed 1,113."""
 
 
 async def find_examples(session: Session[Problem]) -> list[DefectExample]:
-    """Return an example for each task and kind of defect in the tables, as far as the first seeds show one."""
+    """Return an example for each task and kind of declared defect that the first seeds show."""
     async with session:
         found = await asyncio.gather(*(_examples_of(session, task) for task in sorted(session.plan.tasks)))
     return [example for examples in found for example in examples]
@@ -358,7 +416,7 @@ async def _examples_of(session: Session[Problem], task: str) -> Sequence[DefectE
 
 
 def _kinds(task: str) -> set[str]:
-    """Return the kinds of defects that the tables know of a task."""
+    """Return the kinds of defects that the declaration of a task knows."""
     kinds = set()
     declared = TASKS[task]
     if declared.right_answer is not None:
@@ -371,7 +429,7 @@ def _kinds(task: str) -> set[str]:
 
 
 async def _served(session: Session[Problem], task: str, seed: int) -> Problem:
-    """Return the problem that training serves for a seed, with what was rejected before."""
+    """Return the problem that training serves for a seed, with the problems that were rejected before."""
     request = ProblemRequest(task, seed, session.plan.all_params.get(task, {}))
     return await session.pool.generate(
         ProblemSpec(request, Split.TRAIN, 0), session.settings.eval_generation_deadline_s
