@@ -17,7 +17,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..inference.addresses import read_key
+from ..inference.addresses import Headers, read_headers, read_key
 from ..inference.formats import AUTO, format_named, names_of_types
 from ..inference.formats.choices import CHAT
 from ..inference.formats.reply_format import ReplyFormat
@@ -194,6 +194,11 @@ class ServerConfig(APIServerConfig):
         description="Type of the server. `auto` detects the best type that works; other types are used as given.",
         json_schema_extra={"enum": [*names_of_types()]},
     )
+    headers: Headers = Field(
+        default_factory=dict,
+        description="Headers of every request, such as `{api-key: $AZURE_KEY}`; `$NAME` reads a variable. Beside "
+        "them, only a key that `api_key` names is sent.",
+    )
 
 
 def named_format(config: object) -> ReplyFormat | None:
@@ -230,7 +235,10 @@ def complete_servers(
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
         if isinstance(config, APIServerConfig):
-            missing["api_key"] = read_key(str(config.api_key or ""), for_chat=types[0] == CHAT.name)
+            headers = read_headers(getattr(config, "headers", {}))
+            missing["api_key"] = read_key(str(config.api_key or ""), for_chat=types[0] == CHAT.name, headers=headers)
+            if headers:
+                missing["headers"] = headers
         completed.append(config.model_copy(update=missing))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..errors import ServerError
-from ..inference.addresses import Candidate, detect
+from ..inference.addresses import Candidate, detect, public_url
 from ..inference.formats import AUTO
 from ..inference.formats.choices import finish_word, read_choice
 from ..inference.formats.reply_format import ReplyKind, ServerReply, TokenCompletion
@@ -42,7 +42,7 @@ class AskedByMethods:
     @property
     def address(self) -> str:
         url = getattr(self._config, "base_url", None)
-        return url if url and isinstance(url, str) else type(self.asked).__name__
+        return public_url(url) if url and isinstance(url, str) else type(self.asked).__name__
 
     @property
     def _config(self) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ReasoningConfig
 from atroposlib.envs.server_handling.server_manager import ServerManager
@@ -51,6 +52,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
                 key=config.api_key or "",
                 timeout_s=config.timeout,
                 formats=REPLY_FORMATS if asked is None else [asked],
+                headers=getattr(config, "headers", {}),
                 hint=type_hint(asked),
             ),
             slots={"train": self.sem, "eval": self.eval_sem},
@@ -66,7 +68,15 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
     def openai(self) -> AsyncOpenAI:
         # Without its own retries: it would wait silently for as long as Retry-After asks.
         config = self.config
-        return AsyncOpenAI(api_key=config.api_key, base_url=config.base_url, timeout=config.timeout, max_retries=0)
+        address = urlsplit(config.base_url or "")
+        return AsyncOpenAI(
+            api_key=config.api_key,
+            base_url=address._replace(query="").geturl(),
+            default_query=dict(parse_qsl(address.query)),
+            default_headers=getattr(config, "headers", {}),
+            timeout=config.timeout,
+            max_retries=0,
+        )
 
     @property
     def server_healthy(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
-from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation, without_password
+from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
@@ -26,10 +26,13 @@ from ..inference.addresses import (
     PATIENCE_S,
     PROBE_S,
     Absence,
+    Headers,
     check_url,
     find_secrets,
     max_connections,
     path_remedy,
+    public_url,
+    read_headers,
     read_key,
     wait_for_server,
 )
@@ -108,6 +111,8 @@ class ServerSettings(BaseModel):
     """Name of the model at the server."""
     api_key: str = ""
     """Key of the server; `$NAME` reads a variable."""
+    headers: Headers = Field(default_factory=dict)
+    """Headers of every request; `$NAME` reads a variable. Beside them, only a key that `api_key` names is sent."""
     server_type: Literal["auto", "chat"] = "auto"
     """`chat`: chat completions only. `auto`: text, for a server that has none."""
     timeout: Annotated[int, Field(ge=1)] = 1200
@@ -129,7 +134,15 @@ class Request:
     unused: Sequence[str]
     """Settings that only a training has."""
 
-    def formats(self) -> Sequence[ReplyFormat]:
+    def server_spec(self) -> ServerSpec:
+        """Return the server with its key and headers; the model's name may be empty. Raises ConfigError."""
+        server = self.server
+        headers = read_headers(server.headers)
+        key = read_key(server.api_key, for_chat=True, headers=headers)
+        name = server.model_name or ""
+        return ServerSpec(server.base_url, name, key, server.timeout, self._formats(), server.stream, headers)
+
+    def _formats(self) -> Sequence[ReplyFormat]:
         """Return how the server may be asked, the best first."""
         if self.server.server_type == CHAT.name:
             return [CHAT]
@@ -154,7 +167,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
         if "dry-run" in options:
             session = Session[Problem](request.settings, checkout=find_checkout(folder))
             name = request.server.model_name or "the only model"
-            print(f"{visible(name)} at {visible(without_password(request.server.base_url))}")
+            print(f"{visible(name)} at {visible(public_url(request.server.base_url))}")
             print(run_to_end(lambda: preview(session, request.settings)))
             return 0
     secrets = find_secrets([request.server])
@@ -170,6 +183,7 @@ def evaluate(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
     server_type: str | None = None,
     tasks: str | Sequence[str] | None = None,
     preset: str | None = None,
@@ -191,6 +205,7 @@ def evaluate(
         base_url: Address of the server; by default the variable OPENAI_BASE_URL, or OpenAI's where there is only
             OPENAI_API_KEY.
         api_key: Key of the server.
+        headers: Headers of every request, such as `{"api-key": "$AZURE_KEY"}`; `$NAME` reads a variable.
         server_type: `chat` for chat completions only; by default text completions if the server has none.
         tasks: Names, patterns and categories of tasks.
         preset: Published protocol to follow.
@@ -212,6 +227,7 @@ def evaluate(
         "base_url": ("openai.base_url", base_url),
         "model": ("openai.model_name", model),
         "api_key": ("openai.api_key", api_key),
+        "headers": ("openai.headers", headers),
         "server_type": ("openai.server_type", server_type),
         "tasks": ("env.eval_tasks", tasks),
         "preset": ("env.eval_preset", preset),
@@ -243,11 +259,11 @@ def _run(
     `run` runs a coroutine to its end.
     """
     with errors_for_user(names):
-        key = read_key(request.server.api_key, for_chat=True)
+        spec = request.server_spec()
     if request.unused:
         logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
     with errors_for_user(names, find_secrets([request.server])):
-        return run(lambda: _evaluate(request, request.server.model_name, key, checkout, show))
+        return run(lambda: _evaluate(request, spec, checkout, show))
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
@@ -350,11 +366,9 @@ async def preview(session: Session[Problem], settings: HostedSettings) -> str:
         return describe_evaluation(session, sampling)
 
 
-async def _evaluate(
-    request: Request, model: str | None, key: str, checkout: Path | None, show: Show
-) -> EvaluationResult:
+async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, show: Show) -> EvaluationResult:
     """Start the workers, check the server, evaluate the problems that are not done, and return the results."""
-    settings, server = request.settings, request.server
+    settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
     if settings.complexity_level is not None and settings.eval_level is None:
         logger.warning("training problems have the difficulty complexity_level; evaluation problems have eval_level")
@@ -362,9 +376,8 @@ async def _evaluate(
     reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
     timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)
     async with Session(settings, checkout=checkout) as session:
-        name = model or await only_model(server.base_url, key, patience_s)
-        endpoint = ServerSpec(server.base_url, name, key, server.timeout, request.formats(), server.stream)
-        completers = [Server(endpoint)]
+        name = spec.model or await only_model(spec, patience_s)
+        completers = [Server(replace(spec, model=name))]
         options = RequestOptions(
             template_options=settings.chat_template_kwargs, reasoning_effort=settings.reasoning_effort
         )
@@ -404,7 +417,7 @@ def _show_nothing(result: EvaluationResult, line: str) -> None:
         logger.warning("%s", remark)
 
 
-async def only_model(base_url: str, api_key: str, timeout_s: float) -> str:
+async def only_model(spec: ServerSpec, timeout_s: float) -> str:
     """Return the name of the only model that a server lists; waits for the server.
 
     Raises ServerError if no server answers within `timeout_s`, and ConfigError for none, several or no list.
@@ -418,27 +431,27 @@ async def only_model(base_url: str, api_key: str, timeout_s: float) -> str:
         except Exception as error:
             failure = explain_failure(error)
             if failure.kind is FailureKind.ABSENT and failure.status is None:
-                return [Absence(f"{base_url}: {failure.description}")]
+                return [Absence(f"{server.address}: {failure.description}")]
             if failure.status in (401, 403):
                 raise ConfigError(
-                    f"{base_url} refuses the key ({failure.description})",
+                    f"{server.address} refuses the key ({failure.description})",
                     remedy="set the variable OPENAI_API_KEY, or {openai.api_key}",
                 ) from error
             raise ConfigError(
-                f"{missing}; {base_url} does not say which it has ({failure.description})",
-                remedy=path_remedy(failure, base_url),
+                f"{missing}; {server.address} does not say which it has ({failure.description})",
+                remedy=path_remedy(failure, spec.url),
             ) from error
         return []
 
-    server = Server(ServerSpec(base_url, "", api_key, PROBE_S))
+    server = Server(replace(spec, timeout_s=PROBE_S))
     try:
         await wait_for_server(list_names, timeout_s)
     finally:
         await server.close()
     if len(names) == 1:
-        logger.info("evaluating %s, the only model at %s", names[0], base_url)
+        logger.info("evaluating %s, the only model at %s", names[0], server.address)
         return names[0]
-    raise ConfigError(f"{missing}; {base_url} has {list_models(names)}")
+    raise ConfigError(f"{missing}; {server.address} has {list_models(names)}")
 
 
 MOST_SHOWN = 5

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError
 from ..problems.evaluation_set import EvaluationSet
@@ -143,8 +142,7 @@ def identify(
 ) -> MadeWith:
     """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it.
 
-    `step` is the trainer's; None without a trainer. `version` is this package's. A password in the server's address is
-    left out.
+    `step` is the trainer's; None without a trainer. `version` is this package's.
     """
     plan = session.eval_plan
     settings = {
@@ -163,7 +161,7 @@ def identify(
     }
     return {
         "model": model.model,
-        "server": {"type": model.server_type, "base_url": without_password(model.base_url)},
+        "server": {"type": model.server_type, "base_url": model.base_url},
         "step": step,
         "preset": plan.preset.name if plan.preset else None,
         "settings": settings,
@@ -178,9 +176,3 @@ def identify(
 
 def _in_millions(number: int) -> str:
     return f"{number / 1e6:,.1f} million" if number >= 1_000_000 else f"{number:,}"
-
-
-def without_password(url: str) -> str:
-    """Return a URL without the name and the password in it."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -31,7 +31,6 @@ from .plan import (
     describe_evaluation,
     identify,
     limits_completions,
-    without_password,
 )
 from .published import compare_published, load_published, mark_differences
 from .results import EvaluationResult
@@ -91,9 +90,7 @@ class Evaluation:
         *,
         workers: int,
     ) -> None:
-        self.announcement = (
-            f"{model.model} at {without_password(model.base_url)}: {describe_evaluation(session, sampling)}"
-        )
+        self.announcement = f"{model.model} at {model.base_url}: {describe_evaluation(session, sampling)}"
         self._session = session
         self._plan = session.eval_plan
         self._set = session.evaluation_set

@@ -14,14 +14,17 @@ import resource
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from pydantic import AfterValidator, BeforeValidator
 
 from ..errors import ConfigError, ServerError
 from ..records import Prompt
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
+from ..settings.given import parse_mapping
 from .failures import (
     Failure,
     FailureKind,
@@ -86,6 +89,29 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
         raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
+def public_url(url: str) -> str:
+    """Return a URL as messages and results show it: without user, password and query, which may hold keys."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the names and values of headers; raises ValueError for what no request can have."""
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name):
+            raise ValueError(f"has the name {name!r}, which no header can have")
+        if not value.isprintable():
+            raise ValueError(f"has a value for {name} with a line end or another character that no header can have")
+    return headers
+
+
+Headers = Annotated[dict[str, str], BeforeValidator(parse_mapping), AfterValidator(check_headers)]
+"""Setting: headers by name, as a mapping or as `name=value, name=value`."""
+
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -118,31 +144,49 @@ def ask_loopback_directly() -> None:
         os.environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
 
 
-def read_key(key: str, *, for_chat: bool) -> str:
-    """Return a server's key, `$NAME` from that variable; NO_KEY for none.
+def read_key(key: str, *, for_chat: bool, headers: Mapping[str, str]) -> str:
+    """Return a server's key, `$NAME` from that variable; NO_KEY for none, and "" for none beside `headers`.
 
-    With `for_chat`, no key means the variable OPENAI_API_KEY if it is set, as for other clients of chat servers. Raises
-    ConfigError if the variable NAME is not set.
+    With `for_chat`, no key means the variable OPENAI_API_KEY if it is set, as for other clients of chat servers. Beside
+    headers of the user, which may hold another server's key, that variable is not sent. Raises ConfigError if the
+    variable NAME is not set.
     """
+    if key in ("", NO_KEY) and headers:
+        return ""
     if key.startswith("$"):
-        value = os.environ.get(key[1:])
-        if not value:
-            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
-        return value
+        return _read_variable(key, "openai.api_key")
     default = os.environ.get("OPENAI_API_KEY") if for_chat else None
     return (default or NO_KEY) if key in ("", NO_KEY) else key
 
 
-def find_secrets(servers: Iterable[object]) -> list[str]:
-    """Return keys of servers, passwords in their URLs and keys in usual variables: what no text may show.
+def read_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with their values, `$NAME` from that variable. Raises ConfigError if the variable is not set."""
+    setting = "openai.headers"
+    read = {name: _read_variable(value, setting) if value.startswith("$") else value for name, value in headers.items()}
+    try:
+        check_headers(read)
+    except ValueError as error:
+        raise ConfigError(str(error), setting=setting) from error
+    return read
 
-    The settings of a server may have an `api_key` and a `base_url`.
+
+def _read_variable(word: str, setting: str) -> str:
+    value = os.environ.get(word[1:])
+    if not value:
+        raise ConfigError(f"the environment variable {word[1:]} is not set", setting=setting)
+    return value
+
+
+def find_secrets(servers: Iterable[object]) -> list[str]:
+    """Return keys and headers of servers, passwords in their URLs and keys in usual variables: what no text may show.
+
+    The settings of a server may have an `api_key`, `headers` and a `base_url`.
     """
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
     for server in servers:
-        key = str(getattr(server, "api_key", None) or "")
-        candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
+        keys = [str(getattr(server, "api_key", None) or ""), *(getattr(server, "headers", None) or {}).values()]
+        candidates += [os.environ.get(key[1:]) if key.startswith("$") else key for key in keys]
         candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
     return sorted({text for text in candidates if text})
 
@@ -247,7 +291,7 @@ def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool =
         error: What a request for one token raised.
         url: Address of the server.
         endpoint: What messages call the place that was asked.
-        below_v1: Whether the endpoint is below `/v1`, where the address should end.
+        below_v1: Whether the address should end in `/v1`.
         hint: What to do beside a look at the name of the model, if that may be wrong.
 
     Raises:
@@ -274,9 +318,12 @@ def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool =
 
 
 def path_remedy(failure: Failure, url: str) -> str | None:
-    """Return the remedy for a URL that does not end in `/v1`, where the server has no such page; None otherwise."""
+    """Return the remedy for a URL that does not end in `/v1`, where the server has no such page; None otherwise.
+
+    A URL with a query is that of a server with pages of its own.
+    """
     parts = urlsplit(url.rstrip("/"))
-    if failure.status != 404 or parts.path.endswith("/v1"):
+    if failure.status != 404 or parts.path.endswith("/v1") or parts.query:
         return None
     before, version, _ = parts.path.partition("/v1/")
     path = before if version else re.sub(r"/v\d+$", "", parts.path)
@@ -298,7 +345,8 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
 class Candidate:
     """A way to ask a server.
 
-    `gives_token` asks for one token. `place` is what messages call the place of requests, which is `below_v1` or not.
+    `gives_token` asks for one token. `place` is what messages call the place of requests; `below_v1` says whether the
+    server's address should end in `/v1`.
     """
 
     kind: ReplyKind
@@ -345,7 +393,7 @@ async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple
                 return None
             refusals.append(f"{candidate.place}: no token")
         except Exception as error:
-            if len(candidates) == 1 or not _may_lack(candidate.kind, error, completer.address):
+            if len(candidates) == 1 or not _may_lack(candidate, error, completer.address):
                 return candidate, error
             if explain_failure(error).kind in (FailureKind.ABSENT, FailureKind.BUSY):
                 passing = candidate, error
@@ -361,7 +409,7 @@ async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple
     )
 
 
-def _may_lack(kind: ReplyKind, error: Exception, url: str) -> bool:
+def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
     """Tell whether an error may mean that a server lacks such replies; no if it is absent or refuses the key.
 
     For chat completions only a missing endpoint or template counts. A 404 may also mean that there is no such model, or
@@ -370,9 +418,10 @@ def _may_lack(kind: ReplyKind, error: Exception, url: str) -> bool:
     failure = explain_failure(error)
     if failure.status in (401, 403):
         return False
-    if kind is not ReplyKind.CHAT:
+    if candidate.kind is not ReplyKind.CHAT:
         return failure.status is not None or failure.kind is FailureKind.UNUSABLE
-    if not isinstance(error, StatusError) or path_remedy(failure, url) is not None:
+    lacks_path = candidate.below_v1 and path_remedy(failure, url) is not None
+    if not isinstance(error, StatusError) or lacks_path:
         return False
     said = str(error).lower()
     return "chat template" in said or (error.status in (404, 405, 501) and "model" not in said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from ..records import Prompt, Sampling
@@ -81,7 +81,8 @@ class Slots(Protocol):
 class ServerSpec:
     """The description of a server.
 
-    - `url`: the address (`http://host:port/v1`); `model`, `key`: the model's name there, and the key.
+    - `url`: the address (`http://host:port/v1`), whose query is that of every request.
+    - `model`, `key`: the model's name there, and the key; "" for none. `headers` are sent beside the key.
     - `timeout_s`: the limit of one request.
     - `formats`: how the server may be asked, the best first. A single format is used as given; of several, the first
       that gives a token.
@@ -95,4 +96,5 @@ class ServerSpec:
     timeout_s: float
     formats: Sequence[ReplyFormat] = REPLY_FORMATS
     stream: Stream = "auto"
+    headers: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""

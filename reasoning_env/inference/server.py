@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -32,6 +33,7 @@ from .addresses import (
     find_context_length,
     goes_through_proxy,
     max_connections,
+    public_url,
     try_connection,
 )
 from .completer import ServerSpec, Slots
@@ -190,7 +192,7 @@ class Reachability:
                 if sent < self._lost_before:
                     break
             if sent < self._lost_before and not (work.done() and work.exception() is None):
-                raise ServerAwayError(f"the server {self._url} was unreachable since the request was sent")
+                raise ServerAwayError(f"the server {public_url(self._url)} was unreachable since the request was sent")
             reply = work.result()
         finally:
             if not work.done():
@@ -210,7 +212,7 @@ class Reachability:
             self._away_since = now if self._away_since is None else self._away_since
             # Refused, or reset where the server stops at this moment: the machine answers that nobody listens.
             self._was_refused |= isinstance(error, ConnectionError)
-            self._log.note(f"server {self._url} cannot be reached ({describe_connection(error)})")
+            self._log.note(f"server {public_url(self._url)} cannot be reached ({describe_connection(error)})")
             if now - max(self._away_since, self._lost_before) >= AWAY_S:
                 is_first_loss = self._lost_before < self._away_since
                 await self._lose_requests(disconnect=is_first_loss)
@@ -230,7 +232,7 @@ class Reachability:
     async def _note_back(self) -> None:
         was_refused, self._was_refused = self._was_refused, False
         self._away_since = None
-        self._log.over(f"server {self._url} is back")
+        self._log.over(f"server {public_url(self._url)} is back")
         if was_refused:
             await self._lose_requests(disconnect=True)
 
@@ -279,7 +281,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        return self.spec.url
+        return public_url(self.spec.url)
 
     @property
     def kind(self) -> ReplyKind | None:
@@ -293,7 +295,7 @@ class Server:
     @property
     def place(self) -> str | None:
         """What messages call the place of the requests; None until the format is detected."""
-        return None if self.format is None else self.format.endpoint
+        return None if self.format is None else self._place(self.format)
 
     @property
     def is_away(self) -> bool:
@@ -363,7 +365,7 @@ class Server:
         found = self.format
         assert found is not None
         level = logging.INFO if found.kind is ReplyKind.TOKENS else logging.WARNING
-        logger.log(level, "%s: %s (%s)", self.address, found.kind.summary, found.endpoint)
+        logger.log(level, "%s: %s (%s)", self.address, found.kind.summary, self._place(found))
         return found
 
     async def ask(
@@ -430,8 +432,20 @@ class Server:
 
     def _url(self, reply_format: ReplyFormat) -> str:
         """Return the URL of requests in a format."""
-        base = self.spec.url.rstrip("/")
-        return f"{base if reply_format.below_v1 else base.removesuffix('/v1')}{reply_format.path}"
+        return self._page(reply_format.path, below_v1=reply_format.below_v1)
+
+    def _page(self, path: str, *, below_v1: bool = True) -> str:
+        """Return the URL of a page of the server. The query of the address follows the path.
+
+        Without `below_v1`, the page is beside the `/v1` in which the address ends.
+        """
+        parts = urlsplit(self.spec.url)
+        before = parts.path.rstrip("/")
+        return parts._replace(path=f"{before if below_v1 else before.removesuffix('/v1')}{path}", fragment="").geturl()
+
+    def _place(self, reply_format: ReplyFormat) -> str:
+        """Return what messages call the place of requests in a format: the path as it is requested."""
+        return f"POST {urlsplit(self._url(reply_format)).path} {reply_format.note}".rstrip()
 
     # ---- what the server says of itself
 
@@ -439,7 +453,7 @@ class Server:
         """Return the server's list of models; raises any error, as not every server has a list."""
         async with (
             asyncio.timeout(PROBE_S),
-            self._connections().get(f"{self.spec.url.rstrip('/')}/models") as response,
+            self._connections().get(self._page("/models")) as response,
         ):
             await _check_response(response)
             return list(read_json(await response.read()).data)
@@ -474,7 +488,12 @@ class Server:
     def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
         """Return the ways to ask for one token, with the options of later requests."""
         return [
-            Candidate(one.kind, one.endpoint, one.below_v1, partial(self._gives_token, one, prompt, options))
+            Candidate(
+                one.kind,
+                self._place(one),
+                one.below_v1 and not urlsplit(self.spec.url).query,
+                partial(self._gives_token, one, prompt, options),
+            )
             for one in ([self.format] if self.format else self.spec.formats)
         ]
 
@@ -508,7 +527,7 @@ class Server:
 
     async def _answers(self) -> bool:
         """Tell whether anything answers at `/health`; a 404 is an answer too."""
-        url = f"{self.spec.url.rstrip('/').removesuffix('/v1')}/health"
+        url = self._page("/health", below_v1=False)
         try:
             timeout = aiohttp.ClientTimeout(total=HEALTH_S)
             async with self._connections().get(url, timeout=timeout) as response:
@@ -523,7 +542,7 @@ class Server:
 
     def _new_connections(self) -> aiohttp.ClientSession:
         key = self.spec.key
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.spec.headers}
         timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
         # Callers limit the requests under way, and environment variables name the proxies.
         connector = aiohttp.TCPConnector(limit=max_connections())

@@ -120,6 +120,7 @@ OF_SERVER: Mapping[str, str] = {
     "variable OPENAI_BASE_URL. A file lists several servers under `openai`.",
     "model_name": "Model to ask the server for (`--openai.model_name`).",
     "api_key": "Key of the server (`--openai.api_key`); `$NAME` reads a variable. By default OPENAI_API_KEY.",
+    "headers": "headers of every request: `api-key=$AZURE_KEY`; then only a key that `api_key` names is sent",
     "server_type": "how tokens are asked for; auto detects it",
     "timeout": "seconds for a request",
     "num_max_requests_at_once": "requests at a time",

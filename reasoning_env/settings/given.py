@@ -119,7 +119,7 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         return ConfigError(f"every name {problem}", setting=f"{section}{name}", got=mistake["input"])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
-    got = NOTHING if name == "api_key" else mistake["input"]  # a key stays out of the message
+    got = NOTHING if name in ("api_key", "headers") else mistake["input"]  # a key stays out of the message
     return ConfigError(problem, setting=f"{section}{name}", got=got)
 
 

@@ -102,6 +102,8 @@ def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
     for server in shown:
         if server.get("api_key"):
             server["api_key"] = "..."
+        if server.get("headers"):
+            server["headers"] = dict.fromkeys(server["headers"], "...")
     content = {"env": settings.model_dump(mode="json"), "openai": shown}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 

@@ -137,7 +137,8 @@ def test_settings_are_options(command: str) -> None:
 
 
 def test_print_config(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("serve", "--print-config", "--openai.api_key", KEY, work=Mock(side_effect=AssertionError)) == 0
+    keys = ["--openai.api_key", KEY, "--openai.headers", f"api-key={KEY}"]
+    assert _run("serve", "--print-config", *keys, work=Mock(side_effect=AssertionError)) == 0
     text = capsys.readouterr().out
     assert "group_size: 4" in text
     assert KEY not in text

@@ -149,6 +149,27 @@ def test_key_from_the_environment(server_type: str, given: str, key: str, monkey
     assert completed.api_key == key
 
 
+@pytest.mark.parametrize("server_type", ["completions", "chat"])
+async def test_query_and_header_of_a_training(
+    manage: Manage, chat: ChatFormat, server_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_KEY", "azure-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "of another server")
+    seen = []
+
+    async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:
+        seen.append((request.path_qs, request.headers.get("api-key"), request.headers.get("Authorization")))
+        return await handler(request)
+
+    async with InferenceServer() as server:
+        server.fail(watch)
+        given = server.config(server_type, api_key="", headers={"api-key": "$AZURE_KEY"})
+        given.base_url += "?api-version=1"
+        await managed(manage(*complete_servers([given], "tokenizer")), chat).check(5.0)  # type: ignore[misc]
+    path = "/v1/completions" if server_type == "completions" else "/v1/chat/completions"
+    assert seen == [(f"{path}?api-version=1", "azure-key", None)]
+
+
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
 def test_settings_name_each_type(row: ReplyFormat) -> None:
     assert named_format(config(row.name)) is row

@@ -25,6 +25,9 @@ ENDED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+KEY = "sk-very-secret"
+
+
 class RightAnswers(FaultyServer):
     """Answers the small library's questions. Models called `bad-...` are refused, and `base` has no chat template. A
     reasoning parser takes all text of `parsed`.
@@ -38,7 +41,15 @@ class RightAnswers(FaultyServer):
         app = web.Application()
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/completions", self.complete)
+        app.router.add_post("/openai/deployments/{model}/chat/completions", self.chat_of_azure)
         return app
+
+    async def chat_of_azure(self, request: web.Request) -> web.Response:
+        """Answer a request with the version in the query, and the key in a header of its own."""
+        seen = dict(request.query), request.headers.get("api-key"), request.headers.get("Authorization")
+        if seen != ({"api-version": "2024-06-01"}, KEY, None):
+            return web.json_response({"error": {"message": f"got {seen}"}}, status=401)
+        return await self.chat(request)
 
     async def chat(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -101,6 +112,34 @@ def test_base_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) 
     assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
     assert (results["server"]["type"], results["overall"]["mean_score"]) == ("openai", 1.0)
+
+
+def test_query_and_header_of_azure(
+    folder: Path, server: RightAnswers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of another server")
+    monkeypatch.setenv("AZURE_KEY", KEY)
+    address = f"{server.url}/openai/deployments/d"
+    words = ["--base-url", f"{address}?api-version=2024-06-01", "--openai.headers", "api-key=$AZURE_KEY"]
+    assert evaluate(folder, "m", *words, "--tasks", "exact", "--limit", "2", "--json") == 0
+    results = json.loads(capsys.readouterr().out)
+    assert (results["overall"]["mean_score"], results["server"]["base_url"]) == (1.0, address)
+    assert not [path for path in folder.glob("evals/*/*") if KEY in path.read_text()]
+
+
+def test_error_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
+    url = f"{server.url}/openai/deployments/d?api-version=2023"
+    words = ["m", "--base-url", url, "--tasks", "exact", "--chat", "--openai.headers", f"{{api-key: {KEY}}}"]
+    with pytest.raises(ReasoningEnvError, match="refuses POST /openai/deployments/d/chat/completions ") as raised:
+        evaluate(folder, *words)
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("a b", "c"), ("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
+def test_impossible_header(folder: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
+        evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("model", ["aborts", "gateway"])

@@ -81,7 +81,7 @@ class Echo:
 
     model = "echo"
     server_type = "chat"
-    base_url = "http://me:password@localhost/v1"
+    base_url = "http://localhost/v1"
 
     def __init__(self) -> None:
         self.stuck: asyncio.Event | None = None
@@ -269,11 +269,6 @@ async def test_limits_of_tokens(
     await evaluation.run()
     settings = (await evaluation.conclude()).results["settings"]
     assert (settings["max_token_length"], settings["max_completion_tokens"]) == limits
-
-
-async def test_no_password(run: Any) -> None:
-    _, results = await run("1.0")
-    assert results["server"] == {"type": "chat", "base_url": "http://localhost/v1"}
 
 
 async def test_line_of_samples(evaluate: Any) -> None:

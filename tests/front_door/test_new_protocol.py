@@ -58,7 +58,6 @@ def read(completion: RawCompletion) -> Numbers:
 
 MADE_UP = TokenFormat(
     name="made-up",
-    endpoint="POST /v1/samples",
     path="/samples",
     below_v1=True,
     request=request,

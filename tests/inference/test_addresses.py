@@ -14,6 +14,8 @@ from reasoning_env.inference.addresses import (
     goes_through_proxy,
     wait_for_server,
 )
+from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.server import Server
 
 
 async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -46,12 +48,21 @@ def test_find_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setenv("HF_TOKEN", "hf-token")
     monkeypatch.setenv("MY_KEY", "named-key")
+    monkeypatch.setenv("AZURE_KEY", "azure-key")
     servers = [
         SimpleNamespace(),
+        SimpleNamespace(headers={"api-key": "$AZURE_KEY", "tenant": "my-tenant"}),
         SimpleNamespace(api_key="$MY_KEY", base_url=None),
         SimpleNamespace(api_key="sk-secret", base_url="http://me:pass-word@host/v1"),
     ]
-    assert set(find_secrets(servers)) == {"sk-secret", "pass-word", "wandb-key", "hf-token", "named-key"}
+    keys = {"sk-secret", "pass-word", "named-key", "azure-key", "my-tenant"}
+    assert set(find_secrets(servers)) == {*keys, "wandb-key", "hf-token"}
+
+
+@pytest.mark.parametrize("query", ["", "?api-version=1&key=k"])
+def test_shown_address_has_no_keys(query: str) -> None:
+    server = Server(ServerSpec(f"http://me:password@host:9/v1{query}", "m", "", 1.0))
+    assert server.address == "http://host:9/v1"
 
 
 def test_clients_of_the_environment_ask_loopback_directly(monkeypatch: pytest.MonkeyPatch) -> None:

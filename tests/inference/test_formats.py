@@ -213,9 +213,11 @@ def test_reply_without_a_part(missing: str, how: str) -> None:
     [(VLLM, "http://one:9/generate"), (COMPLETIONS, "http://one:9/v1/completions")],
     ids=["generate", "completions"],
 )
-@pytest.mark.parametrize("base_url", ["http://one:9/v1", "http://one:9/v1/"])
-def test_url_of_a_format(token_format: TokenFormat, url: str, base_url: str) -> None:
-    assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == url
+@pytest.mark.parametrize(
+    ("base_url", "query"), [("http://one:9/v1", ""), ("http://one:9/v1/", ""), ("http://one:9/v1?a=b", "?a=b")]
+)
+def test_url_of_a_format(token_format: TokenFormat, url: str, base_url: str, query: str) -> None:
+    assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == f"{url}{query}"
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])

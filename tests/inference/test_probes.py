@@ -23,7 +23,10 @@ def test_path_of_proxy_stays() -> None:
     assert remedy("https://host/openai/") == "check {openai.base_url}: most servers want https://host/openai/v1"
 
 
-@pytest.mark.parametrize(("url", "status"), [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500)])
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500), ("http://host/d?api-version=1", 404)],
+)
 def test_no_remedy(url: str, status: int) -> None:
     assert remedy(url, status) is None
 

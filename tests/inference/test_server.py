@@ -18,6 +18,7 @@ from reasoning_env.commands.evaluate import only_model
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.inference import server as module
+from reasoning_env.inference.completer import ServerSpec
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
@@ -488,13 +489,17 @@ async def test_context_length(server: Server) -> None:
         assert await model.context_lengths() == [None]
 
 
+def spec(url: str) -> ServerSpec:
+    return ServerSpec(url, "", "k", 5.0)
+
+
 async def test_only_model(server: Server) -> None:
-    assert await only_model(server.url, "k", 5.0) == "m"
+    assert await only_model(spec(server.url), 5.0) == "m"
 
 
 async def test_absent_server_of_only_model() -> None:
     with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start one"):
-        await only_model("http://127.0.0.1:9/v1", "k", 0.1)
+        await only_model(spec("http://127.0.0.1:9/v1"), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -508,7 +513,7 @@ async def test_absent_server_of_only_model() -> None:
 async def test_no_only_model(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
-        await only_model(server.url, "k", 5.0)
+        await only_model(spec(server.url), 5.0)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -516,7 +521,7 @@ async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.Mon
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
     with pytest.raises(ConfigError, match=rf"refuses the key \(.*{status}.*set the variable OPENAI_API_KEY, or"):
-        await only_model(server.url, "k", 5.0)
+        await only_model(spec(server.url), 5.0)
 
 
 # ------------------------------------------------------------------ text completions

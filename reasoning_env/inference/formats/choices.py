@@ -68,7 +68,6 @@ class ChoicesFormat(ReplyFormat):
 TEXT = ChoicesFormat(
     name="openai",
     kind=ReplyKind.TEXT,
-    endpoint="POST /v1/completions",
     path="/completions",
     below_v1=True,
     prompt_fields=lambda prompt: {"prompt": prompt.text or plain_text(prompt.messages)},
@@ -76,7 +75,6 @@ TEXT = ChoicesFormat(
 CHAT = ChoicesFormat(
     name="chat",
     kind=ReplyKind.CHAT,
-    endpoint="POST /v1/chat/completions",
     path="/chat/completions",
     below_v1=True,
     prompt_fields=lambda prompt: {"messages": [dict(message) for message in prompt.messages]},

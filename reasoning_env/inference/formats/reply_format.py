@@ -112,15 +112,15 @@ class ReplyFormat(ABC):
 
     - `name`: the value of `openai.server_type`.
     - `kind`: what the replies hold.
-    - `endpoint`: what messages call the place of the requests.
     - `path`: is joined to the server's address, without the address' `/v1` unless `below_v1`.
+    - `note`: what messages add to the path.
     """
 
     name: str
     kind: ReplyKind
-    endpoint: str
     path: str
     below_v1: bool
+    note: str = ""
 
     @abstractmethod
     def make_request(self, prompt: Prompt, model: str, parameters: Mapping[str, object]) -> dict[str, object]:

@@ -81,9 +81,9 @@ def _read(completion: RawCompletion) -> Numbers:
 _REPLY: msgspec.json.Decoder[_Reply | list[_Reply]] = msgspec.json.Decoder(_Reply | list[_Reply])
 SGLANG = TokenFormat(
     name="sglang",
-    endpoint="POST /generate of SGLang",
     path="/generate",
     below_v1=False,
+    note="of SGLang",
     request=_request,
     cut=_cut,
     read=_read,
