@@ -1,6 +1,6 @@
-"""Reward completions: find the one answer, have verifier workers score it, and apply the length penalty.
+"""Reward completions: extract the answer, have verifier workers score it, and apply the length penalty.
 
-Completions are hostile text, so all reading takes time linear in their length.
+Completions are hostile text, so every function takes time linear in the length of its text.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
-"""Answer tags that are looked at: with more tags, an answer counts as several even if all pairs are equal."""
+"""Answer tags that are compared. With more tags, the completion has several answers even if all are equal."""
 WINDOW = 1 << 16
-"""Characters that are searched at a time: `re` holds the interpreter meanwhile, for 0.3 s in 16 MB of `<`."""
+"""Characters per search: `re` keeps the interpreter lock, for 0.3 s in 16 MB of `<`."""
 MAX_ANSWER_BYTES = 20_000
 """Longer answers, in bytes of UTF-8, score 0 (`too_long`)."""
 LONG_TEXTS = 100_000
-"""Characters of a group's completions above which a thread reads them; below, a thread costs more than it saves."""
+"""Characters of a group above which a thread extracts the answers. For less, a thread costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The `answer` of a completion; or None, and the `reason` why the rollout scores 0."""
+    """The answer of a completion; or None, with the `reason` why the completion scores 0."""
 
     answer: str | None
     reason: Reason | None = None
 
 
 def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extraction:
-    """Find the one answer of a completion, and strip the whitespace around it.
+    """Return the answer of a completion, without whitespace around it.
 
-    Text in one of the formats of `thinking` is removed first. The rest must contain exactly one pair of answer tags and
-    no further answer tag. The answer between the tags must not be blank, and has at most `max_bytes` bytes of UTF-8.
+    Thinking in one of the formats of `thinking` is removed first. The rest must have exactly one pair of answer tags
+    and no other answer tag. The answer must not be empty, and has at most `max_bytes` bytes of UTF-8.
     """
     reply = split_thinking(text, thinking)
     rest = reply.text
     if next(find_all(OPENING_TAG, rest, TAG_LENGTH), None) is None:
         return Extraction(None, _reason_without_tags(text, reply))
-    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # a text may hold a hundred thousand
+    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # a text may have a hundred thousand tags
     kinds = [tag[1] for tag in tags]
     if len(tags) > 2 or kinds == ["", ""]:
         return Extraction(None, Reason.REPEATED_ANSWER if _repeats_answer(rest, tags) else Reason.SEVERAL_ANSWERS)
@@ -69,7 +69,7 @@ def _reason_without_tags(text: str, reply: Reply) -> Reason:
 
 
 def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
-    """Tell whether the tags are pairs with the same content, and at most MAX_TAGS."""
+    """Return True if the tags are at most MAX_TAGS / 2 pairs that all have the same content."""
     if len(tags) > MAX_TAGS or [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
         return False
     pairs = zip(tags[::2], tags[1::2], strict=True)
@@ -79,18 +79,19 @@ def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
 
 @dataclass(frozen=True)
 class Reply:
-    """The `text` of a completion without its thinking; `unclosed` if thinking began and never ended."""
+    """The `text` of a completion without its thinking. `unclosed` is True if a block of thinking never ended."""
 
     text: str
     unclosed: bool = False
 
 
 def split_thinking(text: str, thinking: Thinking) -> Reply:
-    """Remove thinking: closed blocks, text before a stray closing mark, and text after an unclosed opening mark.
+    """Return the text of a completion without its thinking.
 
-    A completion has only the closing mark where the template opens the block in the prompt. Inside a block only the
-    closing mark of the same format counts. Of several channels only the final ones are kept. A blank replaces each
-    removed part, so that no tag is made from the text on both sides.
+    Removed are closed blocks, everything before a closing mark without an opening mark (the template may have opened
+    the block in the prompt), and everything after an opening mark that is never closed. Inside a block, only the
+    closing mark of the same format counts. In formats with channels, only the final channels are kept. A space replaces
+    each removed part, so that the texts on both sides cannot join into a tag.
     """
     if thinking.marks is None:
         return Reply(text)
@@ -120,9 +121,9 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
 
 
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
-    """Return the matches of `pattern.finditer(text)`, none of which is empty or longer than `longest` characters.
+    """Return the matches of `pattern.finditer(text)`. No match may be empty or longer than `longest` characters.
 
-    A window of a long text is searched at a time, so that other threads keep their turn.
+    Long texts are searched in windows, because `re` keeps the interpreter lock during a search.
     """
     return pattern.finditer(text) if len(text) <= WINDOW else _find_in_windows(pattern, text, longest)
 
@@ -143,7 +144,7 @@ def _find_in_windows(pattern: re.Pattern[str], text: str, longest: int) -> Itera
 async def score_texts(
     verifier: Pool, problem: Problem, texts: Sequence[str], thinking: Thinking = TAGS
 ) -> list[Verdict]:
-    """Return a verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
+    """Return a verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier.score` does."""
 
     def extract() -> list[Extraction]:
         return [extract_answer(text, MAX_ANSWER_BYTES, thinking) for text in texts]
@@ -158,7 +159,9 @@ async def score_texts(
 
 
 async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequence[str]) -> list[Verdict]:
-    """Return the verdicts of the library's own evaluation: its verifier's score of the last answer in tags, else 0."""
+    """Return the verdicts of the library's own evaluation: its verifier's score of the last tagged answer, 0 without
+    one.
+    """
     answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
     scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
     reasons = [Reason.NO_ANSWER if text.strip() else Reason.NO_TEXT for text in texts]
@@ -168,9 +171,9 @@ async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequen
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, thinking included, as the library's evaluation does.
+    """Return the content of the last pair of answer tags, also in thinking, as the library's evaluation does.
 
-    None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
+    Return None if there is no pair, or if the content has more than `max_bytes` bytes of UTF-8. Takes linear time.
     """
     opening = "<answer>"
     closing = "</answer>"
@@ -190,7 +193,7 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 
 
 def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
-    """Return rollouts with their verdicts and scores; a refusal is no answer, whatever its text holds."""
+    """Return rollouts with verdicts and scores. A refused rollout scores 0, whatever its text contains."""
     final = _without_refusals(rollouts, verdicts)
     return tuple(
         replace(rollout, verdict=verdict, score=verdict.score) for rollout, verdict in zip(rollouts, final, strict=True)
@@ -206,7 +209,7 @@ def _without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) 
 
 
 def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
-    """Return the group with a verdict and a reward for each rollout; rewards are scores after the length penalty."""
+    """Return the group with a verdict and a reward for each rollout. Rewards are scores after the length penalty."""
     final = _without_refusals(group.rollouts, verdicts)
     lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
     scores = apply_length_penalty([verdict.score for verdict in final], lengths, max_tokens)
@@ -218,10 +221,10 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
-    """Return the scores after the length penalty, which applies only when all scores are at least 0.5.
+    """Return the scores after the length penalty, which applies only if all scores are at least 0.5.
 
-    `lengths` are the tokens of prompt and completion together, or of the completion where the prompt's are unknown. Up
-    to 75 % of `max_tokens` the factor is 1; from there it falls linearly to 0 at `max_tokens`.
+    `lengths` are the tokens of prompt and completion together, or of the completion alone if the prompt's are unknown.
+    The factor is 1 up to 75 % of `max_tokens`, and falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < 0.5:
         return tuple(scores)
@@ -234,22 +237,22 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
 
 
 def check_subject(subject: object) -> None:
-    """Raise ConfigError unless the argument is a problem, the text of a reference, or a row."""
+    """Raise ConfigError unless the argument is a problem, a reference (a string), or a row (a mapping)."""
     if not isinstance(subject, (Problem, str, Mapping)):
         expected = "must be a Problem, the reference of a problem, or a row"
         raise ConfigError(expected, setting="subject", got=short(subject))
 
 
 def check_whole_problem(problem: object) -> None:
-    """Raise ConfigError unless the argument is a problem; a reference alone has no question and no place in a run."""
+    """Raise ConfigError unless the argument is a problem. A reference has no question and no position in a run."""
     if not isinstance(problem, Problem):
         raise ConfigError("must be a Problem", setting="problem", got=problem)
 
 
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
-    """Return the verdicts of a group; a number from 0 to 1 is the caller's own score, and None a missing verdict.
+    """Return the verdicts of a group. A number from 0 to 1 is the caller's own score; None is a missing verdict.
 
-    Raises ConfigError for anything else, and for no verdicts.
+    Raises ConfigError for any other value, and for an empty list.
     """
     if isinstance(verdicts, (str, bytes, Mapping)) or not isinstance(verdicts, Sequence):
         raise ConfigError("must be a list of verdicts or scores", setting="verdicts", got=short(verdicts))

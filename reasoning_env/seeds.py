@@ -1,12 +1,12 @@
-"""Seeds of problems, derived by hashing and laid out so that two streams share no seed.
+"""Seeds of problems: hashes in separate ranges, so that two streams never share a seed.
 
-The library takes seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds are
-not independent draws. The layout of a training seed is
+The library takes seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds do
+not give independent problems. A training seed consists of
 
     1 bit split | 6 bits instance | 25 bits hash
 
-Training and evaluation share no seed, nor do up to 64 instances. Further instances share the seeds of others, in
-another order. An evaluation seed is the split bit and a hash of 31 bits.
+Training and evaluation share no seed. The first 64 instances share no seed either; instance 64 has the seeds of
+instance 0 in another order, and so on. An evaluation seed is the split bit and 31 bits of hash.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import hashlib
 
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
-"""Number of seeds of an instance."""
+"""Number of seeds of one instance."""
 MEMBER_SEEDS = 256
-"""Seeds kept free at the end of a range: a composite of all tasks uses up to 105 seeds after its own for members."""
+"""Unused seeds at the end of each range: a composite of all tasks also uses up to 105 seeds after its own."""
 
 
 def hash_int(*parts: object) -> int:
-    """Return an integer in [0, 2**64), a hash of the parts' text, equal on every machine."""
+    """Return a hash of the parts' strings as an integer in [0, 2**64). The hash is the same on every machine."""
     text = "\x1f".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def hash_fraction(*parts: object) -> float:
-    """Return a number in [0, 1), a hash of the parts' text."""
+    """Return a hash of the parts' strings as a float in [0, 1)."""
     return (hash_int(*parts) >> 11) / (1 << 53)
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
-    """Return the seed of an attempt at a training position, in [0, 2**31)."""
+    """Return the seed of one attempt at a position of the training stream, in [0, 2**31)."""
     code = hash_int("train", run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
     return instance % INSTANCES * INSTANCE_SEEDS + code
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return the seed of draw `number`: `seed` for 0, then seeds derived from it, of the same split and instance."""
+    """Return the seed of draw `number`: `seed` itself for 0, then derived seeds of the same split and instance."""
     if number == 0:
         return seed
-    # In the upper half of the range, as for older evaluation sets, with which new sets are compared.
+    # The upper half of the range, so that new evaluation sets stay comparable with older ones.
     half = INSTANCE_SEEDS // 2
     first = seed - seed % INSTANCE_SEEDS
     return first + half + hash_int("follow", seed, number) % (half - MEMBER_SEEDS)
@@ -54,5 +54,5 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
-    """Return the seed of a draw for a file of problems, in [0, 2**31): training seeds of all instances."""
+    """Return the seed of a draw for a file of problems, in [0, 2**31): the training seeds of all instances."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

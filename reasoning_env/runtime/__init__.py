@@ -1,1 +1,1 @@
-"""Small tools for a running process: tasks, threads, turns, retries, outages, signals, the terminal."""
+"""Tools for a running process: asyncio tasks, threads, retries, outages, signals, and the terminal."""

@@ -1,4 +1,4 @@
-"""Run work beside the event loop, and many coroutines at the same time."""
+"""Run work on a background thread, and run many coroutines at the same time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ R = TypeVar("R")
 
 
 BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="background")
-"""For work that holds the interpreter for some milliseconds. One thread: the event loop waits for each such piece."""
+"""For work that keeps the interpreter lock for some milliseconds. One thread, because the event loop waits meanwhile.
+"""
 
 
 async def in_background(work: Callable[..., R], *arguments: object) -> R:
-    """Do `work` on a thread beside the event loop and return its result."""
+    """Run `work` on the background thread and return its result."""
     return await asyncio.get_running_loop().run_in_executor(BACKGROUND, work, *arguments)
 
 
@@ -31,9 +32,10 @@ async def cancel_all(tasks: Iterable[asyncio.Future[T]]) -> None:
 async def map_concurrently(
     work: Callable[[T], Awaitable[R]], items: Iterable[T], *, at_once: int, on_done: Callable[[], None] = lambda: None
 ) -> list[R]:
-    """Return the results of `work` in the items' order, working on at most `at_once` items at a time.
+    """Return the results of `work` in the order of the items, with at most `at_once` items at a time.
 
-    `on_done` is called after each item. On an error, all other work is cancelled and awaited; then the error is raised.
+    `on_done` is called after each item. After an error, all other work is cancelled and awaited before the error is
+    raised.
     """
     numbered = enumerate(items)
     results: dict[int, R] = {}
@@ -43,7 +45,7 @@ async def map_concurrently(
             results[number] = await work(item)
             on_done()
 
-    # Not a task for each item: 4,096 that began in one turn of the event loop held it for 80 ms.
+    # A fixed number of tasks: 4,096 tasks, one per item, blocked the event loop for 80 ms when they started.
     running = [asyncio.ensure_future(work_on()) for _ in range(at_once)]
     try:
         await asyncio.gather(*running)

@@ -1,4 +1,4 @@
-"""Listen for HTTP on an address, or say in one line why that cannot be."""
+"""Listen for HTTP on an address, or raise an error of one line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import ConfigError
 from .text import describe_connection
 
 BACKLOG = 1024
-"""Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
-come again in one second, then in two, and so on."""
+"""Connections that wait to be accepted. With aiohttp's default of 128, clients in a burst of 1,000 connections have to
+retry after one second, two seconds, and so on."""
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where to listen, and the settings that say so. Port 0 takes a free port."""
+    """Host and port, and the names of the settings that they come from. Port 0 picks a free port."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class ListenAddress:
 
 
 async def check_address(address: ListenAddress) -> None:
-    """Raise ConfigError as `listen` would, before the slow steps of a start."""
+    """Raise the ConfigError of `listen` before the slow steps of the startup."""
     with _errors_for_user(address):
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, address.host, address.port, start_serving=False)
@@ -37,9 +37,9 @@ async def check_address(address: ListenAddress) -> None:
 
 
 async def listen(runner: web.BaseRunner, address: ListenAddress) -> int:
-    """Start a server and return its port. The caller cleans up, after an error too.
+    """Start a server and return its port. The caller cleans up `runner`, also after an error.
 
-    Raises ConfigError where the port is in use, or the address is not this machine's.
+    Raises ConfigError if the port is in use, or if the address is not one of this machine.
     """
     await runner.setup()
     with _errors_for_user(address):

@@ -1,4 +1,4 @@
-"""Try again: the one policy of pauses, which double up to a limit, the log of an outage, and failures in a row."""
+"""Retries: the pauses between tries, the log of an outage, and the count of failures in a row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-"""Between them, a short outage is over unnoticed, and a server that is started again is found within seconds."""
+"""Range of the pauses: a short outage ends unnoticed, and a restarted server is found within seconds."""
 
 
 def pauses() -> Iterator[float]:
@@ -27,15 +27,15 @@ def pauses() -> Iterator[float]:
 
 
 class OutageLog:
-    """Logs one outage, such as an absent server or a full disk, that several callers notice.
+    """Log an outage that several callers notice, such as an unreachable server or a full disk.
 
-    Its beginning is logged once, a reminder from time to time, and its end once.
+    The log gets one line at the beginning, a reminder from time to time, and one line at the end.
     """
 
     REPEAT_S = 60.0
     """Seconds between two warnings of an outage."""
     NOTABLE_S = 5.0
-    """Seconds that an outage must last to be logged within REPEAT_S of another: outages may come and go quickly."""
+    """Seconds after which an outage is logged if the last warning is less than REPEAT_S old: outages may be short."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
@@ -50,7 +50,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Notice the outage: warn when it begins, and after each further minute."""
+        """Report the outage: log a warning at its beginning and after each further minute."""
         now = self._clock()
         if self._since is None:
             self._since = now
@@ -62,7 +62,7 @@ class OutageLog:
             self._said = now
 
     def over(self, message: str) -> None:
-        """End the outage; log the end if the beginning was logged."""
+        """Report the end of the outage. The end is logged if the beginning was."""
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None
@@ -70,7 +70,7 @@ class OutageLog:
 
 @dataclass
 class FailureStreak:
-    """Counts failures in a row. `last` is the latest failure in words."""
+    """Counts failures in a row. `last` is the text of the latest failure."""
 
     count: int = 0
     last: str = ""
@@ -81,5 +81,5 @@ class FailureStreak:
         self.last = str(failure)
 
     def end(self) -> None:
-        """Note a success: the next failure is the first of its row."""
+        """Reset the count after a success."""
         self.count = 0

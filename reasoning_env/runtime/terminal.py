@@ -1,4 +1,4 @@
-"""Tables and progress bars: fitted to a terminal; elsewhere whole plain lines."""
+"""Tables and progress bars. On a terminal, they fit its width; in files and pipes, each row is one plain line."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .text import visible
 logger = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_S = 30.0
-"""Seconds between lines of progress, where no terminal shows a bar or a panel."""
+"""Seconds between progress lines if no terminal shows a bar or a panel."""
 UNLIMITED = 1_000_000
-"""Columns of an output that is no terminal: each row is one line, so that grep finds a whole row."""
+"""Columns of an output that is not a terminal: each row stays on one line, so that `grep` finds whole rows."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values under headings, printed for a reader or returned as records for a program.
+    """Rows of values under headings: print them for people, or return them as records for programs.
 
     `columns` maps each heading to a format specification (`d`, `.2f`, `.0%`; empty for text). None is shown as a dash.
     """
@@ -48,7 +48,7 @@ class Table:
     rows: Sequence[Sequence[object]]
 
     def print(self) -> None:
-        """Print the table; columns of numbers are aligned to the right."""
+        """Print the table, with columns of numbers aligned to the right."""
         print_table(list(self.columns), self._cells(), numbers={name for name, spec in self.columns.items() if spec})
 
     def _cells(self) -> list[list[str]]:
@@ -62,17 +62,17 @@ class Table:
         return ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
 
     def records(self) -> list[dict[str, object]]:
-        """Return each row as a mapping. Keys are the headings in lower case, words joined by underscores."""
+        """Return each row as a mapping. The keys are the headings in lower case, with underscores between words."""
         return [dict(zip(self._keys(), row, strict=True)) for row in self.rows]
 
 
 def print_json(document: Mapping[str, object] | Sequence[object]) -> None:
-    """Print a document as strict JSON, as each command does for `--json`."""
+    """Print a document as strict JSON, for `--json`."""
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
-    """Print an aligned table; columns whose heading is in `numbers` are aligned to the right.
+    """Print an aligned table. Columns in `numbers` are aligned to the right.
 
     On a narrow terminal, cells are wrapped, except in the first column and in columns of numbers.
     """
@@ -94,7 +94,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
 
 
 def width() -> int:
-    """Return the width of a table in characters."""
+    """Return the width of a table, in characters."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 
@@ -102,10 +102,11 @@ def width() -> int:
 def progress_bar(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with rate and time left on stderr; without a terminal, write `progress_lines`.
+    """Show a bar with rate and remaining time on stderr. Without a terminal, write `progress_lines` instead.
 
-    `done` items are done at the start. A `total` of None means an unknown length. Yields a function that advances the
-    bar by one and takes a note to show beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
+    `done` items are already done. A `total` of None means that the number is unknown. Yields a function that advances
+    the bar by one item; its argument is a note to show beside the bar. Text that is written to `sys.stderr` meanwhile
+    appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     if not console.is_terminal:
@@ -133,9 +134,9 @@ def progress_bar(
 def progress_lines(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Write a line of progress every `interval_s` seconds, by a thread: the caller may be at work all the time.
+    """Write a line of progress every `interval_s` seconds, from a thread because the caller may block.
 
-    The lines go to the log, or to stderr in a command without a log. The arguments are those of `progress_bar`.
+    The lines go to the log, or to stderr if logging is not configured. The arguments are those of `progress_bar`.
     """
     note = ""
     ended = threading.Event()
@@ -164,8 +165,8 @@ def progress_lines(
 class _Rate(ProgressColumn):
     """Items per second since the bar began.
 
-    Rich's own rate begins with the first item that is done: after the first wave of replies, which come together, it
-    would be a hundred times too high.
+    Rich's own rate begins with the first finished item. After the first wave of replies, which arrive together, that
+    rate would be a hundred times too high.
     """
 
     def render(self, task: Task) -> Text:
@@ -174,7 +175,7 @@ class _Rate(ProgressColumn):
 
 
 class _TimeLeft(ProgressColumn):
-    """The time that the remaining items take at the rate of the bar so far."""
+    """The time for the remaining items at the average rate so far."""
 
     def render(self, task: Task) -> Text:
         rate = _items_per_s(task)
@@ -188,9 +189,10 @@ def _items_per_s(task: Task) -> float:
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to the present `sys.stderr`, which a progress bar replaces to stay below them.
+    """Writes log lines to the current `sys.stderr`, which a progress bar replaces so that the lines appear above the
+    bar.
 
-    Control characters are escaped: errors of servers and of libraries repeat texts of others.
+    Control characters are escaped, because errors of servers and libraries may quote hostile text.
     """
 
     def __init__(self) -> None:

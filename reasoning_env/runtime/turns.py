@@ -1,4 +1,4 @@
-"""Keep the event loop free: do work on threads, or in short pieces with turns of the loop in between."""
+"""Keep the event loop responsive: run work on a thread, or in short steps between which the loop runs other tasks."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""For prompts and for decoding tokens, which leaves the interpreter free. Replies that wait behind BACKGROUND's work
-take memory."""
+"""For prompts and for decoding tokens. Its work releases the interpreter lock, so it does not queue behind BACKGROUND:
+replies that wait take memory."""
 
 NUMBERS_IN_A_TURN = 2**15
-"""Numbers that `each_in_turn` gives to one turn: half a millisecond of `tolist`, beside .03 ms for the turn itself."""
+"""Numbers per iteration of the loop: `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 PIECES_IN_A_HOP = 8
-"""Pieces that `together` gives to the thread at a time."""
+"""Most pieces that are handed to the thread at a time."""
 LONGEST_HOP_S = 0.005
-"""Seconds after which the thread of `together` begins no further piece, so that finished pieces do not wait."""
+"""Seconds after which the thread starts no further piece of a batch, so that finished pieces do not wait."""
 
 
 async def together(work: Callable[..., R], *arguments: object) -> R:
-    """Do `work` on the thread DECODER and return its result.
+    """Run `work` on the thread DECODER and return its result.
 
-    Work that arrives while the thread is busy goes there together: to a thread and back takes 0.1 ms of the event
-    loop's time.
+    Work that arrives while the thread is busy is handed over in batches, because each handover costs the event loop 0.1
+    ms.
     """
     return await _turns().pieces.add(partial(work, *arguments))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Work for a thread, and the future that gets the result or the error of the work."""
+    """One call for the thread, and the future that gets its result or error."""
 
     work: Callable[[], Any]
     result: asyncio.Future[Any]
 
 
 class _Pieces:
-    """The pieces of work that wait for the thread DECODER, on one event loop."""
+    """The queue of calls for the thread DECODER, on one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Piece] = deque()
         self._is_busy = False
 
     def add(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Return the future result of `work`. Work whose future is cancelled before the work begins is not done."""
+        """Return the future result of `work`. If the future is cancelled before `work` begins, `work` never runs."""
         piece = _Piece(work, asyncio.get_running_loop().create_future())
         self._waiting.append(piece)
         if not self._is_busy:
@@ -80,7 +80,7 @@ class _Pieces:
 
 
 def _do_some(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
-    """Do pieces of work for LONGEST_HOP_S, one at least; return the result or the error of each piece that was done."""
+    """Run pieces for LONGEST_HOP_S, but at least one piece. Return the result or the error of each piece that ran."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
     for piece in pieces:
@@ -95,9 +95,9 @@ def _do_some(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
 
 @dataclass(frozen=True)
 class _Turns:
-    """What all work on one event loop shares.
+    """The state that all callers on one event loop share.
 
-    Two replies are read at a time: a reply takes several times the memory of its rollouts.
+    At most two replies are read and parsed at a time, because a reply takes several times the memory of its rollouts.
     """
 
     pieces: _Pieces = field(default_factory=_Pieces)
@@ -114,10 +114,10 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Do some milliseconds of work on the event loop, in a turn of the loop without other such work.
+    """Run some milliseconds of work on the event loop, and let the loop run other tasks first.
 
-    A wake-up takes two turns: the timer's and the task's. With two turns between two pieces, it waits for one piece
-    only.
+    A timer needs two iterations of the loop: one for the timer and one for the task that it wakes. With two iterations
+    between two pieces of work, such a task waits for one piece only.
     """
     async with _turns().one_at_a_time:
         await asyncio.sleep(0)
@@ -126,9 +126,10 @@ async def in_turn(work: Callable[[], T]) -> T:
 
 
 async def each_in_turn(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return the results of `work` on sequences. A turn takes several short ones: turns would take longer than they.
+    """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_IN_A_TURN numbers.
 
-    Sequences that are short together take no turn of their own.
+    Several short sequences share an iteration, because yielding costs more than they do. If all sequences together are
+    short, they are handled at once.
     """
     if sum(map(len, sequences)) <= NUMBERS_IN_A_TURN:
         return [work(sequence) for sequence in sequences]
@@ -148,7 +149,7 @@ async def each_in_turn(work: Callable[[Sequence[float]], T], sequences: Sequence
 
 
 async def in_turns(pieces: Generator[None, None, T]) -> T:
-    """Do each step of a generator in a turn of its own, and return the generator's result."""
+    """Run each step of a generator in its own iteration of the loop, and return the generator's result."""
 
     def step() -> tuple[T] | None:
         try:
@@ -163,5 +164,5 @@ async def in_turns(pieces: Generator[None, None, T]) -> T:
 
 
 def reply_slot() -> asyncio.Semaphore:
-    """Return the semaphore to hold while a reply is read and parsed; other replies wait in their connections."""
+    """Return the semaphore to acquire while a reply is read and parsed. Other replies wait in their connections."""
     return _turns().room

@@ -1,15 +1,15 @@
-"""Checkpoints: the state of a run on disk, in a folder that one living process holds.
+"""Checkpoints: the state of a run on disk, in a folder that only one living process uses.
 
-The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. The setting `instance` is also the number of the run's
-stream of problems, so two environments share neither a folder nor a problem. The folder holds `step-{step}.json` for
-each step at which the trainer saved, and `latest.json`, the newest state. Each file is one JSON object, written beside
-its final name, synced and renamed.
+The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. The setting `instance` also selects the run's stream of
+problems, so two environments share neither a folder nor a problem. The folder has `step-{step}.json` for each step at
+which the trainer saved, and `latest.json`, the newest state. Each file is one JSON object. It is written to a temporary
+file, synced and renamed.
 
-An exclusive flock on the file `lock` tells that the folder's process is alive. The system releases the lock when the
-process ends, even by kill -9. It holds between machines if their file system supports flock between machines.
+A process locks the folder with an exclusive flock on the file `lock`. The system releases the lock when the process
+ends, even after kill -9. The lock works between machines if their file system supports flock between machines.
 
-A run at the trainer's first step begins anew: like the trainer, it overwrites the checkpoints of an earlier run step by
-step. `find_checkpoint` says from which checkpoint a later run resumes.
+A run that starts at step 0 of the trainer is a new run: like the trainer, it overwrites the checkpoints of an earlier
+run step by step. `find_checkpoint` decides from which checkpoint a later run resumes.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ LOCK = "lock"
 
 
 CheckState = Callable[[Mapping[str, object]], object]
-"""Raises ValueError for a state from which no run can go on."""
+"""Raises ValueError for a state from which a run cannot resume."""
 
 
 class CheckpointError(ReasoningEnvError):
-    """A file is damaged, unreadable or of another version; the message names the file."""
+    """A file is damaged, unreadable or of another version. The message names the file."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A sound checkpoint; `state` is the JSON value that was saved at `step`."""
+    """A valid checkpoint. `state` is the JSON value that was saved at `step`."""
 
     path: Path
     step: int
@@ -62,7 +62,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _EnvironmentState:
-    """What a state holds of the environment, beside the state of the session."""
+    """The part of a state that belongs to the environment. The rest belongs to the session."""
 
     made_with: Mapping[str, object]
     registration: Count
@@ -71,7 +71,7 @@ class _EnvironmentState:
 
 @dataclass(frozen=True)
 class _FileContent:
-    """The content of a file."""
+    """The content of a checkpoint file."""
 
     version: Count
     step: Count
@@ -87,10 +87,10 @@ def _accept(state: Mapping[str, object]) -> None:
 
 
 def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint:
-    """Read a checkpoint whose state passes `check_state`.
+    """Read a checkpoint and check its state with `check_state`.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         CheckpointError: the file is damaged, of another version or unreadable.
     """
     try:
@@ -110,26 +110,29 @@ def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint
 
 
 def write_checkpoint(path: Path, step: int, state: Mapping[str, object]) -> None:
-    """Write a state whole or not at all.
+    """Write a state. The file at `path` is replaced whole or not at all.
 
     Raises:
         OSError: the file cannot be written.
-        TypeError, ValueError: JSON cannot hold the state.
+        TypeError, ValueError: JSON cannot represent the state.
     """
     record = {"version": VERSION, "step": step, "state": state}
-    # In small pieces: encoding megabytes in one call would stop every other thread meanwhile.
+    # In small pieces, because encoding megabytes in one call would block every other thread meanwhile.
     replace_file(path, (text.encode("ascii") for text in json.JSONEncoder().iterencode(record)))
 
 
 def find_checkpoint(folder: Path, step: int, registration: int, check_state: CheckState = _accept) -> Checkpoint | None:
-    """Find the checkpoint that a run goes on from at the trainer's `step`, and warn of each damaged file.
+    """Return the checkpoint from which a run resumes at the trainer's `step`, and warn of each damaged file.
 
-    The number of the environment's registration with its trainer tells what was restarted.
+    `registration` is the number that the trainer gave this environment. It shows what was restarted:
 
-    - Only the environment: numbers count on, so `registration` is above the saved number. `latest.json` is right.
-    - The trainer too: numbers begin anew. `step-{step}.json` is right: the trainer went back to what it saved then.
+    - Only the environment: the trainer counts on, so `registration` is above the saved number. Resume from
+      `latest.json`.
+    - Also the trainer: the numbers begin again. Resume from `step-{step}.json`, because the trainer went back to that
+      step.
 
-    If that file is missing, damaged or of a later step, the newest other checkpoint that is not after `step` is taken.
+    If that file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
+    Return None if there is none.
     """
     latest = _read_if_sound(folder / LATEST, check_state)
     if latest is not None and latest.step > step:
@@ -151,7 +154,7 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
 
 
 def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint | None:
-    """Return the checkpoint of a step; None without a sound one that was saved at this step."""
+    """Return the checkpoint of a step; None if there is no valid one that was saved at this step."""
     path = folder / f"step-{step}.json"
     checkpoint = _read_if_sound(path, check_state)
     if checkpoint is not None and checkpoint.step != step:
@@ -171,18 +174,18 @@ def _read_if_sound(path: Path, check_state: CheckState) -> Checkpoint | None:
 
 
 class CheckpointStore:
-    """Saves and loads the state of a run, in a folder that is this process' own from `open` to `close`.
+    """Saves and loads the state of a run. From `open` to `close`, no other process can use the folder.
 
-    `made_with` holds what decides which problems the run draws. It must equal the checkpoint's, except with
-    `accept_changes`. A checkpoint is sound only if `check_state` accepts its state. `open` and `close` wait for files:
-    call them in a thread.
+    `made_with` has the settings that decide which problems the run draws. They must equal those of the checkpoint,
+    unless `accept_changes` is True. `check_state` raises ValueError for a state that cannot be resumed. `open` and
+    `close` wait for files: call them in a thread.
     """
 
     def __init__(
         self, made_with: Mapping[str, object], *, accept_changes: bool, check_state: CheckState = _accept
     ) -> None:
         self.folder: Path | None = None
-        """Folder of the checkpoints; None when no state is kept."""
+        """Folder of the checkpoints; None if no state is saved."""
         self._made_with = dict(made_with)
         self._accept_changes = accept_changes
         self._check_state = check_state
@@ -200,13 +203,13 @@ class CheckpointStore:
         return self._written < self._requested
 
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
-        """Lock the folder of this `instance` and, past step 0, read the checkpoint that the run goes on from.
+        """Lock the folder of this `instance` and, after step 0, read the checkpoint from which the run resumes.
 
-        `name` is the environment's, `registration` the number of its registration, `step` the trainer's. Without a
-        `checkpoint_dir`, and when nothing can be written to it, no state is kept. Calls after the first do nothing.
+        `name` is the environment's name, `registration` its number with the trainer, and `step` the trainer's step. No
+        state is saved if `checkpoint_dir` is empty or cannot be written to. Only the first call has an effect.
 
         Raises:
-            ConfigError: the folder belongs to a living process, or its checkpoint was made with other settings.
+            ConfigError: another living process uses the folder, or the checkpoint was made with other settings.
         """
         if self._opened or not checkpoint_dir:
             return
@@ -225,23 +228,26 @@ class CheckpointStore:
             raise
         self.folder = folder
         logger.info("the state is kept in %s", folder)
-        # A daemon: a disk that hangs must not keep the process from ending.
+        # A daemon thread, so that a disk that hangs does not keep the process from ending.
         self._writer = threading.Thread(target=self._write, args=(folder, lock), daemon=True)
         self._writer.start()
 
     def load(self) -> Checkpoint | None:
-        """Return the checkpoint that `open` read. None if there was none, and from the second call on."""
+        """Return the checkpoint that `open` read. Return None if there was none, and from the second call on."""
         resumed, self._resumed = self._resumed, None
         return resumed
 
     def save(self, step: int, state: Mapping[str, object], *, latest: bool = False) -> None:
-        """Have a thread save a state under its step, or only as the latest. The state must not change meanwhile."""
+        """Save a state in a thread, as `step-{step}.json` and `latest.json`, or with `latest` only as `latest.json`.
+
+        The caller must not change the state afterwards.
+        """
         if self._writer is not None:
             self._requested += 1
             self._saves.put((step, {"made_with": self._made_with, **state}, latest))
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Write what is left, for at most `timeout_s`, and release the folder. Safe to call twice.
+        """Write the pending states, for at most `timeout_s` seconds, and release the folder. Safe to call twice.
 
         If writing takes longer, the folder is released when the write or the process ends.
         """
@@ -262,14 +268,14 @@ class CheckpointStore:
                 if not only_latest:
                     write_checkpoint(folder / f"step-{step}.json", step, state)
                 self._outage.over(f"the state is saved to {folder} again")
-            except Exception as error:  # a failed save must not keep later saves from being tried
+            except Exception as error:  # later saves are still tried
                 self._outage.note(f"the state cannot be saved to {folder} ({named(error)})")
             self._written += 1
             del save, state  # or the state would stay in memory until the next save
         os.close(lock)
 
     def _find(self, folder: Path, step: int, registration: int) -> Checkpoint | None:
-        """Return the checkpoint to go on from, None to begin anew. Raises ConfigError for other settings."""
+        """Return the checkpoint to resume from; None to start anew. Raises ConfigError for other settings."""
         if step == 0:
             if any(folder.glob("*.json")):
                 logger.warning(
@@ -294,17 +300,17 @@ class CheckpointStore:
 
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
-    """Leave out the problems that were drawn with other settings; position and estimates stay."""
+    """Return the checkpoint without the problems that were drawn with other settings. Position and estimates stay."""
     logger.warning("%s was made with other %s", checkpoint.path, ", ".join(changed))
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})
 
 
 def _lock(folder: Path) -> int:
-    """Make the folder if missing and lock it; return the descriptor that holds the lock until it is closed.
+    """Make the folder if it is missing and lock it. Return the descriptor of the lock; closing it releases the lock.
 
     Raises:
-        ConfigError: a living process holds the folder.
+        ConfigError: another living process has locked the folder.
         OSError: the folder cannot be made or locked.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -318,5 +324,5 @@ def _lock(folder: Path) -> int:
                 f"{folder} belongs to an environment that is running",
                 remedy="give each environment of a trainer its own {env.instance} (0, 1, 2, ...)",
             ) from None
-        # Child processes do not inherit a duplicate: a child that outlives this process must not keep the lock.
+        # Child processes do not inherit this duplicate, so a child that lives on does not keep the lock.
         return os.dup(file.fileno())

@@ -1,4 +1,4 @@
-"""Read the files of `--config`: sections of settings. Later files override earlier ones, key by key."""
+"""Read the files of `--config`. They contain sections of settings, and later files override earlier ones by key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _as_list(value: object) -> object:
 
 
 class Sections(BaseModel):
-    """Content of a file for `--config`; `openai` holds the settings of a server, or a list of settings."""
+    """Content of a `--config` file. `openai` has the settings of one server, or a list of them."""
 
     env: dict[str, object] = Field(default_factory=dict)
     openai: Annotated[list[dict[str, object]], BeforeValidator(_as_list)] = Field(default_factory=list)
@@ -35,10 +35,10 @@ class Sections(BaseModel):
 
 
 def read_config_files(paths: str | Sequence[str]) -> Sections:
-    """Return the sections of several files; later files override earlier ones, key by key.
+    """Return the sections of several files. Later files override earlier ones by key.
 
-    Settings of one server are joined with those of one server of a later file. Raises ConfigError for a file that
-    cannot be read.
+    If a file and a later file each have one server, the settings of the two are merged. Raises ConfigError for a file
+    that cannot be read.
     """
     joined = Sections()
     for path in [paths] if isinstance(paths, str) else paths:
@@ -53,7 +53,7 @@ def read_config_files(paths: str | Sequence[str]) -> Sections:
 
 
 def read_config_file(path: Path) -> Sections:
-    """Return the sections of a file, which may be a pipe; raises ConfigError if the file cannot be read."""
+    """Return the sections of a file, which may be a pipe. Raises ConfigError if the file cannot be read."""
     content = _read_yaml(path)
     sections = ", ".join(Sections.model_fields)
     if not isinstance(content, dict):
@@ -70,7 +70,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError for all settings in files that are none of the `env` settings and none of the `server`'s."""
+    """Raise ConfigError for settings in the files that are neither in `env` nor in `server`."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]
@@ -83,10 +83,10 @@ def split_settings(
     defaults: Mapping[str, object],
     given: Mapping[str, object],
 ) -> tuple[SettingsT, list[str]]:
-    """Return the settings of a class that files hold, and the names of the other settings in the files.
+    """Return the settings of `settings_cls` from files, and the names of the files' other settings.
 
-    `defaults` stand in for settings that no file has; the command line's settings `given` win over the files.
-    `check_names` has checked the names. Raises ConfigError for a value out of range.
+    `defaults` apply to settings that no file has. `given`, the settings of the command line, override the files. Call
+    `check_names` first. Raises ConfigError for a value out of range.
     """
     core = settings_cls.model_fields
     of_core = {name: value for name, value in sections.env.items() if name in core}
@@ -97,7 +97,7 @@ def split_settings(
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
-    """Return all settings as the text of a file for `--config`, without keys of servers."""
+    """Return all settings as the text of a `--config` file, without the keys of servers."""
     shown = [server.model_dump(mode="json") for server in servers]
     for server in shown:
         if server.get("api_key"):
@@ -130,7 +130,7 @@ def _read_yaml(path: Path) -> object:
 
 
 def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    """Return why the text of a file is not UTF-8."""
+    """Return a message that says where a file is not UTF-8."""
     with suppress(OSError):
         if is_utf_16(path.read_bytes()[:2]):
             return UTF_16

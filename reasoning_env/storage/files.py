@@ -1,10 +1,10 @@
-"""Write files so that neither a kill nor a full disk leaves half a line before others, or half a file.
+"""Write files that a kill or a full disk never leaves half written.
 
-`KeyedFile` is the one store of everything that resumes: rows that a later call with the same settings goes on with. It
-has a JSON line for each row. A line begins with the row's `key`, which is unique in the file, and lines come in any
-order. Beside the file, `{name}.header` holds the settings that made the rows, as `made_with`. The file itself tells
-what is done, however the earlier call ended: a kill leaves whole lines, and at most one torn line behind them, which
-the next call cuts off and tells. A power failure may cost the lines that the system had not written to the disk.
+`KeyedFile` stores the rows of everything that can be resumed. The file has one JSON object a line, in any order. Each
+line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has the settings that
+made the rows, as `made_with`. A later call with the same settings continues: the existing lines are done. A kill leaves
+whole lines and at most one torn line at the end, which the next call cuts off with a warning. A power failure may lose
+the lines that the system had not written to the disk.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 
 
 class LineFile:
-    """A file of lines that one process appends to; used by one thread at a time.
+    """A file of lines that one process appends to. Use it from one thread at a time.
 
-    `size_bytes` is the length of the whole lines. A torn line behind them is cut off before the next line is written.
-    When `append` returns, the system has the line, so that the line outlasts a kill of this process. A power failure
-    may cost lines that the system had not written to the disk.
+    `size_bytes` is the length of the whole lines. A torn line after them is cut off before the next line is written.
+    When `append` returns, the line survives a kill of this process, because the system has it. A power failure may lose
+    lines that the system had not written to the disk.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -46,14 +46,14 @@ class LineFile:
 
     @classmethod
     def create(cls, path: Path) -> LineFile:
-        """Make a file. Raises FileExistsError if the path exists, and OSError."""
+        """Make a new file. Raises FileExistsError if the path exists, and other OSErrors."""
         return cls(path, open(path, "ab", buffering=0, opener=_open_exclusively))
 
     @classmethod
     def take(cls, path: Path) -> LineFile | None:
-        """Open or make a file and lock it; None if another process holds the lock. Raises OSError.
+        """Open or make a file and lock it; return None if another process has locked it. Raises OSError.
 
-        The lock ends with the process. Call `read` before `append`: `read` finds the end of the whole lines.
+        The lock ends with the process. Call `read` before `append`, because `read` finds the end of the whole lines.
         """
         with suppress(FileNotFoundError):
             require_regular(path)  # opening a FIFO would wait for a reader
@@ -78,9 +78,9 @@ class LineFile:
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Write whole lines, given in pieces, by one write. Raises OSError, and then leaves nothing of them.
+        """Append whole lines, given in pieces, with one write. Raises OSError and then appends nothing.
 
-        If a torn line cannot be cut off after a failure, the next call cuts it off first.
+        If the torn line of a failed write cannot be cut off, the next call cuts it off first.
         """
         lines = b"".join(pieces)
         self.cut()
@@ -93,14 +93,14 @@ class LineFile:
         self.size_bytes += len(lines)
 
     def cut(self) -> bool:
-        """Cut off a torn line behind the whole lines; return whether there was one. Raises OSError."""
+        """Cut off a torn line after the whole lines, and return whether there was one. Raises OSError."""
         torn = os.fstat(self._file.fileno()).st_size > self.size_bytes
         if torn:
             self._file.truncate(self.size_bytes)
         return torn
 
     def in_place(self) -> bool:
-        """Tell whether the path still names this file, with all whole lines. Raises OSError."""
+        """Return True if the path still names this file, with all its whole lines. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
             at_path = os.stat(self.path)
             return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
@@ -112,34 +112,34 @@ class LineFile:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
-    """Write a file of pieces as `replacing` does. Raises OSError, and any error of `pieces`."""
+    """Replace a file by `pieces`, whole or not at all. Raises OSError, and any error of `pieces`."""
     with replacing(path, mode=mode) as file:
         file.writelines(pieces)
 
 
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Yield a file beside the path, which is synced and renamed after the block; a failure leaves the old file.
+    """Yield a temporary file beside the path. After the block, sync and rename it; after an error, keep the old file.
 
-    By default only the owner can read the file, because most of these files hold settings. Raises OSError.
+    By default only the owner can read the file, because most of these files contain settings. Raises OSError.
     """
     part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)  # a FIFO would never open, and a link would be followed
+    part.unlink(missing_ok=True)  # otherwise opening a FIFO would block, and a link would be followed
     try:
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # or a power failure may leave an empty file under the new name
+            os.fsync(file.fileno())  # without it, a power failure may leave an empty file under the new name
         part.replace(path)
     except BaseException:
-        # On a full disk, its space is missing elsewhere.
+        # On a full disk, the space is needed elsewhere.
         with suppress(OSError):
             part.unlink()
         raise
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """Write every byte. On a disk that fills up, the system writes a part, and only the next call fails."""
+    """Write all of `data`. When a disk fills up, the system writes a part, and only the next write fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -159,21 +159,21 @@ class InUseError(ConfigError):
 
 
 class OtherSettingsError(ConfigError):
-    """The file holds rows of other settings."""
+    """The file has rows that were made with other settings."""
 
 
 class OutputError(ReasoningEnvError):
-    """The disk takes no more. Written rows stay, and the same command goes on later."""
+    """The file cannot be written, for example because the disk is full. Written rows stay; run the command again."""
 
 
 MAKE_ROOM = "make room on the disk, then give the same command again"
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk, or of a user's part of the disk, that is full."""
+"""Errors of a full disk or an exhausted quota."""
 
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Raise OutputError for an OSError of the block, which writes `path`; `kept` says what is safe, and where."""
+    """Raise OutputError for any OSError of the block, which writes `path`. `kept` says what is saved, and where."""
     try:
         yield
     except OSError as error:
@@ -184,18 +184,21 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
 
 
 class KeyedFile:
-    """A file of rows that only this process appends to, until it is closed or the process ends.
+    """A file of rows. Until it is closed or the process ends, no other process can append to it.
 
-    All methods block; any thread may call them.
+    All methods block, and any thread may call them.
 
     Args:
-        path: The file, which is made with its folder if it is missing.
-        made_with: The settings that decide the rows. None where the caller keeps them.
-        setting: Names the file in errors.
-        on_line: Called with the key and the bytes of each existing line; raises ValueError for a line that is no row.
-            Such a line stays in the file and does not count.
+        path: The file. It is made with its folder if it is missing.
+        made_with: The settings that decide the rows; None if the caller stores them.
+        setting: Name of the setting for error messages.
+        on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
+            which then stays in the file and does not count.
 
-    Raises InUseError, OtherSettingsError, or ConfigError if the file cannot be opened.
+    Raises:
+        InUseError: another process has the file open.
+        OtherSettingsError: the rows were made with other settings.
+        ConfigError: the file cannot be opened.
     """
 
     def __init__(
@@ -208,8 +211,8 @@ class KeyedFile:
     ) -> None:
         self.path = path
         self.unusable_lines = 0
-        """How many existing lines are no rows."""
-        self._places: dict[str, int] = {}  # where the line of a key begins
+        """Number of existing lines that are not valid rows."""
+        self._places: dict[str, int] = {}  # offset of each key's line, in bytes
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -230,13 +233,13 @@ class KeyedFile:
 
     @property
     def keys(self) -> KeysView[str]:
-        """The keys of all rows, those of earlier calls included."""
+        """The keys of all rows, including those of earlier calls."""
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row, a line of JSON without its key, given in pieces. A row with an existing key is not written.
+        """Write a row: one line of JSON without its key, given in pieces. A row with an existing key is skipped.
 
-        Raises OutputError, and then nothing of the row is left.
+        Raises OutputError, and then writes nothing of the row.
         """
         with self._lock:
             if key in self._places:
@@ -247,11 +250,11 @@ class KeyedFile:
             self._places[key] = place
 
     def append_row(self, key: str, row: Mapping[str, object]) -> None:
-        """Write a row of JSON values that has a column at least. Raises OutputError."""
+        """Write a row of JSON values with at least one column. Raises OutputError."""
         self.append(key, json.dumps(row).encode("ascii") + b"\n")
 
     def rows(self, keys: Iterable[str]) -> Iterator[dict[str, object]]:
-        """Yield the rows of keys, in the order of the keys."""
+        """Yield the rows with these keys, in the order of the keys."""
         with open(self.path, "rb") as lines:
             for key in keys:
                 lines.seek(self._places[key])
@@ -263,7 +266,7 @@ class KeyedFile:
             self._file.close()
 
     def remove(self) -> None:
-        """Close and remove the file: its rows are written elsewhere."""
+        """Close and delete the file, after its rows were written elsewhere."""
         self.close()
         remove_rows(self.path)
 
@@ -285,12 +288,12 @@ class KeyedFile:
 
 
 def header_path(rows: Path) -> Path:
-    """Return the path of the settings that made a file of rows."""
+    """Return the path of the header of a file of rows."""
     return rows.with_name(f"{rows.name}.header")
 
 
 def read_made_with(rows: Path) -> dict[str, object]:
-    """Return the settings that made a file of rows; empty without a header."""
+    """Return the settings that made a file of rows; empty if it has no header."""
     with suppress(OSError, ValueError):
         header = read_json(header_path(rows))
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
@@ -299,13 +302,18 @@ def read_made_with(rows: Path) -> dict[str, object]:
 
 
 def remove_rows(path: Path) -> None:
-    """Remove a file of rows and its header, if they are there."""
+    """Delete a file of rows and its header, if they exist."""
     path.unlink(missing_ok=True)
     header_path(path).unlink(missing_ok=True)
 
 
 def _take(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
-    """Open and lock a file that is missing, empty or of these settings. Raises OtherSettingsError and InUseError."""
+    """Open and lock a file that is missing, empty or made with these settings.
+
+    Raises:
+        OtherSettingsError: the rows were made with other settings.
+        InUseError: another process has the file open.
+    """
     if made_with is not None and path.exists() and path.stat().st_size:
         changed = changed_settings(read_made_with(path), made_with)
         if changed:
@@ -321,7 +329,7 @@ def _take(path: Path, made_with: Mapping[str, object] | None, setting: str) -> L
 
 
 def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSettingsError:
-    """Return the error of a file that was made with other settings, with the names of these settings."""
+    """Return the error for a file that was made with other settings. Its message names these settings."""
     return OtherSettingsError(
         f"{visible(str(path))} was made with other settings ({visible(', '.join(sorted(changed)))})",
         setting=setting,
@@ -330,7 +338,7 @@ def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSet
 
 
 def _key_of(line: bytes) -> str:
-    """Return the key that a line begins with; raises ValueError for a line without a key."""
+    """Return the key at the beginning of a line. Raises ValueError if there is none."""
     # Reading only the key saves decoding megabytes of tokens.
     beginning = _KEY.match(line)
     if beginning is None:

@@ -1,6 +1,6 @@
-"""Folders: this installation, the user's own checkout of the library, the dumps, and one that can be written to.
+"""Folders: the installation, a user's own checkout of the library, the dumps, and the check that a folder is writable.
 
-`folder` is the folder of the environment's module, except in `check_writable`.
+Except in `check_writable`, `folder` is the folder that contains the environment's module.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from ..errors import ConfigError
 logger = logging.getLogger(__name__)
 
 CHECKOUT = "reasoning-gym"
-"""Name of a user's own checkout of the library in the module's folder."""
+"""Name of the folder, beside the module, of a user's own checkout of the library."""
 
 
 DISTRIBUTION = "reasoning-gym-environment"
 """Name of the installed package and of its command."""
 FOLDER = Path(__file__).resolve().parents[2]
-"""Folder of this package: a clone, or the folder into which it was installed."""
+"""Folder that contains this package: a clone, or the folder of installed packages."""
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of an extra: from the clone, or each by its own name.
+    """Return the command that installs the packages of an extra.
 
-    No line names the distribution itself: in no index does that name belong to this project.
+    From a clone, the command installs the clone with the extra. Otherwise it lists the packages themselves, because the
+    name of this distribution does not belong to this project in any package index.
     """
     if (FOLDER / "pyproject.toml").exists():
         return f"pip install {shlex.quote(f'{FOLDER}[{extra}]')}"
@@ -39,7 +40,7 @@ def install_command(extra: str) -> str:
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Return the user's own checkout of the library in `folder`, or None."""
+    """Return the user's own checkout of the library in `folder`; None if there is none."""
     checkout = folder / CHECKOUT
     if (checkout / "reasoning_gym" / "__init__.py").exists():
         return checkout
@@ -49,10 +50,10 @@ def find_checkout(folder: Path) -> Path | None:
 
 
 def default_dumps_folder(folder: Path) -> Path:
-    """Return `data_dumps/` in the module's folder; for an installed module, in the working directory.
+    """Return `data_dumps/` beside the module or, for an installed module, in the working directory.
 
-    Only an installer leaves a `.dist-info` beside the module. A clone, an editable installation and a copy in another
-    source tree have none.
+    Only installers write a `.dist-info` folder beside the module. A clone, an editable installation and a copy in
+    another source tree have none.
     """
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
@@ -60,10 +61,10 @@ def default_dumps_folder(folder: Path) -> Path:
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raise ConfigError, which names the setting, unless files can be made in `folder`, or in a folder of that name.
+    """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder may not exist yet.
 
-    A temporary file is made for that in the folder or, where the folder is not there yet, in the nearest folder above.
-    Permissions alone do not tell: everything is permitted to root, also below `/proc`.
+    A temporary file is made in the folder or, if the folder does not exist, in its nearest existing parent. Permission
+    bits are not enough: root may write anywhere, for example below `/proc`, where writing fails.
     """
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():

@@ -1,6 +1,6 @@
-"""Read files that somebody else may have written, or half written.
+"""Read files that other programs may have written, or half written.
 
-Only regular files are read: a FIFO or a device may never end. The types of `values.py` check the content.
+Only regular files are read, because a FIFO or a device may never end. The types of `values.py` check the content.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 from .values import describe
 
 MAX_BYTES = 256 * 2**20
-"""Longest line and longest JSON file that are read. The longest ordinary line has about 80 MB: `process` with 64
-completions of 32,000 tokens, each token with its mask and its log-probability."""
+"""Longest line and longest JSON file that are read. The longest usual line has about 80 MB: a group of `process` with
+64 completions of 32,000 tokens, each token with its mask and log-probability."""
 KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def require_regular(path: Path) -> None:
-    """Raise OSError unless the path leads to a regular file. A folder raises IsADirectoryError."""
+    """Raise OSError unless the path is a regular file, or a link to one. A folder raises IsADirectoryError."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -43,16 +43,16 @@ def require_regular(path: Path) -> None:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises OSError, for any other kind of file too."""
+    """Open a regular file for reading. Raises OSError, also for any other kind of file."""
     require_regular(path)
     return path.open("rb")
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """Stands for a line without values, and for the rest of a damaged file: `problem` says why.
+    """Stands for a line that cannot be read, or for the rest of a damaged file. `problem` says why.
 
-    The last line of a file is `torn` if it was only partly written.
+    `torn` is True for a last line that was only partly written.
     """
 
     problem: str
@@ -60,13 +60,13 @@ class Malformed:
 
 
 def read_values(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield the JSON values of a file of lines, which gzip may have packed, each with its line's number from 1.
+    """Yield the JSON values of a file of lines (plain or gzip), each with the number of its line, from 1.
 
-    A Malformed stands in place of what cannot be read; blank lines are passed over. Raises OSError for a file that
-    cannot be read, or is no regular file.
+    A Malformed replaces a line that cannot be read. Blank lines are skipped. Raises OSError for a file that cannot be
+    read, or that is not a regular file.
     """
     with ExitStack() as stack:
-        # In bytes: text mode would also end lines at a lone carriage return.
+        # Binary mode, because text mode also ends lines at a lone carriage return.
         file: BufferedReader | gzip.GzipFile = stack.enter_context(open_regular(path))
         if path.suffix == ".gz":
             file = stack.enter_context(gzip.open(file, "rb"))
@@ -83,7 +83,7 @@ def read_values(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def _lines(file: BufferedReader | gzip.GzipFile) -> Iterator[bytes | None]:
-    """Yield each line with its newline; None in place of a line of more than `MAX_BYTES`."""
+    """Yield each line with its newline; None for a line of more than `MAX_BYTES`."""
     while line := file.readline(MAX_BYTES):
         if len(line) < MAX_BYTES or line.endswith(b"\n"):
             yield line
@@ -119,11 +119,11 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes) -> object:
-    """Return a JSON value; a byte order mark before it is passed over.
+    """Return a JSON value. A byte order mark before it is skipped.
 
     Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply.
     """
-    # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
+    # Not pydantic's JSON parser: it rejects lone surrogates, which a model's text may contain.
     try:
         return json.loads(_text(content))
     except RecursionError as error:
@@ -131,13 +131,13 @@ def parse_json(content: bytes) -> object:
 
 
 class NoLinesError(ValueError):
-    """The file holds something else than a JSON object in each line."""
+    """The file is not in the JSON Lines format."""
 
 
 def parse_line(line: bytes) -> list[object]:
-    """Return the JSON values of a line: one, or several where files were joined without a newline between them.
+    """Return the JSON values of a line: one, or several if files were joined without a newline between them.
 
-    Raises NoLinesError for a line that shows that the file holds no JSON lines, and ValueError as `parse_json` does.
+    Raises NoLinesError if the line shows that the file is not JSON Lines, and ValueError as `parse_json` does.
     """
     text = _text(line).strip()
     values: list[object] = []
@@ -180,6 +180,6 @@ def _text(content: bytes) -> str:
 
 
 def is_utf_16(first_bytes: bytes) -> bool:
-    """Return True if the two first bytes of a text that begins with ASCII are UTF-16."""
-    # ASCII has a zero byte on one side in UTF-16; a power failure leaves zeros on both.
+    """Return True if a text with these first two bytes is UTF-16, provided that it begins with ASCII."""
+    # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both are.
     return first_bytes in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or first_bytes.count(0) == 1

@@ -1,8 +1,7 @@
-"""Types that check JSON values from outside, and the words for what is wrong.
+"""Types that check JSON values from outside, and messages for invalid values.
 
-Content is checked once, where it is read, by a record whose fields have these types. The fields then need no further
-check: numbers are finite and small enough to be added up, names are safe to print, and free JSON is flat enough to be
-written again.
+Content is checked once, where it is read, by a record whose fields have these types. Afterwards, numbers are finite and
+small enough to add, names are safe to print, and free JSON is flat enough to be written again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pydantic import AfterValidator, Field, Strict, ValidationError
 from ..runtime.text import visible
 
 MAX_JSON_DEPTH = 64
-"""Deepest nesting of free JSON. Python writes and compares values of some hundred levels only."""
+"""Deepest nesting of free JSON. Python cannot write or compare values with some hundred levels."""
 
 
 def _check_depth(value: object) -> object:
@@ -30,25 +29,25 @@ def _check_depth(value: object) -> object:
 
 # Neither `true` nor a number in quotes counts as a number.
 Count = Annotated[int, Strict(), Field(ge=0, le=2**53)]
-"""A whole number that every reader of JSON holds exactly."""
+"""A whole number that every JSON reader represents exactly."""
 Number = Annotated[float, Strict(), Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
-"""A finite number. A sum of as many numbers as there are lines stays finite too."""
+"""A finite number, bounded so that sums over all lines of a file stay finite."""
 Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
 """Seconds since 1970, until the year 5138."""
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(visible)]
-"""A text that is printed, such as the name of a task: control characters are read as their escapes."""
+"""A string that is printed, such as the name of a task. Control characters are escaped."""
 FreeJson = Annotated[object, AfterValidator(_check_depth)]
-"""Any JSON value of a bounded depth."""
+"""Any JSON value of limited depth."""
 
 
 def describe(error: OSError | ValueError) -> str:
-    """Return in a few words, safe to print, why a file or a line cannot be read."""
+    """Return a short reason, safe to print, why a file or a line cannot be read."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         text = f"{'.'.join(map(str, first['loc'])) or 'the content'}: {first['msg']}"
     elif isinstance(error, json.JSONDecodeError):
-        # The decoder's message names line 1 of its text, which would stand beside the line number of the file.
+        # The decoder's own message counts lines within its text, which would contradict the line number of the file.
         text = f"not JSON ({error.msg} at character {error.pos} of {len(error.doc)})"
     elif isinstance(error, OSError):
         text = error.strerror or type(error).__name__

@@ -1,7 +1,8 @@
-"""The library's tasks, one declaration each: what is known of a task, and what is done for it.
+"""The library's tasks. Each task has one declaration with everything that the project knows about the task.
 
-No other package names a task: whoever treats tasks differently asks `find_task` for the field of the declaration that
-says why. Importing the declarations loads neither reasoning-gym nor sympy; their functions run in workers only.
+No other package names a task. Code that treats tasks differently calls `find_task` and checks the field that holds the
+reason. Importing the declarations loads neither reasoning-gym nor sympy; the functions in the declarations run in
+workers only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 COMPOSITE = "composite"
-"""The task that is composed of other tasks, and cannot be built from its defaults."""
+"""The task that combines other tasks. Unlike other tasks, it cannot be built from its defaults."""
 FAMILIES = (algebra, arithmetic, boards, code, games, graphs, logic, stories, words)
 DECLARED = [task for family in FAMILIES for task in vars(family).values() if isinstance(task, Task)]
 TASKS: Mapping[str, Task] = {
@@ -36,8 +37,8 @@ TASKS: Mapping[str, Task] = {
 def find_task(name: str) -> Task:
     """Return the declaration of a task.
 
-    A task of a newer library, or of a user, gets slower treatment that is right for any task. The category of
-    CATEGORY/NAME is its first part, of other names `other`.
+    Tasks of a newer library and tasks of the user get defaults that are slow but right for any task. The category of
+    CATEGORY/NAME is CATEGORY; any other undeclared name has the category `other`.
     """
     if name in TASKS:
         return TASKS[name]
@@ -46,10 +47,10 @@ def find_task(name: str) -> Task:
 
 
 def question_count(name: str, level: float | None) -> float:
-    """Return about how many different questions a task has at a level, None for its defaults.
+    """Return about how many different questions a task has at a level in [0, 1]; None is the library's defaults.
 
-    Infinity for MANY_QUESTIONS or more, and where nothing was measured. Between two levels of QUESTION_LEVELS, the
-    nearer one counts.
+    Return infinity for MANY_QUESTIONS or more, and if the count was not measured. A level between two QUESTION_LEVELS
+    has the count of the nearer one.
     """
     counts = find_task(name).question_counts
     place = 0 if level is None or len(counts) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))

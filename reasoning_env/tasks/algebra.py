@@ -24,7 +24,7 @@ ADVANCED_GEOMETRY = Task(
 
 
 def _loses_digits(entry: Entry) -> bool:
-    """Find products and dividends of which floating-point numbers lost a digit: those of 16 digits and more."""
+    """Return True for products and dividends of 16 digits or more, which floating-point numbers round."""
     metadata = entry["metadata"]
     a, b = map(Fraction, metadata["num1"])
     c, d = map(Fraction, metadata["num2"])
@@ -55,7 +55,7 @@ INVERSES = {"asin": "sine", "atan": "tangent"}
 
 
 def _name_inverse(entry: Entry, dataset: Dataset) -> str:
-    """Say that `asin` is one function, and no product of `a` and a sine."""
+    """Explain that `asin` is one function, not the product of `a` and a sine."""
     question = str(entry["question"])
     found = re.search(rf"\b({'|'.join(INVERSES)})\(", question.partition("\n")[0])
     if found is None:

@@ -13,13 +13,13 @@ from ..answers.shortcuts import FORM_SCORE, SHOWN_NUMBER
 from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, frequent, wrong
 
 MAX_TERMS = 10_000
-"""Numbers, operators and parentheses of an expression; the longest has some hundred."""
+"""Limit for numbers, operators and parentheses of an expression; the library's longest has a few hundred."""
 
 BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, answer=AnswerRules(notations.digits))
 
 
 def _is_cut_division(entry: Entry) -> bool:
-    """Find expressions whose exact value is not the library's answer, since the library truncates each division."""
+    """Return True if the exact value is not the library's answer, because the library truncates each division."""
     expression = str(entry["metadata"]["expression"])
     value = evaluate_exactly(parse_expression(expression, MAX_TERMS))
     return str(value) != str(entry["answer"])
@@ -115,13 +115,13 @@ NUMBER_FORMAT = Task(
 )
 
 FACTORS = range(-3, 4)
-"""Factors of the numbers in a rule that a reader of a sequence may find."""
+"""Factors in the linear rules that a reader might find in a sequence."""
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
-    """Tell whether the numbers follow from the last two, in a linear rule that goes on to another answer.
+    """Return True if a linear rule over the last two numbers fits the sequence but continues with another answer.
 
-    Such as -1, 1, 0, 1, 1, 2, where the sum of two numbers goes on with 3, and the library with 5: it squares first.
+    For -1, 1, 0, 1, 1, 2 the sum of the last two numbers is next (3), but the library's answer is 5: it squares first.
     """
     shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
     terms = list(zip(shown, shown[1:], shown[2:], strict=False))
@@ -130,7 +130,7 @@ def _obeys_another_rule(entry: Entry) -> bool:
 
 
 def _continues_with_most_frequent(entry: Entry) -> bool:
-    """Tell whether the number that a sequence shows most often is the answer, as 0 after repeated divisions."""
+    """Return True if the answer is the most frequent number of the sequence, such as 0 after repeated divisions."""
     shown: list[str] = SHOWN_NUMBER.findall(str(entry["question"]))
     return Counter(shown).most_common(1)[0][0] == str(entry["answer"])
 
@@ -146,7 +146,7 @@ NUMBER_SEQUENCE = Task(
     ),
     rejected=(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
-        # Of level 1 it solves 0.40.
+        # This rule alone solves 40 % of the problems of level 1.
         easy("the number that it shows most often is the answer", _continues_with_most_frequent, served=0.7),
     ),
     answer=A_NUMBER,
@@ -166,7 +166,7 @@ NUMBER_SORTING = Task(
 
 
 def _has_two_signs(entry: Entry) -> bool:
-    """Find even powers of negative numbers: `-3^2` is 9 or -9."""
+    """Return True for an even power of a negative number: `-3^2` can be 9 or -9."""
     return float(entry["metadata"]["base"]) < 0 and int(entry["metadata"]["exponent"]) % 2 == 0
 
 

@@ -189,9 +189,10 @@ POOL_MATRIX = Task(
 
 
 def _has_unknowable_colour(entry: Entry) -> bool:
-    """Tell whether an answer has a colour that comes from no grid of its question.
+    """Return True if the answer has a colour that no grid of the question can explain.
 
-    It may come from an example's output, or from the grid of the test, unless no example keeps a colour of its input.
+    A colour can come from the output of an example. It can come from the test grid only if some example keeps a colour
+    of its input.
     """
     grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
     *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]

@@ -26,11 +26,11 @@ WITHOUT_DEFINITE_OUTPUT = re.compile(
     r"\b(?:random\b|randint\b|shuffle\b|datetime\b.*\b(?:now|today)\(|date\.today\(|time\.time\(|list\(set\(|in set\("
     r"|urandom\b|secrets\b|uuid)|default_rng|tempfile|getcwd|os\.path|reasoning-env-"
 )
-"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders; and the name
-of a worker's folder (`workers/fork_server.py`), which is another one in each process."""
+"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders. The last
+alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
 
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
-"""The text of a question before its program, which ends the question."""
+"""The text before the program. The program ends the question."""
 
 _DIGESTS = """
 01204ebb 0ebc6bc5 16d76eb7 1eae57cc 24063787 24463bdb 299f4c47 2eec7dfe 33cef350 356c79be 366b59a3 3b260483
@@ -40,16 +40,16 @@ d3d5d5f6 d606cec1 d778cc3b ded92c4c eba73b32 ed8828d9 eefdb8a5 f2d2a924 f9947fe3
 """
 
 UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
-"""Programs that were seen to give another input or output in another process, or for the input that is shown.
+"""Programs whose input or output differed in another process, or whose output does not match the shown input.
 
-The order of a set, the release of Python or numpy, or the instructions of the processor decides. 15 programs change
-their input, so that the question shows an input that has another output. Some take seconds, so that a deadline decides.
-Measured by `python -m tools.unstable_programs --python PATH`.
+The order of a set, the release of Python or numpy, or the processor's instructions decides the output. 15 programs
+change their input, so the question shows an input that has another output. Some take seconds, so that a deadline
+decides. Measured by `python -m tools.unstable_programs --python PATH`.
 """
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return what the question of an item says, but for the input."""
+    """Return everything that the question of an item shows, except the input."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}
@@ -65,15 +65,15 @@ def _has_no_definite_output(entry: Entry) -> bool:
 
 
 def _has_not_run(entry: Entry) -> bool:
-    """Find programs that raised an error: the library then shows an empty input and an empty output."""
+    """Return True if the program raised an error: the library then shows an empty input and an empty output."""
     metadata = entry["metadata"]
     return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
 
 
 def _shows_last_float_bits(entry: Entry) -> bool:
-    """Find outputs with a number that is written to its last bit, with 15 significant digits or more.
+    """Return True if the output has a number with 15 significant digits or more, so that its last bits matter.
 
-    The last bits depend on the release of Python and of numpy, and on the processor's instructions: sums of floats have
+    The last bits depend on the release of Python and numpy, and on the processor. For example, sums of floats have
     another last digit from Python 3.12 on.
     """
     numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
@@ -81,17 +81,17 @@ def _shows_last_float_bits(entry: Entry) -> bool:
 
 
 def is_unstable_program(entry: Entry) -> bool:
-    """Find programs that were seen to depend on more than their input."""
+    """Return True if the output of the program was seen to depend on more than its input."""
     return digest(shown_program(str(entry["question"]))) in UNSTABLE_PROGRAMS
 
 
 def shown_program(question: str) -> str:
-    """Return the program that a question shows; "" where there is none."""
+    """Return the program that a question shows; "" if it shows none."""
     return question.rpartition(BEFORE_PROGRAM)[2] if BEFORE_PROGRAM in question else ""
 
 
 def digest(program: str) -> str:
-    """Return the name of a program in UNSTABLE_PROGRAMS: 8 hexadecimal digits."""
+    """Return the hash by which UNSTABLE_PROGRAMS identifies a program: 8 hexadecimal digits."""
     return hashlib.blake2b(program.strip().encode(), digest_size=4).hexdigest()
 
 
@@ -101,7 +101,7 @@ CODEIO = Task(
     has_small_pool=True,
     question_counts=(None, 3700),
     levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
-    # In spite of its name, this asks for the output only: to ask for any feasible input is rejected.
+    # Despite the name, every question then asks for the output. Questions that ask for any feasible input are rejected.
     served_params={"input_prediction_probability": 1.0},
     class_data="_jsonl_data",
     preview=_without_input,

@@ -1,7 +1,7 @@
-"""The declaration of a task: all that is known of one task of the library, and all that is done for it.
+"""The declaration of a task: what is known about one task of the library, and what the project changes in it.
 
-The families beside this module hold the declarations, each next to the functions that it names. `serving.py` carries
-out what they say of problems.
+The other modules of this folder hold the declarations, each next to the functions that it uses. `serving.py` applies
+the fields that change problems.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""A task with at least this many different questions has enough. If 300 draws do not repeat, there are this many with a
-confidence of 99 % (`tools/pools.py`)."""
+"""A task with at least this many different questions has enough. If 300 draws have no repetition, a task has this many
+with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Levels at which the different questions of a task were counted."""
+"""Levels at which the different questions of each task were counted."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
-"""Levels at which the parameters of a task are shown, and those of a user's task are checked."""
+"""Levels at which `tasks` shows a task's parameters, and at which the parameters of a user's task are checked."""
 
 A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
-"""The rules of answers that many tasks share."""
+"""Answer rules that many tasks share."""
 BOTH_OPTIONS = "naming both options contains the right one"
 
 
 @dataclass(frozen=True)
 class FieldLevels:
-    """Levels that replace the library's levels of one field of a config, or of a range; the easiest comes first.
+    """Levels that replace the library's levels of one config field or of a range, easiest first.
 
-    A range has a lower and an upper field. A level of a range is one number for both, or a pair of bounds. Between two
-    levels, numbers are interpolated, unless the levels are `drawn`.
+    A range is a pair of fields, lower and upper. A level of a range is one number for both fields, or a pair of bounds.
+    Numbers are interpolated between two levels, unless `drawn` is set.
     """
 
     fields: tuple[str, ...]
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """Between two levels, the seed draws one of the two: for few values, which rounding would leave unused steps."""
+    """Between two levels, the seed picks one of the two. For fields with few values, rounding would skip steps."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Clarification:
 
 
 def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
-    """Return a rewriter that puts `new` in the place of `old` where it stands first."""
+    """Return a rewriter that replaces the first occurrence of `old` in the question by `new`."""
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
@@ -70,28 +70,28 @@ def added(ambiguity: str, wording: str, *, after: str) -> Clarification:
 
 
 Corrected = tuple[str | None, Mapping[str, object]]
-"""The right answer, None where many are right; and the metadata that the library's verifier reads and that change."""
+"""The right answer (None if several answers are right), and the metadata of the library's verifier that changes."""
 
 
 class Cause(StrEnum):
-    """Why a problem is drawn again: the words of metrics and reports."""
+    """Why a problem is rejected and drawn again. The values appear in metrics and reports."""
 
     WRONG = "wrong"
-    """Its expected answer is wrong, or its question has two meanings."""
+    """The expected answer is wrong, or the question has two meanings."""
     COPIED = "copied"
-    """Its answer is a part of the question."""
+    """The answer is a part of the question."""
     EASY = "easy"
-    """A simple rule solves it, which is not the task's own method."""
+    """A simple rule solves the problem without the task's own method."""
     FREQUENT = "frequent"
-    """Its answer is right too often."""
+    """The same answer is right too often."""
 
 
 @dataclass(frozen=True)
 class RejectionRule:
-    """Entries that must not be served: `applies` tells which. `reason` completes a sentence after "because".
+    """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
-    `served` is the share of these entries that is served all the same, each by its seed's hash: as many as keep the
-    policy that solves them within its bound.
+    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed decides which. The
+    share is as large as the reward limit for policies without reasoning allows.
     """
 
     cause: Cause
@@ -106,12 +106,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Reject entries that a simple rule solves, but for a share."""
+    """Reject entries that a simple rule solves, except for the share `served`."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Reject entries whose answer a copy gives, but for a share."""
+    """Reject entries whose answer can be copied from the question, except for the share `served`."""
     return RejectionRule(
         Cause.COPIED,
         "a part of the question is the right answer",
@@ -121,7 +121,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Reject entries with the answer that is right most often, but for a share."""
+    """Reject entries with the most frequent right answer, except for the share `served`."""
     return RejectionRule(
         Cause.FREQUENT, f"its answer is {answer}, as of too many", lambda entry: entry["answer"] == answer, served
     )
@@ -129,7 +129,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors with which the library ends on some seeds, and why such a seed has no problem."""
+    """Errors that the library raises for some seeds, and why such a seed has no problem."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -137,11 +137,11 @@ class FailureRule:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Faster functions for a module of the library, or for the modules of a package.
+    """Faster functions for one module of the library, or for the modules of a package.
 
-    `installer` names the function of `workers/faster/` that installs them, as `module.function`.
-    The argument that all problems stay the same rests on the files of this module; `fingerprint` is the first 16 digits
-    of their SHA-256.
+    `installer` names the function of `workers/faster/` that installs the faster functions, as `module.function`. The
+    problems are proven to stay the same only for known files of `module`: `fingerprint` is the first 16 hexadecimal
+    digits of their SHA-256.
     """
 
     module: str
@@ -150,13 +150,13 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer, in lower case; where the question has a single blank, the content of the blank."""
+    """Return the right answer in lower case. If the question has exactly one blank cell, return that cell's content."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 
 @dataclass(frozen=True)
 class Task:
-    """All about one task. By default the library's problems, levels and answers stay as they are."""
+    """Everything about one task. By default, problems, levels and answers are the library's own."""
 
     name: str
     category: str
@@ -164,52 +164,57 @@ class Task:
 
     # How many questions there are
     has_small_pool: bool = False
-    """It has fewer than about five million questions: among 3,000 random seeds at the defaults, one came twice."""
+    """True if 3,000 random seeds at the defaults repeated a question, so fewer than about five million questions exist.
+    """
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
-    """Different questions at the defaults and at each of QUESTION_LEVELS, by `python -m tools.pools`; None for
-    MANY_QUESTIONS or more. Levels behind the last were not measured, since problems take long to make; a task without
-    levels has one number."""
+    """Number of different questions at the defaults and at each of QUESTION_LEVELS (`python -m tools.pools`). None
+    means MANY_QUESTIONS or more. Levels after the last number were not measured, because their problems take long to
+    make. A task without levels has one number."""
 
     # How the library makes them
     levels: tuple[FieldLevels, ...] | None = ()
-    """Levels in place of the library's, at which the library cannot build problems, takes seconds to minutes, makes
-    wrong answers, or makes nothing harder. None where its levels change nothing: the task counts as one without."""
+    """Levels that replace the library's, where the library cannot build problems, takes seconds to minutes, makes wrong
+    answers or makes nothing harder. None if the library's levels change nothing: the task then counts as a task without
+    levels."""
     served_params: Mapping[str, object] = field(default_factory=dict)
-    """Parameters of served problems, where neither the user nor a level sets any: with the library's own, most problems
-    are rejected, or the question gives its answer away."""
+    """Parameters that apply if neither the user nor a level sets any. With the library's own, most problems would be
+    rejected, or the question would reveal its answer."""
     constructor_uses_seed: bool = False
-    """The constructor of its dataset consumes the seed."""
+    """True if the constructor of the task's dataset uses the seed."""
     constructor_params: tuple[str, ...] | None = None
-    """The only parameters that its constructor reads, where construction is slow; None where it may read all."""
+    """The only parameters that the constructor reads, for tasks with a slow constructor. None: it may read all."""
     class_data: str = ""
-    """The attribute of its class in which its constructor keeps the loaded data."""
+    """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
-    """Returns what is known of an entry before it is made, where that takes long: what is rejected is not made."""
+    """Returns what is known about an entry before it is made. Set for slow tasks, so that entries that would be
+    rejected are not made."""
     reads_clock: bool = False
-    """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
+    """True if the task runs code that may read the time, or writes today's date. The clock is frozen meanwhile."""
     failure: FailureRule | None = None
-    """Seeds on which the library ends with an error, and that have no problem."""
+    """Errors for which a seed has no problem; None if no such errors are known."""
     faster: Replacement | None = None
-    """Faster functions in place of its slow generator, for the same problems."""
+    """Faster functions that replace a slow generator and make the same problems."""
 
     # Which problems are served, and how they are asked
     rejected: tuple[RejectionRule, ...] = ()
-    """Problems that must not be served; `serving.find_flaw` has the rules for all tasks."""
+    """Rules that reject problems. `serving.find_flaw` has the rules for all tasks."""
     right_answer: Callable[[Entry, Dataset], Corrected] | None = None
-    """Computes the right answer where the library's is wrong. The first line of its docstring says what is right."""
+    """Computes the right answer if the library's answer is wrong. The first line of its docstring appears on the page
+    of defects, so it says which answer is right."""
     clarification: Clarification | None = None
     """Makes an ambiguous question unambiguous."""
     options: int = 0
-    """The number of answers to choose from; 0 for open answers."""
+    """Number of answers to choose from; 0 for open answers."""
     option: Callable[[Entry], str] = chosen_option
-    """Returns which of its options an entry's right answer is, in lower case."""
+    """Returns the right answer of an entry as one of its options, in lower case."""
 
     # What answers earn
     answer_leak: str = ""
-    """How a question reveals its answer, in whatever way problems are drawn: training leaves the task out."""
+    """How the question reveals its answer, however problems are drawn; "" if it does not. Training leaves such a task
+    out."""
     verifier_flaw: str = ""
-    """Nonsense that the library's verifier pays for; strict rewards correct it."""
+    """Which wrong answers the library's verifier rewards; "" if there are none. Strict rewards correct the verifier."""
     answer: AnswerRules = field(default_factory=AnswerRules)
-    """How its answers are read and judged."""
+    """How answers are read and scored."""
     scores_without_params: bool = False
-    """Its constructor loads much data that its verifier does not read."""
+    """True if the constructor loads much data that the verifier does not read."""

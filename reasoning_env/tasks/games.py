@@ -91,7 +91,7 @@ KAKURASU = Task(
 Move = tuple[str, str, str]
 
 State = tuple[str, frozenset[str], frozenset[str]]
-"""Who moves, and the squares of white and of black knights."""
+"""The side to move (`w` or `B`), and the squares of the white and of the black knights."""
 
 
 def _swap_knights(entry: Entry, dataset: Dataset) -> Corrected:
@@ -289,7 +289,7 @@ RUBIKS_CUBE = Task(
 
 
 def _spell_car_move(move: str) -> str:
-    """Name a car once: the board shows `AA`, and the verifier reads `A+4`."""
+    """Return a move with the car's letter once. The board shows `AA`, but the verifier reads `A+4`."""
     return move[0] + move.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -384,7 +384,7 @@ TOWER_OF_HANOI = Task(
 
 
 def _has_other_captures(entry: Entry) -> bool:
-    """Find boards where the expected move does not capture, or another move captures too."""
+    """Return True if the expected move captures nothing, or if another move captures too."""
     board = entry["metadata"]["board"]
     answer = str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
@@ -392,7 +392,7 @@ def _has_other_captures(entry: Entry) -> bool:
 
 
 def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
-    """Return the empty points that are the only liberty of a group of connected white stones."""
+    """Return the empty points that are the only liberty of some group of connected white stones."""
     marks = {(row, column): mark for row, line in enumerate(board) for column, mark in enumerate(line)}
     found: set[tuple[int, int]] = set()
     seen: set[tuple[int, int]] = set()

@@ -41,15 +41,17 @@ COURSE_SCHEDULE = Task(
 )
 
 
-def _coloring_ignores_edges(entry: Entry) -> bool:
-    """Find graphs for which a colouring that ignores the edges is right."""
+def _colouring_ignores_edges(entry: Entry) -> bool:
+    """Return True if a colouring that ignores the edges is right."""
     puzzle = entry["metadata"]["puzzle"]
     blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
     return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)
 
 
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
-    """Return colourings, from a vertex's number to a colour's number: in turn, and in blocks."""
+    """Return colourings that ignore the edges: colours in turn, and in blocks. Each maps a vertex number to a colour
+    number.
+    """
     return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
 
@@ -66,7 +68,7 @@ GRAPH_COLOR = Task(
             "six vertices have so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("colours in turn or by blocks are right", _coloring_ignores_edges, served=0.6),),
+    rejected=(easy("colours in turn or by blocks are right", _colouring_ignores_edges, served=0.6),),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
@@ -81,9 +83,9 @@ def _solved_by_one_button(entry: Entry) -> bool:
 
 
 def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Return plans that reach the target of a lock by pressing a single button, again and again.
+    """Return plans that reach the target of a lock by pressing one button repeatedly.
 
-    Only buttons that add, and that work in any light, can do so.
+    Only buttons that add, and that work in any light, are tried.
     """
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]
@@ -94,7 +96,7 @@ BETWEEN_PRESSES = " \u2192 "
 
 
 def _spell_presses(presses: str) -> str:
-    """Write presses that stand together: `A \u2192 B` of `AB`."""
+    """Return the presses joined by arrows: `AB` becomes `A → B`."""
     return BETWEEN_PRESSES.join(presses.upper())
 
 

@@ -58,19 +58,21 @@ EVERY_STEP = "all would move at once, or none"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Find two people who are alike, and whose number of claims with `and` tells so.
+    """Return True if two people have the same role and counting the claims with `and` reveals the role.
 
-    These are two knights who both say `and`, or both do not, and two knaves who both do.
+    This holds for two knights if both claims or neither has `and`, and for two knaves if both have it.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
         return False
-    joined = sum(statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"])  # if and only if
+    joined = sum(
+        statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"]
+    )  # `<=>` joins two claims, too
     return joined == 2 or (joined == 0 and all(people))
 
 
 def same_roles(metadata: Mapping[str, Any]) -> list[str]:
-    """Return answers that give everybody the same role, or two roles in turn."""
+    """Return guesses: everybody is a knight, everybody is a knave, or the two roles alternate."""
     knight = str(metadata["knight_knave_terms"]["a_knight"])
     knave = str(metadata["knight_knave_terms"]["a_knave"])
     in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
@@ -99,9 +101,9 @@ KNIGHTS_KNAVES = Task(
 
 
 def _counts_unseen(entry: Entry) -> bool:
-    """Find rules whose examples show 0 and 1 alone, and whose answer is another number.
+    """Return True if all answers of the examples are 0 or 1, and the right answer is another number.
 
-    The rule that counts fives, and the rule that tells whether there is one, explain the same examples.
+    For example, "count the fives" and "is there a five?" then both explain the examples.
     """
     shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
@@ -111,9 +113,10 @@ INPUT_LIST = re.compile(r"(?m)^Input(?P<example> \d+)?: (?P<items>\[.*\])$")
 
 
 def _repeats_unseen(entry: Entry) -> bool:
-    """Find tests that repeat a number where no example does.
+    """Return True if the test repeats a number and no example does.
 
-    Sorting and sorting without repeats, or a length and the count of different numbers, explain the same examples.
+    For example, sorting with and without duplicates, or the length and the number of distinct values, then both explain
+    the examples.
     """
     repeating = {"example": False, "test": False}
     for match in INPUT_LIST.finditer(str(entry["question"])):
@@ -151,7 +154,7 @@ def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
 
 
 def _concludes_nothing(entry: Entry) -> bool:
-    """Find premises that imply nothing simple together."""
+    """Return True if the premises together imply no simple statement."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return False
@@ -162,7 +165,7 @@ PROPOSITIONAL_LOGIC = Task(
     "propositional_logic",
     "logic",
     has_small_pool=True,
-    # Half of these have a conclusion that needs several premises, and a fifth of the library's own.
+    # With these parameters, half of the problems have a conclusion that needs several premises, instead of a fifth.
     served_params={
         "min_vars": 3,
         "max_vars": 5,
@@ -201,7 +204,7 @@ SELF_REFERENCE = Task(
     "logic",
     has_small_pool=True,
     question_counts=(2000,),
-    levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
+    levels=None,  # the generator makes the same problems at all ten difficulties
     answer=A_NUMBER,
 )
 
@@ -209,7 +212,7 @@ FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells m
 
 
 def _needs_members(entry: Entry) -> bool:
-    """Find syllogisms whose answer is wrong, or right only if classes have members."""
+    """Return True if the answer is wrong, or right only if every class has members."""
     metadata = entry["metadata"]
     premises = metadata["premise1"], metadata["premise2"]
     follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}

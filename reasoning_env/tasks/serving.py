@@ -1,4 +1,4 @@
-"""Serve the library's problems as declared: answers corrected, questions clarified, flawed problems drawn again."""
+"""Serve the library's problems as declared: correct answers, clarify questions and reject flawed problems."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .declaration import Cause, Task
 
 
 def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
-    """Return an entry with the right answer; the entry itself if the library's answer is right.
+    """Return an entry with the right answer; the unchanged entry if the library's answer is right.
 
-    The metadata then has the library's own answer as `library_answer`.
+    If the answer changes, the metadata keeps the library's own answer as `library_answer`.
     """
     if task.right_answer is None:
         return entry
     answer, metadata = task.right_answer(entry, dataset)
-    if answer is None:  # many are right, and the metadata has an example
+    if answer is None:  # several answers are right; the metadata has an example
         return {**entry, "metadata": {**entry["metadata"], **metadata}} if metadata else entry
     if answer == entry["answer"]:
         return entry
@@ -25,9 +25,10 @@ def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
 
 
 def clarify(task: Task, entry: Entry, dataset: Dataset) -> Entry:
-    """Return an entry with a clarified question; the entry itself if the question leaves nothing open.
+    """Return an entry with a clarified question; the unchanged entry if the question is already clear.
 
-    The clarified question is shown, scored and hashed into the problem's reference; the metadata says `clarified`.
+    The clarified question is shown to the model, scored, and hashed into the problem's reference. The metadata of such
+    an entry has `clarified: true`.
     """
     if task.clarification is None:
         return entry
@@ -46,13 +47,13 @@ class Flaw:
 
 
 def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
-    """Return the flaw of a seed on which the library ended with an error; None for an error that must be raised."""
+    """Return the flaw of a seed for which the library raised an error; None for an unexpected error."""
     rule = task.failure
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 
 
 def find_flaw(task: Task, entry: Entry, seed: int) -> Flaw | None:
-    """Return why an entry must not be served, None if it may be served. `seed` is the entry's own."""
+    """Return why an entry must not be served; None if it may be served. `seed` is the entry's own seed."""
     for rule in task.rejected:
         if rule.applies(entry) and hash_fraction("served", seed) >= rule.served:
             return Flaw(rule.cause, rule.reason)

@@ -15,13 +15,13 @@ from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels
 
 
 def _repeats_number(entry: Entry) -> bool:
-    """Find questions whose first two numbers are equal, so that the solver need not choose between them."""
+    """Return True if the first two numbers are equal, so that the solver need not choose between them."""
     first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
 
 def _name_brother(entry: Entry, dataset: Dataset) -> str:
-    """Say whose brother a man is; the library asks for the sisters of his brother, and names him nowhere else."""
+    """Say whose brother a man is. The library asks for his brother's sisters, and mentions the man nowhere else."""
     question = str(entry["question"])
     found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
     if found is None or found[1] == found[2]:
@@ -77,7 +77,7 @@ def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
 
 
 def _with_years(question: str, start: date, end: date) -> str:
-    """Give both dates of a span their years; the library gives the end the year of the start."""
+    """Write the year after both dates of a span. The library gives the end the year of the start."""
     first = f"{start:%A, %B} {start.day}"
     last = f"{end:%A, %B} {end.day}"
     dated = question.replace(f"{last}, {start.year}", f"{last}, {end.year}")
@@ -117,7 +117,7 @@ CALENDAR_ARITHMETIC = Task(
 )
 
 UNISEX_NAMES = frozenset({"Nova", "Phoenix", "Rain", "River", "Sage", "Sky", "Winter"})
-"""Names of the library's men and women that do not tell which of the two a person is."""
+"""Names that the library gives to men and to women."""
 
 IN_LAWS = ("father-in-law", "mother-in-law")
 
@@ -125,7 +125,7 @@ SIBLINGS_CHILDREN = ("nephew", "niece")
 
 
 def _has_unknown_sex(entry: Entry) -> bool:
-    """Find people whose relation depends on their sex, which neither their name nor their marriage tells."""
+    """Return True if the relation depends on a person's sex and neither the name nor the marriage reveals it."""
     person = str(entry["metadata"]["person1"])
     if person not in UNISEX_NAMES:
         return False
@@ -186,8 +186,8 @@ CUT_STORIES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "tubes of paint": lambda n: n[0] / 2 + 3 * n[1],
     "left after paying": lambda n: n[0] - n[1] * n[2],
 }
-"""Stories of `gsm_symbolic` whose answer the library cuts to a whole number: words of the story, and the exact answer
-from the numbers in its text."""
+"""Stories of `gsm_symbolic` whose answer the library truncates to a whole number. Maps words of the story to a function
+that computes the exact answer from the numbers in its text."""
 
 STORY_WORDS = (
     (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
@@ -203,7 +203,7 @@ STORY_WORDS = (
     (re.compile(r"\b(exercise for \d+|slew \d+) (the amount|as many)"), r"\1 times \2"),
     (re.compile(r"\b(get to ride the [^.]* \d+|writes it in full \d+)(?=[.,])"), r"\1 times"),
 )
-"""Words of stories that say nothing, or another thing than is meant, and the words that are meant."""
+"""Wrong or missing words in stories, and the words that are meant."""
 
 
 def _is_cut_story(entry: Entry) -> bool:
@@ -277,7 +277,7 @@ LEG_COUNTING = Task(
 
 
 def _names_several(entry: Entry) -> bool:
-    """Find haystacks in which another person does the same. Haystacks in another language are not read."""
+    """Return True if several people, or nobody, do what the question asks about. Only English texts are read."""
     text, who, asked = str(entry["question"]).rpartition("Who ")
     activity = asked.split("?")[0]
     return bool(who) and text.count(f" {activity}.") != 1
@@ -332,7 +332,7 @@ def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
 
 
 def moments(entry: Entry) -> tuple[datetime, datetime]:
-    """Return when the interval of a question begins and ends."""
+    """Return the start and the end of the interval that a question describes."""
     shown = re.findall(r"(\d{4}-\d\d-\d\d) \([A-Z][a-z]+\) (\d\d:\d\d:\d\d [+-]\d{4})", str(entry["question"]))
     if len(shown) == 2:
         start, end = (datetime.strptime(f"{date} {time}", "%Y-%m-%d %H:%M:%S %z") for date, time in shown)
@@ -342,7 +342,7 @@ def moments(entry: Entry) -> tuple[datetime, datetime]:
 
 
 def write_duration(duration: timedelta, layout: str) -> str:
-    """Return a duration that is not below zero in a question's layout, such as `D days, HH:MM`."""
+    """Return a duration of at least zero in the format of a question, such as `D days, HH:MM`."""
     days, rest = divmod(duration, DAY)
     if layout == "D days":
         return f"{days} days"

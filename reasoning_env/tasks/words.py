@@ -29,9 +29,9 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Find letters outside A to Z that are enciphered as letters of A to Z, as the library does with all letters.
+    """Return True if a letter outside A to Z is enciphered as a letter of A to Z, as the library does with all letters.
 
-    A fork in another language may have an alphabet of its own, whose letters stand in the cipher text.
+    A fork in another language may have an alphabet of its own. Its letters then appear in the cipher text.
     """
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 
@@ -66,7 +66,7 @@ CRYPTARITHM = Task(
 
 
 def _fit_hint_to_emoji(entry: Entry, dataset: Dataset) -> str:
-    """Let the question's code skip the whole emoji, which may have two code points."""
+    """Make the code in the question skip the whole emoji, which may have two code points."""
     length = len(entry["metadata"]["emoji"])
     return str(entry["question"]).replace("encoded_sentence[1:]", f"encoded_sentence[{length}:]", 1)
 
@@ -106,15 +106,15 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Find words for which a grouping that ignores most letters is right: the anagrams stand together."""
+    """Return True if a grouping that ignores most letters is right. The library writes anagrams next to each other."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return groupings that keep the order of words and need no reading.
+    """Return groupings that keep the order of the words and ignore most of their letters.
 
-    Neighbours of equal length, or with the same first letter; groups of 2, 3, 4 and 5 words.
+    The groups are neighbours of equal length, neighbours with the same first letter, and runs of 2, 3, 4 and 5 words.
     """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
@@ -182,7 +182,7 @@ FITTING_WORD = (
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
-    """Say how the words follow each other in their text; words that do not follow each other are not clarified."""
+    """Explain where the words come from. Questions with words in random order are not changed."""
     question = str(entry["question"])
     config = dataset.config
     if not config.consecutive_words:
@@ -236,11 +236,11 @@ def _repeats_word(entry: Entry) -> bool:
 
 
 CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
-"""A sentence that the library cut at the full stop of an abbreviation or an address: its first or its second part."""
+"""A sentence that the library cut at the full stop of an abbreviation or an address: the part before or after it."""
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
-    """Find sentences with a piece that nothing places: a mark alone, or the end of a sentence that was cut."""
+    """Return True if the place of some piece is unknown: a lone mark, or the end of a truncated sentence."""
     sentence = str(entry["answer"])
     alone = any(not re.search(r"\w", piece) for piece in sentence.split())
     return alone or CUT_SENTENCE.fullmatch(sentence) is not None
@@ -285,7 +285,7 @@ STRING_INSERTION = Task(
             "of shorter strings, nine in ten have nothing to insert",
         ),
     ),
-    # Of the library's strings of 5 to 20 letters, 0.94 have nothing to insert, and of these 0.74.
+    # In the library's strings of 5 to 20 letters, 94 % have nothing to insert; with these lengths, 74 %.
     served_params={"min_string_length": 30, "max_string_length": 70},
     rejected=(copied(served=0.16),),
     answer=AnswerRules(
@@ -299,9 +299,9 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
 def _exceeds_rule_limit(entry: Entry) -> bool:
-    """Find machines that are taken apart in more conversions than the rules may be applied.
+    """Return True if splitting the machines takes more conversions than the limit of rule applications.
 
-    The question is clear where conversions are counted as applications.
+    A clarified question, which counts conversions as applications, is never rejected.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)
@@ -350,7 +350,7 @@ STRING_SYNTHESIS = Task(
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """Change one word into another letter by letter, from the left and from the right, through words or not."""
+    """Return the two ladders that replace letter by letter, from the left and from the right, with any strings."""
     lengths = range(len(end) + 1)
     from_left = [end[:length] + start[length:] for length in lengths]
     from_right = [start[:length] + end[length:] for length in reversed(lengths)]
