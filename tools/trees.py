@@ -1,7 +1,7 @@
 """Measure what trees over the surface of questions earn: `python -m tools.trees --level 0 --tasks aiw --count 2000`.
 
 Draws served problems of each task, learns a tree on one half, has it name the answers of the other half, and the other
-way round. Prints a row of the table in `docs/measurements-rewards.md` for each task in which a tree earns more than the
+way round. Prints a row of the table in `docs/measurements.md` for each task in which a tree earns more than the
 bound: the share of right answers, the bound, and what the tree of the first half asks. Text answers and boards seldom
 come twice: no tree names them.
 """
