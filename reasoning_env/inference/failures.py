@@ -78,6 +78,11 @@ class Failure:
     is_unreachable: bool = False
 
     @property
+    def may_be_overload(self) -> bool:
+        """Whether the server says that it has too much to do, or is unavailable: the request is sound."""
+        return self.kind is FailureKind.BUSY or self.status == HTTPStatus.SERVICE_UNAVAILABLE
+
+    @property
     def nobody_answers(self) -> bool:
         """Whether no server, or a busy one, is behind the failure, so that the prompt is not at fault."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
@@ -135,17 +140,29 @@ class BrokenOffError(Exception):
 class ErrorReply(Exception):
     """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read.
 
-    `names` are the error's code, type and status.
+    `names` are the error's code, type and status. A code from 500 to 599 counts as the status of the reply.
     """
 
     def __init__(self, said: str, names: Sequence[str] = ()) -> None:
         super().__init__(said)
         self.names = names
+        self.status = next((int(name) for name in names if re.fullmatch(r"5\d\d", name)), None)
 
 
 def error_of_reply(error: object) -> ErrorReply:
     """Return the exception for an error in a reply: its message, code and type."""
     return ErrorReply(message_of(error), names_of_error(error))
+
+
+def overload_in_choice(error: object) -> ErrorReply | None:
+    """Return the exception if a choice holds an error by which the server says that it has too much to do.
+
+    The server has sent a reply, so 503 does not mean that its model is loading.
+    """
+    reply = error_of_reply(error) if error else None
+    if reply is None or not (is_overload(reply) or reply.status == HTTPStatus.SERVICE_UNAVAILABLE):
+        return None
+    return reply
 
 
 def message_of(error: object) -> str:
@@ -181,7 +198,7 @@ OVERLOAD_CODES = frozenset({429, 529})
 """Statuses and codes by which servers say that they have too much to do; 529 is Anthropic's."""
 OVERLOAD_WORDS = re.compile(
     r"rate.?limit|too.?many.?(concurrent.?)?requests|over.?load|throttl|resource.?exhausted|slow.?down"
-    r"|\b(server|engine|model|system).?(is.?)?busy",
+    r"|\b(server|engine|model|system).?(is.?)?busy|queue.?(is.?)?full",
     re.IGNORECASE,
 )
 """The same in the code, the type or the message of an error."""
@@ -385,8 +402,7 @@ class History:
         """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
-        is_overloaded = failure.kind is FailureKind.BUSY or failure.status == HTTPStatus.SERVICE_UNAVAILABLE
-        if others_succeeded and not is_overloaded and not failure.is_unreachable:
+        if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
             beside_successes += 1
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
 

@@ -10,10 +10,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from reasoning_env.inference.completer import ServerSpec
-from reasoning_env.inference.failures import FailureKind, explain_failure
-from reasoning_env.inference.formats.choices import CHAT, PlainChat
+from reasoning_env.inference.failures import ErrorReply, FailureKind, explain_failure
+from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.formats.completions import COMPLETIONS
 from reasoning_env.inference.formats.reply_format import ReplyFormat
+from reasoning_env.inference.formats.sglang import SGLANG
 from reasoning_env.inference.server import Server
 from reasoning_env.records import Timeouts
 
@@ -31,12 +32,22 @@ OVERLOAD = [
     pytest.param(200, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, id="type beside status 200"),
     pytest.param(400, {"error": {"code": "rate_limit_exceeded", "message": "Slow down"}}, id="code beside status 400"),
     pytest.param(500, {"error": {"status": "RESOURCE_EXHAUSTED", "message": "again later"}}, id="Google"),
-    pytest.param(
-        200,
-        {"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": LIMITED}]},
-        id="within a choice",
-    ),
 ]
+
+
+def in_choice(error: object, **fields: object) -> dict[str, Any]:
+    return {"choices": [{"finish_reason": "error", "error": error, **fields}]}
+
+
+ABORT = {"type": "abort", "message": "The request queue is full.", "status_code": 503, "err_type": None}
+OF_FORMATS = [
+    pytest.param(CHAT, in_choice(LIMITED, message={"content": ""}), id="chat"),
+    pytest.param(CHAT, in_choice({"code": 503, "message": "unavailable"}, message={"content": ""}), id="chat-503"),
+    pytest.param(TEXT, in_choice(LIMITED, text=""), id="text"),
+    pytest.param(COMPLETIONS, in_choice(LIMITED, text="", index=0), id="tokens"),
+    pytest.param(SGLANG, {"text": "", "meta_info": {"finish_reason": ABORT, "output_token_logprobs": []}}, id="SGLang"),
+]
+"""Errors in place of the only completion of a reply of status 200."""
 SOUND = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
 
 
@@ -46,7 +57,7 @@ class Answers:
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)
         app = web.Application()
-        app.router.add_post("/v1/{tail:.*}", self._answer)
+        app.router.add_post("/{tail:.*}", self._answer)
         self.server = TestServer(app)
 
     async def _answer(self, _request: web.Request) -> web.Response:
@@ -56,15 +67,11 @@ class Answers:
         )
 
 
-# Only chat replies have an error within a choice.
-TOKEN_OVERLOAD = [given for given in OVERLOAD if given.id != "within a choice"]
-
-
 @pytest.mark.parametrize(
     ("reply_format", "status", "body"),
     [
         *(pytest.param(CHAT, *given.values, id=f"chat-{given.id}") for given in OVERLOAD),
-        *(pytest.param(COMPLETIONS, *given.values, id=f"tokens-{given.id}") for given in TOKEN_OVERLOAD),
+        *(pytest.param(COMPLETIONS, *given.values, id=f"tokens-{given.id}") for given in OVERLOAD),
     ],
 )
 async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
@@ -76,7 +83,36 @@ async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body:
     assert explain_failure(raised.value).kind is FailureKind.BUSY
 
 
-@pytest.mark.parametrize(("status", "body"), [*OVERLOAD, pytest.param(503, {}, id="503 after an answer")])
+@pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
+async def test_overload_within_a_choice(reply_format: ReplyFormat, body: Any) -> None:
+    async with Answers((200, body)).server as listening:
+        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
+        with pytest.raises(ErrorReply) as raised:
+            await server.ask(reply_format, PROMPT, {"max_tokens": 9}, at_once=True)
+        await server.close()
+    assert explain_failure(raised.value).may_be_overload
+
+
+async def test_completions_beside_a_refused_one_are_kept() -> None:
+    sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
+    refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
+    async with Answers((200, {"choices": [sound, refused]})).server as listening:
+        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [COMPLETIONS]))
+        reply = await server.ask(COMPLETIONS, PROMPT, {"n": 2}, at_once=True)
+        await server.close()
+    assert [completion.word for completion in reply.completions] == ["stop", "error"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        *OVERLOAD,
+        pytest.param(503, {}, id="503 after an answer"),
+        pytest.param(200, {"error": {"code": 503}}, id="code 503 after an answer"),
+        pytest.param(200, in_choice(LIMITED, message={"content": ""}), id="within a choice"),
+        pytest.param(200, in_choice({"code": 503}, message={"content": ""}), id="503 within a choice"),
+    ],
+)
 async def test_overload_costs_no_group(status: int, body: Any) -> None:
     """Other requests succeed between the refusals of one, more often than failures are tried again."""
     answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]

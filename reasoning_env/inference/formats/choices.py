@@ -23,7 +23,7 @@ from ...records import ENDING_WORDS, Ending, Prompt, Rollout, Sampling
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import short
 from ..events import EVENT_STREAM, join_events, read_events
-from ..failures import ErrorReply, error_of_reply, is_overload, message_of
+from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
 from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ChoicesFormat(ReplyFormat):
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
         choice = reply.choices[0]
         # A completion that was broken off because the server is overloaded counts as a refused request.
-        if (error := getattr(choice, "error", None)) and is_overload(overload := error_of_reply(error)):
+        if overload := overload_in_choice(getattr(choice, "error", None)):
             raise overload
         return ServerReply([read_choice(choice, token_count)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -29,6 +30,7 @@ class _Choice(msgspec.Struct):
     token_ids: msgspec.Raw = NO_IDS
     logprobs: _TokenLogprobs | None = None
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _Reply(msgspec.Struct):
@@ -92,6 +94,8 @@ def _split_choices(body: Body) -> Iterator[memoryview]:
 
 
 def _raw_of_choice(choice: _Choice) -> RawCompletion:
+    if choice.error:
+        return RawCompletion(NO_IDS, NO_IDS, choice.finish_reason, choice.error)
     if choice.token_ids == NO_IDS or choice.logprobs is None:
         missing = "token_ids" if choice.token_ids == NO_IDS else "logprobs"
         raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from .reply_format import ReplyError
 from .tokens import (
     JSON_BLANKS,
     NO_IDS,
@@ -24,10 +25,13 @@ from .tokens import (
 
 class _Finish(msgspec.Struct):
     type: str
+    status_code: int | None = None
+    err_type: str | None = None
+    message: str | None = None
 
 
 class _Meta(msgspec.Struct):
-    output_token_logprobs: msgspec.Raw
+    output_token_logprobs: msgspec.Raw = NO_IDS
     prompt_tokens: int | None = None
     finish_reason: _Finish | str | None = None
 
@@ -61,7 +65,13 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
     for completion in reply if isinstance(reply, list) else [reply]:
         finish = completion.meta_info.finish_reason
         reason = finish.type if isinstance(finish, _Finish) else finish
-        yield RawCompletion(NO_IDS, completion.meta_info.output_token_logprobs, reason)
+        error = None
+        if isinstance(finish, _Finish) and finish.status_code is not None:  # of an aborted request alone
+            error = {"message": finish.message, "type": finish.err_type, "code": finish.status_code}
+        logprobs = completion.meta_info.output_token_logprobs
+        if logprobs == NO_IDS and error is None:
+            raise ReplyError("a completion without output_token_logprobs, though return_logprob was asked for")
+        yield RawCompletion(NO_IDS, logprobs, reason, error)
 
 
 def _read(completion: RawCompletion) -> Numbers:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout
 from ...runtime.turns import in_turn, in_turns, reply_slot
-from ..failures import ERROR_BYTES, error_in_place
+from ..failures import ERROR_BYTES, error_in_place, overload_in_choice
 from .reply_format import ReplyError, ReplyFormat, ReplyKind, ServerReply, TokenCompletion
 
 if TYPE_CHECKING:
@@ -52,11 +52,15 @@ REPLY_STALL_S = 10.0
 
 @dataclass(frozen=True)
 class RawCompletion:
-    """A completion before its numbers are read. `ids` is null if `logprobs` holds the token ids too."""
+    """A completion before its numbers are read.
+
+    `ids` is null if `logprobs` holds the token ids too. `error` is what the server says in place of a completion.
+    """
 
     ids: msgspec.Raw
     logprobs: msgspec.Raw | memoryview
     finish_reason: str | None
+    error: object = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,18 +87,29 @@ class TokenFormat(ReplyFormat):
         return self.request(prompt.tokens, model, parameters)
 
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
+        """Return the completions of a response; also raises ErrorReply for errors in their place.
+
+        Where an overloaded server breaks some completions off, the others are kept.
+        """
         completions = []
+        overload = None
         async with reply_slot():
             body = await _read_body(response)
             try:
                 pieces = self.cut(body)
                 while (completion := await in_turn(partial(next, pieces, None))) is not None:
+                    if completion.error:
+                        overload = overload_in_choice(completion.error) or overload
+                        completions.append(TokenCompletion((), (), "error"))
+                        continue
                     tokens, logprobs = await in_turns(self.read(completion))
                     completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
             except ReplyError as error:
                 if (in_place := error_in_place(bytes(body[:ERROR_BYTES]))) is not None:
                     raise in_place from error
                 raise
+        if overload is not None and all(completion.word == "error" for completion in completions):
+            raise overload
         return ServerReply(completions)
 
 
