@@ -130,10 +130,13 @@ dist: .venv/created
 	build/tools/bin/python -m build --outdir dist
 	build/tools/bin/twine check --strict dist/*
 
-docs: .venv/created
-	@test -x build/docs/bin/mkdocs || { .venv/bin/python -m venv build/docs && \
-	    build/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt; }
+docs: .venv/installed build/docs/installed
 	NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --strict $(ARGS)
+
+build/docs/installed: requirements-docs.txt | .venv/created
+	@.venv/bin/python -m venv build/docs
+	@build/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
 
 clean:
 	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

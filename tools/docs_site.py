@@ -1,8 +1,10 @@
-"""A hook of mkdocs: README, changelog, and the READMEs of `learn`, `hub` and the audit are pages of the site too."""
+"""A hook of mkdocs: add pages from outside `docs`, and the help of each command, to the documentation's site."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +49,31 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Turn links to files outside `docs` in the pages of `docs` into links of the site."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links to files outside `docs` into links of the site, and add the help of each command to its page."""
     for name, (source, _) in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
+    if page.file.src_uri == "commands.md":
+        page.meta["hide"] = ["toc"]  # the table lists the commands, and the help needs the room
+        markdown += _sections_of_commands()
     return markdown
 
 
+def _sections_of_commands() -> str:
+    """Return a table of the commands, and a section for each with the output of its `--help`."""
+    commands = re.findall(r"^  (\w+) +(\S.*)$", _help(), re.MULTILINE)
+    rows = "".join(f"| [{name}](#{name}) | {words} |\n" for name, words in commands)
+    sections = "".join(f"\n## {name}\n\n```text\n{_help(name)}```\n" for name, _ in commands)
+    return f"\n| command | what it does |\n| --- | --- |\n{rows}{sections}"
+
+
+def _help(*command: str) -> str:
+    """Return what `--help` prints, of a command or of the whole program. Needs the environment that `make` makes."""
+    words = [str(ROOT / ".venv/bin/python"), "reasoning_gym_environment.py", *command, "--help"]
+    wide = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(words, cwd=ROOT, env=wide, check=True, capture_output=True, text=True).stdout
+
+
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Put the content of the page of settings into an element of the class `settings`, which `docs/site.css` styles."""
-    return f'<div class="settings">{html}</div>' if page.file.src_uri == "settings.md" else html
+    """Put the content of a page into an element whose class is the page's name, for `docs/site.css`."""
+    return f'<div class="page-{Path(page.file.src_uri).stem}">{html}</div>'

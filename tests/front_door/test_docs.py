@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import reasoning_env
 from reasoning_env.atropos import ServerConfig, commands
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
@@ -118,6 +119,14 @@ def test_site_lists_every_page() -> None:
             *(page.name for page in PAGES if page.parent.name == "docs"),
         ]
     )
+
+
+def test_api_page_has_public_modules() -> None:
+    modules = re.findall(r"^- ([^:]*):", reasoning_env.__doc__ or "", re.MULTILINE)
+    names = re.findall(r"`([\w.]+)`", "".join(modules))
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert "session" in names
+    assert [name for name in names if f"reasoning_env.{name}" not in page] == []
 
 
 # ---------------------------------------------------------------------------- commands
