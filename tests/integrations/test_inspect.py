@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from reasoning_env.integrations import inspect as adapter
 from reasoning_gym_testing import InferenceServer
 from tests.waiting import PATIENCE_S
 
+from .direct_judge import ARMS, arm, judge_directly
 from .shown import shown_commands
 
 # The packages' own warnings are not this project's.
@@ -91,6 +92,17 @@ def test_own_tasks(tmp_path: Path) -> None:
 def test_preset_brings_its_problems(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
+
+
+@pytest.mark.parametrize("rewards", ARMS)
+async def test_scores_equal_a_direct_judge(rewards: str) -> None:
+    task = adapter.reasoning_gym(settings=arm(rewards), tasks="coin_flip,gcd", limit=2, seed=123)
+    expected = judge_directly(rewards)
+    assert [sample.id for sample in task.dataset] == list(dict.fromkeys(one.reference for one in expected))
+    for reference, completion, score in expected:
+        state = SimpleNamespace(metadata={"reference": reference}, output=SimpleNamespace(completion=completion))
+        [judge] = task.scorer
+        assert (await judge(state, Target(""))).value == score
 
 
 class FailingMock:

@@ -25,6 +25,8 @@ from reasoning_env import Problem, Session
 from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S, wait_until
 
+from .direct_judge import ARMS, arm, judge_directly
+
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -192,6 +194,18 @@ async def test_episodes_of_eight_sessions_score_as_session(server: RunningServer
     rewards = {number: reward for part in played for number, reward in part.items()}
     assert [rewards[number] for number in range(200)] == expected
     assert 0.0 in expected and 1.0 in expected
+
+
+@pytest.mark.parametrize("rewards", ARMS)
+def test_rewards_equal_a_direct_judge(rewards: str) -> None:
+    server = RunningServer(**arm(rewards))
+    try:
+        with Socket(server) as socket:
+            for reference, completion, score in judge_directly(rewards):
+                socket.ask("reset", {"reference": reference})
+                assert socket.ask("step", {"text": completion})["data"]["reward"] == score
+    finally:
+        server.stop()
 
 
 def test_page_shows_an_episode(server: RunningServer, client_module: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,7 @@ from reasoning_env.problems.stream import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S
 
+from .direct_judge import ARMS, arm, judge_directly
 from .shown import shown_block
 
 # The packages' own warnings are not this project's.
@@ -134,15 +135,13 @@ def test_rows_of_a_file(model: str, tmp_path: Path, name: str) -> None:
         assert trainer.evaluate()["eval_reward"] == 0.0
 
 
-def test_rewards_equal_a_direct_judge(bridge: Bridge) -> None:
-    gym = TrlEnvironment(bridge)
-    problems = [bridge.next() for _ in range(4)]
-    texts = [f"<answer>{text}</answer>" for problem in problems for text in (problem.answer, "7x")]
-    references = [problem.reference for problem in problems for _ in range(2)]
-    rewards = asyncio.run(gym.reward(texts, references))
-    direct = [bridge.judge(name, [text])[0] for name, text in zip(references, texts, strict=True)]
-    assert rewards == [verdict.score if verdict else None for verdict in direct]
-    assert rewards[::2] == [1.0] * 4
+@pytest.mark.parametrize("rewards", ARMS)
+def test_rewards_equal_a_direct_judge(rewards: str) -> None:
+    expected = judge_directly(rewards)
+    with Bridge(**arm(rewards)) as bridge:
+        gym = TrlEnvironment(bridge)
+        found = asyncio.run(gym.reward([one.completion for one in expected], [one.reference for one in expected]))
+    assert found == [one.score for one in expected]
 
 
 def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from reasoning_env.integrations import process_bridge
 from reasoning_env.integrations import verl as adapter
 from reasoning_gym_testing.completions import TOKENIZER
 
+from .direct_judge import ARMS, judge_directly
 from .shown import shown_block, shown_commands
 
 # The packages' own warnings are not this project's.
@@ -61,9 +62,9 @@ def answers(rows: Any) -> list[str]:
         return [str(bridge.remake(row["ground_truth"]).answer) for row in rows["reward_model"]]
 
 
-def item(row: Any, answer: str) -> DataProto:
-    """An answer to a row, in the form in which verl's agent loop calls a reward manager, padded on the right."""
-    encoded = TOKENS.encode(f"<answer>{answer}</answer>")
+def item(row: Any, completion: str) -> DataProto:
+    """A completion for a row, in the form in which verl's agent loop calls a reward manager, padded on the right."""
+    encoded = TOKENS.encode(completion)
     padding = RESPONSE_TOKENS - len(encoded)
     batch = TensorDict(
         {
@@ -95,11 +96,12 @@ def arguments(*more: str) -> Any:
 
 async def scores_of(rows: Any, *more: str) -> list[float]:
     """The scores that verl's reward worker gives right answers to the rows, and then wrong answers."""
-    return [found["reward_score"] for found in await judged(rows, [*answers(rows), *["no"] * len(rows)], *more)]
+    texts = [f"<answer>{text}</answer>" for text in [*answers(rows), *["no"] * len(rows)]]
+    return [found["reward_score"] for found in await judged(rows, texts, *more)]
 
 
 async def judged(rows: Any, texts: list[str], *more: str) -> list[dict[str, Any]]:
-    """What verl's reward worker finds for answers to the rows, to each row as often."""
+    """What verl's reward worker finds for completions of the rows, as many of each row."""
     worker = RewardLoopWorker(arguments(*more))
     asked = [*rows.iloc] * (len(texts) // len(rows))
     data = DataProto.concat([item(row, text) for row, text in zip(asked, texts, strict=True)])
@@ -109,6 +111,17 @@ async def judged(rows: Any, texts: list[str], *more: str) -> list[dict[str, Any]
 @pytest.mark.parametrize("manager", ["naive", "dapo", "gdpo", "rate_limited"])
 async def test_reward_manager_scores_rows(rows: Any, manager: str) -> None:
     assert await scores_of(rows, f"reward.reward_manager.name={manager}") == [1.0] * 6 + [0.0] * 6
+
+
+@pytest.mark.parametrize("rewards", ARMS)
+async def test_rewards_equal_a_direct_judge(rows: Any, rewards: str) -> None:
+    expected = judge_directly(rewards)
+    own = rows.iloc[[0] * len(expected)].assign(
+        reward_model=[{"style": "rule", "ground_truth": one.reference} for one in expected]
+    )
+    settings = f"+reward.custom_reward_function.reward_kwargs.settings.rewards={rewards}"
+    found = await judged(own, [one.completion for one in expected], settings)
+    assert [each["reward_score"] for each in found] == pytest.approx([one.score for one in expected])
 
 
 async def test_remote_manager_scores_rows(rows: Any) -> None:
@@ -141,8 +154,9 @@ async def test_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
         ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}})
         words = [word.replace("compute_score_of_row", "compute_score_of_row_blocking") for word in words]
     try:
-        texts = [*map(str, range(6)), *["no"] * 5, "crash"]
-        own = rows.assign(reward_model=[{"style": "rule", "ground_truth": text} for text in texts[:6]])
+        answered = [*map(str, range(6)), *["no"] * 5, "crash"]
+        own = rows.assign(reward_model=[{"style": "rule", "ground_truth": text} for text in answered[:6]])
+        texts = [f"<answer>{text}</answer>" for text in answered]
         found = await judged(own, texts, f"reward.reward_manager.name={manager}", "reward.num_workers=1", *words)
     finally:
         if manager == "remote":

@@ -96,6 +96,20 @@ def test_rewards_are_the_verdicts(client: TestClient, bridge: Bridge) -> None:
             assert (reply["mask_sample"], reply["failure_kind"]) == (False, None)
 
 
+@pytest.mark.parametrize("rewards", ["strict", "library"])
+def test_settings_reach_the_reward(rewards: str) -> None:
+    """The library pays the answer 0 to `coin_flip`; strict rewards do not."""
+    with (
+        TestClient(make_server(rewards=rewards).setup_webserver()) as client,
+        Bridge(tasks="coin_flip", seed=3, rewards=rewards) as bridge,
+    ):
+        problem = bridge.next()
+        texts = [f"<answer>{problem.answer}</answer>", "<answer>0</answer>", "no tags"]
+        scores = [verdict.score for verdict in bridge.judge(problem, texts) if verdict is not None]
+        assert [verify(client, problem.reference, text)["reward"] for text in texts] == scores
+    assert (scores[1] > 0.5) == (rewards == "library")
+
+
 def test_parts_multiply_to_the_reward(client: TestClient) -> None:
     reply = verify(client, ROWS[0]["reference"], "<answer>no</answer>")
     components = reply["reward_components"]
