@@ -255,7 +255,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the metrics of the interval, and `wandb_metrics`."""
-        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.clients)
+        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report.interval()}, self._run.clients)
 
     async def _send_scored_data_to_api(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
@@ -301,7 +301,7 @@ class ReasoningGymEnv(BaseEnv):
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
         """Do the work of a command, without `close`."""
         self._run.mode = mode
-        async with self._run.serve_metrics():
+        async with self._run.report.serve_metrics():
             await mode.run(self, self._run)
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Never
 
 from reasoning_env.atropos.prometheus import DURATIONS
-from reasoning_env.atropos.run import RUN
+from reasoning_env.atropos.report import RUN
 from reasoning_env.judging.metrics import JUDGE, REQUEST_DURATIONS
 from reasoning_env.metrics.metric import Kind, Metric
 from reasoning_env.metrics.own_verifiers import OWN_VERDICTS

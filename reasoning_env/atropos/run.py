@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ from ..inference.formats.choices import PlainChat
 from ..inference.formats.reply_format import ReplyKind, Training
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions
-from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
-from ..metrics.recorder import Sums, progress_line
-from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
+from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
 from ..problems.state import read_state
 from ..prompts.chat_format import ChatFormat
@@ -34,7 +32,6 @@ from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampl
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import FailureStreak
-from ..runtime.terminal import PROGRESS_INTERVAL_S
 from ..runtime.turns import each_in_turn, together
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
@@ -49,6 +46,7 @@ from .delivery import DeliveryQueue
 from .environment import RolloutItem
 from .evaluations import ModelEvaluations
 from .modes.mode import Mode
+from .report import RunReport
 from .run_api import RunApiSession, TrainerWatch
 from .servers import Completers
 from .wire import LONG_FIELDS
@@ -106,7 +104,7 @@ class Run:
         self.chat = _make_chat(config, tokenizer)
         named = named_format(server_config)
         self._completers = Completers(manager, None if named is None else named.kind)
-        self.inference = ServedModel(
+        self.inference: ServedModel = ServedModel(
             self._completers,
             self.chat,
             RequestOptions(
@@ -118,7 +116,7 @@ class Run:
             self.timeouts,
             model=str(getattr(server_config, "model_name", None)),
         )
-        self.step = step
+        self.step: Callable[[], int | None] = step
         self.dumper = _make_dumper(config, self.uuid, folder, step)
         self.session = Session(
             config,
@@ -146,7 +144,8 @@ class Run:
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.evaluations = ModelEvaluations(self, self.inference)
-        self._time: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
+        self.report = RunReport(self)
+        self.time_step: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
         """Measures how long a step of a group takes, for Prometheus."""
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -187,7 +186,7 @@ class Run:
             accept_changes=self.config.resume_with_changes,
             check_state=read_state,
         )
-        self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+        self._background += map(asyncio.create_task, [self.report.log_progress(), self.inference.watch()])
         calm_garbage_collector()
 
     def _log_reply_kind(self) -> None:
@@ -229,7 +228,7 @@ class Run:
         if self._background:
             await cancel_all(self._background)
             self._background.clear()
-            progress = self.progress()
+            progress = self.report.progress()
             if progress["groups"] or progress["failed"]:
                 logger.info("%s", progress_line(progress))
 
@@ -266,7 +265,7 @@ class Run:
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and the errors of Atropos' clients."""
-        with self._time("completions"):
+        with self.time_step("completions"):
             return await self.inference.complete(item.prompt, self.config.group_size, self.sampling())
 
     async def judge(self, group: Group) -> Group:
@@ -274,7 +273,7 @@ class Run:
 
         Raises ScoringError if an infrastructure error persists, and WorkerError if no worker can be started.
         """
-        with self._time("verdicts"):
+        with self.time_step("verdicts"):
             verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
         judged = replace(group, thinking_formats=self.session.thinking.names)
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
@@ -403,93 +402,13 @@ class Run:
             await asyncio.sleep(self.save_interval_s)
             # Nothing changes during an outage, so the state is not saved although groups wait.
             step = self.step()
-            now = (step, self.progress_line(), self.queue.stats)
+            now = (step, self.report.progress_line(), self.queue.stats)
             if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
                     self.save(step, latest=True)
                     saved = now
                 except Exception:  # a subclass may add values that cannot be saved
                     logger.exception("saving the state failed; the run continues, and the next save tries again")
-
-    # ---- reports
-
-    def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Serve `/metrics` inside the context if the settings have a port. Raises ConfigError if the port is in use."""
-        address = self.config.metrics_address
-        if address is None:
-            return contextlib.nullcontext()
-        from .prometheus import MetricsServer  # import Prometheus' package only if it is used
-
-        session = self.session
-        metrics = MetricsServer(
-            lambda: self._readings(session.metrics.by_task), lambda: session.library if session.has_started else None
-        )
-        self._time = metrics.time
-        return metrics.serve(address)
-
-    def report(self) -> dict[str, float]:
-        """Return the metrics since the last report; empty before `start`."""
-        session = self.session
-        return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
-
-    def _readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
-        yield from self.session.readings(groups)
-        yield from read(RUN, self)
-        if self.delivery is not None:
-            yield from read(DELIVERY, self.delivery)
-        if self.dumper is not None:
-            yield from read(DUMPS, self.dumper.stats())
-
-    def progress_line(self) -> str:
-        """Return the progress of the run as a log line."""
-        return progress_line(self.progress())
-
-    def progress(self) -> dict[str, object]:
-        """Return the totals and recent rates of groups, by name."""
-        dumps = None if self.dumper is None else self.dumper.stats()
-        return self.session.metrics.progress(self.session.stats, dumps, self.delivery, step=self.step())
-
-    @property
-    def delivery(self) -> DeliveryStats | None:
-        """Counts of delivered and waiting groups; None without a trainer."""
-        return self.queue.stats if self.mode.has_trainer else None
-
-    async def _log_progress(self) -> None:
-        last: object = None
-        moved_at = time.monotonic()
-        while True:
-            await asyncio.sleep(PROGRESS_INTERVAL_S)
-            progress = self.progress()
-            moved = (progress["groups"], progress["failed"], progress.get("step"))
-            if moved != last:
-                logger.info("%s", progress_line(progress))
-                last, moved_at = moved, time.monotonic()
-            else:
-                logger.info("%s", self._standstill(time.monotonic() - moved_at))
-
-    def _standstill(self, lasted_s: float) -> str:
-        """Return the log line for a time in which no group was scored or dropped."""
-        outage_s = self.inference.outage_s
-        why = f"; all inference requests have failed for {outage_s:.0f} s" if outage_s else ""
-        return f"no group scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} in flight{why}"
-
-
-RUN: Sequence[Metric[Run]] = (
-    Metric("trainer/step", Kind.NOW, "the trainer's step; missing until the trainer registers", lambda run: run.step()),
-    Metric(
-        "inference/outage_s",
-        Kind.NOW,
-        "seconds for which all inference requests have failed; 0 while they succeed",
-        lambda run: run.inference.outage_s,
-    ),
-    Metric(
-        "inference/ended/WORD",
-        Kind.COUNT,
-        "groups dropped because the server aborted a completion, by `finish_reason`; `other` after 32 different ones",
-        lambda run: run.inference.ended,
-    ),
-)
 
 
 def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:

@@ -77,8 +77,8 @@ async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) 
 
 def test_report_before_setup(tokenizer: Any) -> None:
     run = make_run(tokenizer)
-    assert run.report() == {}
-    assert "groups=0" in run.progress_line()
+    assert run.report.interval() == {}
+    assert "groups=0" in run.report.progress_line()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     run: Any = make_run(tokenizer)
     run.checkpoints = Mock(busy=False, folder=Path("folder"))
     run.session = Mock(state=dict)
-    monkeypatch.setattr(run, "progress_line", str)
+    monkeypatch.setattr(run.report, "progress_line", str)
     return run
 
 
@@ -134,10 +134,10 @@ def test_no_save_without_folder(saving_run: Any) -> None:
 async def test_standstill_is_logged(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.atropos.run.PROGRESS_INTERVAL_S", 0.01)
+    monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
     caplog.set_level("INFO", "reasoning_env")
     run = make_run(tokenizer)
-    logging_progress = asyncio.create_task(run._log_progress())
+    logging_progress = asyncio.create_task(run.report.log_progress())
     await until(lambda: len(caplog.messages) >= 3)
     await cancel_all([logging_progress])
     assert caplog.messages[0].startswith("progress: ")
@@ -147,7 +147,7 @@ async def test_standstill_is_logged(
 async def test_standstill_in_outage(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     run = make_run(tokenizer)
     run.inference._patience.note_outage("no inference server is healthy")
-    assert run._standstill(60.0).endswith("; all inference requests have failed for 0 s")
+    assert run.report._standstill(60.0).endswith("; all inference requests have failed for 0 s")
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])
@@ -155,6 +155,6 @@ async def test_last_progress(tokenizer: Any, caplog: pytest.LogCaptureFixture, g
     caplog.set_level("INFO")
     run: Any = make_run(tokenizer)
     run._background = [asyncio.create_task(asyncio.sleep(60))]
-    run.session.metrics.progress = Mock(return_value={**run.progress(), "groups": groups})
+    run.session.metrics.progress = Mock(return_value={**run.report.progress(), "groups": groups})
     await run.stop_background()
     assert [word for word in caplog.text.split() if word.startswith("groups=")] == logged

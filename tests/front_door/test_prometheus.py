@@ -44,7 +44,7 @@ def url(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
 
 async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)
-    async with env._run.serve_metrics():
+    async with env._run.report.serve_metrics():
         before = await scrape(url())
         await env.setup()
         await env.collect_trajectories(await env.get_next_item())
@@ -59,7 +59,7 @@ async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Cal
 
 async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)
-    async with env._run.serve_metrics():
+    async with env._run.report.serve_metrics():
         pass
     with pytest.raises(aiohttp.ClientConnectorError):
         await scrape(url())
@@ -81,7 +81,7 @@ async def test_page_lists_all_metrics(
     env = make_env_object(
         [server.config()], pool=workers, metrics_port=0, dump_rollouts=True, data_dumps_dir=str(tmp_path)
     )
-    async with env._run.serve_metrics(), TestClient(RawTestServer(JudgeServer(Session()).handle)) as client:
+    async with env._run.report.serve_metrics(), TestClient(RawTestServer(JudgeServer(Session()).handle)) as client:
         await env.setup()
         served = names_of(await scrape(url())) | names_of(await scrape(str(client.make_url("/metrics"))))
     await env.close()

@@ -1,0 +1,106 @@
+"""What a run reports: metrics for wandb and Prometheus, and progress in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
+from ..metrics.recorder import Sums, progress_line
+from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
+from ..runtime.terminal import PROGRESS_INTERVAL_S
+
+if TYPE_CHECKING:
+    from .run import Run
+
+logger = logging.getLogger(__name__)
+
+
+class RunReport:
+    """Reads the parts of a run; changes nothing but `Run.time_step`, which it sets if Prometheus is on."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Serve `/metrics` inside the context if the settings have a port. Raises ConfigError if the port is in use."""
+        address = self._run.config.metrics_address
+        if address is None:
+            return contextlib.nullcontext()
+        from .prometheus import MetricsServer  # import Prometheus' package only if it is used
+
+        session = self._run.session
+        metrics = MetricsServer(
+            lambda: self._readings(session.metrics.by_task), lambda: session.library if session.has_started else None
+        )
+        self._run.time_step = metrics.time
+        return metrics.serve(address)
+
+    def interval(self) -> dict[str, float]:
+        """Return the metrics since the last report; empty before `start`."""
+        session = self._run.session
+        return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
+
+    def _readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
+        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
+        yield from self._run.session.readings(groups)
+        yield from read(RUN, self._run)
+        if self.delivery is not None:
+            yield from read(DELIVERY, self.delivery)
+        if self._run.dumper is not None:
+            yield from read(DUMPS, self._run.dumper.stats())
+
+    def progress_line(self) -> str:
+        """Return the progress of the run as a log line."""
+        return progress_line(self.progress())
+
+    def progress(self) -> dict[str, object]:
+        """Return the totals and recent rates of groups, by name."""
+        dumps = None if self._run.dumper is None else self._run.dumper.stats()
+        return self._run.session.metrics.progress(self._run.session.stats, dumps, self.delivery, step=self._run.step())
+
+    @property
+    def delivery(self) -> DeliveryStats | None:
+        """Counts of delivered and waiting groups; None without a trainer."""
+        return self._run.queue.stats if self._run.mode.has_trainer else None
+
+    async def log_progress(self) -> None:
+        """Log the progress every PROGRESS_INTERVAL_S, or for how long nothing has happened."""
+        last: object = None
+        moved_at = time.monotonic()
+        while True:
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
+            progress = self.progress()
+            moved = (progress["groups"], progress["failed"], progress.get("step"))
+            if moved != last:
+                logger.info("%s", progress_line(progress))
+                last, moved_at = moved, time.monotonic()
+            else:
+                logger.info("%s", self._standstill(time.monotonic() - moved_at))
+
+    def _standstill(self, lasted_s: float) -> str:
+        """Return the log line for a time in which no group was scored or dropped."""
+        outage_s = self._run.inference.outage_s
+        why = f"; all inference requests have failed for {outage_s:.0f} s" if outage_s else ""
+        return f"no group scored or dropped for {lasted_s:.0f} s; {self._run.session.in_flight} in flight{why}"
+
+
+RUN: Sequence[Metric[Run]] = (
+    Metric("trainer/step", Kind.NOW, "the trainer's step; missing until the trainer registers", lambda run: run.step()),
+    Metric(
+        "inference/outage_s",
+        Kind.NOW,
+        "seconds for which all inference requests have failed; 0 while they succeed",
+        lambda run: run.inference.outage_s,
+    ),
+    Metric(
+        "inference/ended/WORD",
+        Kind.COUNT,
+        "groups dropped because the server aborted a completion, by `finish_reason`; `other` after 32 different ones",
+        lambda run: run.inference.ended,
+    ),
+)
