@@ -125,7 +125,7 @@ REMARKS: Mapping[str, Remark] = {
     Reason.NO_ANSWER.value: Remark(
         0.50,
         "have no answer tags",
-        "the model does not follow the format (docs/models.md, small models), or its chat template is another's",
+        "the model does not follow the format (docs/train.md, small models), or its chat template is another's",
     ),
     Reason.UNCLOSED_THINKING.value: Remark(
         0.10,
