@@ -1,8 +1,9 @@
-"""Tell at which levels a model of a given score should start, by task: `python -m tools.start_levels`.
+"""Print at which levels a model of a given score should start, by task: `python -m tools.start_levels`.
 
-Reads the published scores of ten models on the library's defaults (`evaluate --preset rg-easy`). A model's score is the
-mean over the tasks. For models of three scores: the mean score in a task of the published models whose own score lies
-within 0.1 says whether to start at level 0, at the defaults, or above the defaults. Prints a row for each combination.
+Reads the published scores of ten models at the library's defaults (`evaluate --preset rg-easy`). A model's score is its
+mean over the tasks. For each score in SCORES, the tool averages the scores of a task over the published models within
+NEAR of that score. The average decides: start at level 0, at the defaults, or above the defaults. Prints a row for
+each combination of the three decisions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reasoning_env.evaluations.published import load_published
 from .running import run_tool
 
 SCORES = (0.3, 0.58, 0.75)
-"""In the middle of three published models each."""
+"""Mean scores of models, each close to the scores of three published models."""
 NEAR = 0.1
 LOW, HIGH = 0.2, 0.8
 """Pass rates between which five of six groups of eight carry a signal, if all problems are equally hard."""
@@ -32,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     tasks_of: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for task in sorted({task for scores in published.values() for task in scores}):
         means = [fmean(scores[task] for scores in models if task in scores) for models in near]
-        tasks_of[tuple(map(start_at, means))].append(f"`{task}` ({', '.join(f'{mean:.2f}' for mean in means)})")
-    print(f"| {' | '.join(f'model of {score:.2f}' for score in SCORES)} | tasks, with the mean scores of such models |")
+        tasks_of[tuple(map(start_at, means))].append(f"`{task}`")
+    print(f"| {' | '.join(f'score {score:.2f}' for score in SCORES)} | tasks |")
     print("| --- " * (len(SCORES) + 1) + "|")
     for starts, tasks in sorted(tasks_of.items(), key=lambda row: -len(row[1])):
         print(f"| {' | '.join(starts)} | {', '.join(tasks)} |")

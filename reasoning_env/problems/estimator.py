@@ -13,7 +13,7 @@ give, for each arm,
   1 / (1 + k). An arm with few questions is no better for being drawn twice as often. It is never worthless: a learner
   that is right at this level alone keeps the level.
 
-Groups may be observed late and in any order, because each group names its arm. See docs/curriculum.md.
+Groups may be observed late and in any order, because each group names its arm. See docs/tasks.md.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
 EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
 BY_PASS_RATE = (
     "process --config configs/vllm.yaml --env.complexity_level 0 -n 8 --env.total_steps 2000 "
-    "--env.data_path_to_save_groups data/asked.jsonl --keep best --pass-rate 0.2..0.8"
+    "--env.data_path_to_save_groups data/candidates.jsonl --keep best --pass-rate 0.2..0.8"
 )
 REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"
 KEY = ("--openai.api_key", "x")
@@ -306,10 +306,10 @@ def test_evaluate_with_limit(newcomer: Newcomer) -> None:
 
 
 def test_rows_by_pass_rate(newcomer: Newcomer) -> None:
-    assert "rows to train on are in data/asked-best.jsonl" in newcomer.run(
+    assert "rows to train on are in data/candidates-best.jsonl" in newcomer.run(
         BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
     )
-    lines = (newcomer.folder / "data" / "asked-best.jsonl").read_text().splitlines()
+    lines = (newcomer.folder / "data" / "candidates-best.jsonl").read_text().splitlines()
     assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 
 

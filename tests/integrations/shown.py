@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-SHOWN = "\n".join((DOCS / name).read_text() for name in ("trainers.md", "own.md", "curriculum.md"))
+SHOWN = "\n".join((DOCS / name).read_text() for name in ("trainers.md", "own.md", "tasks.md"))
 
 
 def shown_block(language: str, word: str) -> str:

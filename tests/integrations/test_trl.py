@@ -231,8 +231,8 @@ def test_documented_rows(bridge: Bridge, model: str, tmp_path: Path, monkeypatch
         messages = [*bridge.messages(problem), {"role": "assistant", "content": "no"}]
         rows.append({"messages": messages, "task": problem.task, "reference": problem.reference})
     Path("data").mkdir()
-    Path("data/asked-best.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    state = run_shown("asked-best.jsonl", model, monkeypatch)
+    Path("data/candidates-best.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    state = run_shown("candidates-best.jsonl", model, monkeypatch)
     assert state.log_history[0]["reasoning/no_answer"] == 1.0
 
 
