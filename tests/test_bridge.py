@@ -65,11 +65,13 @@ def scores(verdicts: Any) -> list[float]:
         ({"group_size": "8"}, "group_size: must be a whole number; got '8'"),
         (
             {"settings": {"tasks": ["gcd"]}},
-            "settings: must be ReasoningSettings; got {'tasks': ['gcd']}; pass keywords, as in Bridge(tasks=['gcd'])",
+            "settings: must be a ReasoningSettings object; got {'tasks': ['gcd']}; pass keywords, as in "
+            "Bridge(tasks=['gcd'])",
         ),
         (
             {"settings": ReasoningSettings(), "seed": 1},
-            "seed cannot be combined with `settings`; pass them to ReasoningSettings, or pass keywords to Bridge alone",
+            "seed cannot be combined with `settings`; pass all settings to ReasoningSettings, or all as keywords to "
+            "Bridge",
         ),
         (
             {"state": {"stream": 1}},

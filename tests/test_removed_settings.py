@@ -33,14 +33,14 @@ def test_removed_setting_says_what_to_do(name: str, way: str) -> None:
         ways[way]()
     section = "env." if way == "file" else ""
     instead = REMOVED[name].instead.replace("{", section).replace("}", "")
-    assert str(error.value) == f"{section}{name}: is not a setting; {instead}"
+    assert str(error.value) == f"{section}{name}: there is no such setting; {instead}"
 
 
 @pytest.mark.parametrize("name", UNUSED)
 def test_unused_setting_is_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
     make_settings(ReasoningGymEnvConfig, {name: "true"}, "env.")
     [message] = caplog.messages
-    assert message.startswith(f"{name} is not used: ")
+    assert message.startswith(f"{name} is ignored: ")
 
 
 @pytest.mark.parametrize(

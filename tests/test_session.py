@@ -463,5 +463,5 @@ def test_settings_that_workers_get() -> None:
 
 
 def test_checkout_without_library(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no package reasoning_gym"):
+    with pytest.raises(ConfigError, match="does not contain the package reasoning_gym"):
         Session(ReasoningSettings(), checkout=tmp_path)

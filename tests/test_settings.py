@@ -160,19 +160,20 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
         ({"eval_level": "x"}, "eval_level: must be a number from 0 to 1, or `training`; got 'x'"),
         ({"rewards": "x"}, "rewards: must be one of 'strict', 'plain', 'library'; got 'x'"),
-        ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
+        ({"system_prompt": 7}, "system_prompt: must be a string; got 7"),
         ({"tasks": 7}, "tasks: must be a list; got 7"),
         ({"task_weights": {"gcd": "x"}}, "task_weights: entry 'gcd' must be a number; got 'x'"),
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
         ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
-        ({"task_params": "[1]"}, "task_params: must be a mapping, as in {name: value}; got '[1]'"),
+        ({"task_params": "[1]"}, "task_params: must be a mapping, such as {name: value}; got '[1]'"),
         (
             {"seed": "x", "eval_seed": -1},
             "seed: must be a whole number; got 'x'; eval_seed: must be at least 0; got -1",
         ),
         (
             {"complexity_mode": "random", "complexity_level": 0.5},
-            "complexity_mode: sets the level of each problem itself; remove complexity_mode or complexity_level",
+            "complexity_mode: cannot be combined with a fixed level, because the mode sets the level of each problem; "
+            "remove complexity_mode or complexity_level",
         ),
     ],
 )

@@ -107,7 +107,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
         check_base_settings(self)
         for name, instead in NOT_SENT.items():
             if getattr(self, name) != type(self).model_fields[name].default:
-                logger.warning("%s is not used: %s", name, instead)
+                logger.warning("%s is ignored: %s", name, instead)
         if self.wandb_name is None:
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME

@@ -1,13 +1,13 @@
 """Every setting of the core, with default, description and range. The adapter's settings are in `atropos/config.py`.
 
-`given.py` reads what a user gives for settings. A field's description is the text below it. A value may be a text, as
-on the command line: each field parses the text that its description shows. `Decides` names what a field decides:
+`given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
+string, as on the command line, in the form that its description shows. `Decides` marks what a field affects:
 
-- `problems`: the problems that are drawn, the evaluation set included, since training leaves its questions out
-- `answers`: what completions look like and earn
-- `evaluation`: the figures of an evaluation
+- `problems`: which problems are drawn. The evaluation set is included, because training excludes its questions.
+- `answers`: what completions look like, and their rewards
+- `evaluation`: the scores of an evaluation
 
-A run resumes the state of another run only if both have the same `fingerprint`.
+A run resumes another run's state only if both have the same `fingerprint`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ Beatrice is left of Ada. Who stands on the left?":
 <think>Carl is right of Ada, so he is not on the left. Ada is right of Beatrice, so she is not on the left. That \
 leaves Beatrice.</think>
 <answer>Beatrice</answer>"""
-"""The default ends with an example of another problem, which no task has, with an answer that no task pays. A real
-instruct model of 0.5B repeated the prohibitions that stood there before in 16 of 40 replies."""
+"""The example at the end is a problem of no task, and its answer is right in no task. An earlier version with
+prohibitions instead was repeated by a 0.5B instruct model in 16 of 40 replies."""
 
 NATIVE_SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
@@ -57,21 +57,21 @@ For example, after your work, this is a whole reply to the problem "Ada, Beatric
 of Carl, and Beatrice is left of Ada. Who stands on the left?":
 
 <answer>Beatrice</answer>"""
-"""The default for models that think in another format than <think> tags."""
+"""The default for models whose thinking is not in <think> tags."""
 
 
 def _split_names(value: object) -> object:
-    """Accept "a, b" for ["a", "b"]; raises ValueError for commas without a name."""
+    """Accept "a, b" for ["a", "b"]; raises ValueError for commas without names."""
     if not isinstance(value, str):
         return value
     names = [name.strip() for name in value.split(",") if name.strip()]
     if not names and value.strip():
-        raise ValueError("must hold at least one name")
+        raise ValueError("must contain at least one name")
     return names
 
 
 def _read_level(value: object) -> object:
-    """Accept a number from 0 to 1, and `training`. Raises ValueError for other values."""
+    """Accept a number from 0 to 1, or `training`. Raises ValueError for other values."""
     if value in (None, "training"):
         return value
     with suppress(TypeError, ValueError):
@@ -84,14 +84,14 @@ Decided = Literal["problems", "answers", "evaluation"]
 
 
 class Decides:
-    """Marks a setting that decides parts of a run."""
+    """Mark a setting that affects the named parts of a run."""
 
     def __init__(self, *parts: Decided) -> None:
         self.parts = parts
 
 
 def decides(field: FieldInfo, part: Decided) -> bool:
-    """Tell whether a setting decides the problems, the answers or the figures of an evaluation."""
+    """Return True if a setting affects the problems, the answers or the scores of an evaluation."""
     return any(isinstance(mark, Decides) and part in mark.parts for mark in field.metadata)
 
 
@@ -112,9 +112,9 @@ class ReasoningSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     with_word_none: ClassVar[frozenset[str]] = frozenset()
-    """Settings for which `none` is a word of its own, and not None."""
+    """Settings for which the string `none` is a value and does not mean None."""
 
-    if not TYPE_CHECKING:  # a type checker takes the fields as the arguments
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __init__(self, **values: object) -> None:
             try:
@@ -124,33 +124,36 @@ class ReasoningSettings(BaseModel):
 
     tasks: Annotated[NameList, Decides("problems")] = []
     """Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as a list or
-    joined by commas. Empty or `all`: every task."""
+    separated by commas. Empty or `all`: every task."""
     exclude_tasks: Annotated[NameList, Decides("problems")] = []
-    """Tasks to leave out of `tasks`: names, globs or categories."""
+    """Tasks to exclude from `tasks`: names, globs or categories."""
     task_modules: NameList = []
-    """Modules that add your own tasks: names that Python can import, or paths of `.py` files, whose code calls
-    reasoning-gym's `register_dataset`. Imported in worker processes only."""
+    """Modules with your own tasks: importable names, or paths of `.py` files. The modules call reasoning-gym's
+    `register_dataset`. Only worker processes import them."""
     checkout: str | None = None
-    """Folder with a `reasoning_gym` package, such as a clone or a fork, to use in place of the installed package."""
+    """Folder that contains a `reasoning_gym` package, such as a clone or a fork, to use instead of the installed
+    package."""
     task_weights: Annotated[Weights, Decides("problems")] = {}
-    """Weights of tasks for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. Other tasks have
-    the weight 1."""
+    """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default weight is
+    1."""
     task_params: Annotated[TaskParams, Decides("problems")] = {}
-    """Parameters of the library's own configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
+    """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
     task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Decides("problems")] = "uniform"
-    """How tasks are drawn: equally often, by `task_weights`, or more often if groups carry a signal."""
+    """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often if scores
+    within a task's groups differ."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Decides("problems")] = None
-    """Level of difficulty of training problems: random for each problem, or following the learner. None:
-    `complexity_level`, or the library's defaults."""
+    """How to choose the level of difficulty of training problems. `random`: a random level for each problem.
+    `curriculum`: for each task, the level at which the model reaches `curriculum_target_accuracy`. None:
+    `complexity_level`, or reasoning-gym's defaults."""
     complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems")] = None
     """Fixed level of difficulty of training problems, from 0 to 1."""
     curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Decides("problems")] = 0.7
-    """Share of right answers that the curriculum aims at, for each task."""
+    """Share of right answers that the curriculum aims at in each task."""
     seed: Annotated[int, Field(ge=0), Decides("problems")] = 42
-    """Seed of the training stream. The same seed gives the same problems."""
+    """Seed of the training problems. The same seed gives the same problems."""
     system_prompt: Annotated[str, Decides("answers", "evaluation")] = SYSTEM_PROMPT
-    """System message. Empty: the question is sent alone."""
+    """System message. Empty: send the question without a system message."""
     thinking: Annotated[
         Literal[
             "auto",
@@ -173,49 +176,49 @@ class ReasoningSettings(BaseModel):
         ],
         Decides("answers", "evaluation"),
     ] = "auto"
-    """Format of the model's thinking, in which no answer is looked for. `auto`: `<think>` tags, and the formats that
-    the tokenizer or its chat template knows."""
+    """Format of the model's thinking; answers inside the thinking are ignored. `auto`: `<think>` tags, and the formats
+    found in the tokenizer or its chat template."""
 
     rewards: Annotated[Rewards, Decides("problems", "answers", "evaluation")] = "strict"
-    """strict: corrected verifiers; wrong answers are corrected, ambiguous questions clarified, flawed problems not
-    served. plain: the same problems, scored by the library's verifiers. library: the library's problems and scores as
-    they are, for comparisons."""
+    """Problems and verifiers to use. `strict`: corrected verifiers and answers, ambiguous questions clarified, flawed
+    problems skipped. `plain`: the same problems, scored by reasoning-gym's own verifiers. `library`: reasoning-gym's
+    problems and verifiers without any change, for comparisons."""
 
     eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Decides("problems")] = None
-    """Evaluate by the protocol of the Reasoning Gym paper, beside its published models: the paper's problems, prompt
-    and token budget, and 50 problems a task unless `num_eval_samples_per_task` is set."""
+    """Evaluate as in the Reasoning Gym paper, to compare with its published scores: the paper's tasks, prompt and token
+    limit, and 50 problems per task unless `num_eval_samples_per_task` is set."""
     eval_tasks: Annotated[NameList, Decides("problems")] = []
-    """Tasks to evaluate on, written as in `tasks`. Empty: the selected tasks."""
+    """Tasks to evaluate on, in the same form as `tasks`. Empty: the tasks of `tasks`."""
     num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Decides("problems", "evaluation")] = None
-    """Evaluation problems per task. None: 5, or the number of the preset's protocol."""
+    """Evaluation problems per task. None: 5, or 50 with `eval_preset`."""
     eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Decides("evaluation")] = None
-    """Completions of each evaluation problem. None: 1, or the number of the preset's protocol."""
+    """Completions per evaluation problem. None: 1, or the paper's number with `eval_preset`."""
     eval_level: Annotated[
         float | Literal["training"] | None, BeforeValidator(_read_level), Decides("problems", "evaluation")
     ] = None
-    """Level of difficulty of evaluation problems, from 0 to 1. `training`: `task_params` and `complexity_level`, as in
-    training. None: the library's defaults."""
+    """Level of difficulty of evaluation problems, from 0 to 1. `training`: use `task_params` and `complexity_level`, as
+    in training. None: reasoning-gym's defaults."""
     eval_seed: Annotated[int, Field(ge=0), Decides("problems", "evaluation")] = 123
     """Seed of the evaluation set."""
     eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("evaluation")] = 0.6
-    """Sampling temperature in evaluation."""
+    """Sampling temperature in evaluations."""
     eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Decides("evaluation")] = None
-    """Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that `max_token_length`
-    leaves, or the preset's 32,768."""
+    """Maximum tokens per completion in evaluations. None: `max_token_length` minus the prompt's tokens, or 32,768 with
+    `eval_preset`."""
 
     num_generators: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Processes that generate problems. None: half of the cores that the process may use, from 2 to 8."""
+    """Number of processes that generate problems. None: half of the available cores, at least 2 and at most 8."""
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Processes that score answers. None: half of the cores that the process may use, from 2 to 8."""
+    """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
-    """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0. Other deadlines
-    follow. A group of answers gets four times as long, and is then dropped and counted, never scored 0. The problem of
-    a reference gets as long. By the clock, a training problem gets twice and an evaluation problem twelve times as
-    long to be generated."""
+    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. The other limits are
+    multiples. Scoring a group: 4 times; a slower group is dropped and counted, never scored 0. Generating the problem
+    of a reference: 1 time. In wall-clock time, generating a training problem: 2 times; an evaluation problem: 12
+    times."""
     sandbox_verifiers: bool = True
-    """Deny verifier workers files, network and processes, as far as the operating system can."""
+    """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
+    """Address space of a worker process, in megabytes. The memory to import `task_modules` comes on top."""
 
     @property
     def generators(self) -> int:
@@ -234,28 +237,28 @@ class ReasoningSettings(BaseModel):
 
     @property
     def scoring_budget_s(self) -> float:
-        """Seconds of processor time for the scoring of a group."""
+        """CPU time limit for scoring a group, in seconds."""
         return 4 * self.scoring_deadline_s
 
     @property
     def reference_deadline_s(self) -> float:
-        """Seconds of processor time to generate a problem from its reference, which may come from a stranger."""
+        """CPU time limit for generating a problem from a reference, in seconds. References may come from anybody."""
         return self.scoring_deadline_s
 
     @property
     def generation_deadline_s(self) -> float:
-        """Seconds to generate a training problem."""
+        """Wall-clock limit for generating a training problem, in seconds."""
         return 2 * self.scoring_deadline_s
 
     @property
     def eval_generation_deadline_s(self) -> float:
-        """Seconds to generate an evaluation problem; many, so that slow machines get the same set."""
+        """Wall-clock limit for an evaluation problem, in seconds; long, so that slow machines get the same set."""
         return 12 * self.scoring_deadline_s
 
     @field_validator("*", mode="before")
     @classmethod
     def _read_none(cls, value: object, about: ValidationInfo) -> object:
-        """Read `none`, `null` and an empty text as None, for settings that may be None."""
+        """Read `none`, `null` and the empty string as None, for settings that may be None."""
         name = str(about.field_name)
         return value if name in cls.with_word_none else read_none(value, cls.model_fields[name], ("none", "null", ""))
 
@@ -263,13 +266,13 @@ class ReasoningSettings(BaseModel):
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:
         if self.complexity_mode is not None and self.complexity_level is not None:
             raise ConfigError(
-                "sets the level of each problem itself",
+                "cannot be combined with a fixed level, because the mode sets the level of each problem",
                 setting="complexity_mode",
                 remedy="remove {complexity_mode} or {complexity_level}",
             )
         if self.eval_preset is not None and self.eval_level is not None:
             raise ConfigError(
-                "sets the parameters of its tasks itself",
+                "cannot be combined with another level, because the preset sets the parameters of its tasks",
                 setting="eval_preset",
                 remedy="remove {eval_preset} or {eval_level}",
             )
@@ -277,19 +280,19 @@ class ReasoningSettings(BaseModel):
             raise ConfigError(
                 "have no effect without `task_sampling: weighted`",
                 setting="task_weights",
-                remedy="set {task_sampling}, or take the weights out",
+                remedy="set {task_sampling} to weighted, or remove {task_weights}",
             )
         return self
 
 
 def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -> ReasoningSettings:
-    """Return the settings that a caller of `owner` gave, as an object or as keywords `fields`.
+    """Return the settings that a caller passed to `owner`, either as the object `settings` or as keywords `fields`.
 
-    Raises ConfigError for an unknown keyword, for a value out of range, and for both forms at once.
+    Raises ConfigError for an unknown keyword, for a value out of range, and if both forms are used.
     """
     if settings is not None and not isinstance(settings, ReasoningSettings):
         remedy = f"pass keywords, as in {owner.__name__}(tasks=['gcd'])"
-        raise ConfigError("must be ReasoningSettings", setting="settings", got=settings, remedy=remedy)
+        raise ConfigError("must be a ReasoningSettings object", setting="settings", got=settings, remedy=remedy)
     parameters = inspect.signature(owner).parameters
     known = ReasoningSettings.model_fields
     raise_all(
@@ -298,23 +301,23 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
     if settings is not None and fields:
         raise ConfigError(
             f"{', '.join(fields)} cannot be combined with `settings`",
-            remedy=f"pass them to ReasoningSettings, or pass keywords to {owner.__name__} alone",
+            remedy=f"pass all settings to ReasoningSettings, or all as keywords to {owner.__name__}",
         )
     return settings or make_settings(ReasoningSettings, fields)
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings that decide one of the parts, those of a subclass too; values are as JSON reads them back."""
+    """Return the settings that affect one of the parts, including a subclass's; values are as JSON reads them back."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
 
 
 def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the names of the settings that were others when something was made.
+    """Return the names of the settings whose values differ between `before` and `now`.
 
-    A setting that was not there counts as None, and one that is no setting now decides nothing. Values are compared as
-    JSON reads them back. Settings that were removed are read by their present names.
+    A setting missing in `before` counts as None. Unknown names in `before` are ignored, but removed settings are read
+    under their present names. Values are compared as JSON reads them back.
     """
     as_read: dict[str, object] = json.loads(json.dumps(now))
     stored = current_settings(before)

@@ -9,26 +9,26 @@ from contextlib import suppress
 from pathlib import Path
 
 MOST_WORKERS = 8
-"""More of a role are rarely busy at once, and each has 50 to 150 MB of its own."""
+"""Most default workers of a role. More are rarely busy at the same time, and each takes 50 to 150 MB."""
 
 
 @functools.cache
 def default_workers() -> int:
-    """Return how many workers of each role fit this machine: half of its cores, at least 2 and at most MOST_WORKERS.
+    """Return the default number of workers of each role: half of the cores, at least 2 and at most MOST_WORKERS.
 
-    With a single worker, one slow answer or problem would hold up all others.
+    With a single worker, one slow answer or problem would block all others.
     """
     return max(2, min(MOST_WORKERS, available_cores() // 2))
 
 
 def available_cores(proc: Path = Path("/proc/self"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the cores that the process may use, by its CPU affinity and by its control groups; at least 1."""
+    """Return the number of cores that CPU affinity and control groups allow the process; at least 1."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(min([affinity, *_quotas(proc, cgroups)])))
 
 
 def _quotas(proc: Path, cgroups: Path) -> Iterator[float]:
-    """Yield the cores that each control group of the process allows, those of the groups above it included."""
+    """Yield the number of cores that each control group of the process allows, parent groups included."""
     lines: list[str] = []
     with suppress(OSError, UnicodeDecodeError):
         lines = (proc / "cgroup").read_text().splitlines()
@@ -44,7 +44,7 @@ def _quotas(proc: Path, cgroups: Path) -> Iterator[float]:
         below = Path(path.lstrip("/"))
         for root in roots:
             for group in (below, *below.parents):
-                # A container may see the path of its group on the host, but only the group itself, as the root.
+                # In a container, the path may be the group's path on the host while the group itself is the root.
                 with suppress(OSError, ValueError, ZeroDivisionError):
                     yield read(root / group)
 

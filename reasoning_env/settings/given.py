@@ -1,4 +1,4 @@
-"""Read the settings that a user gives, in YAML too, name their mistakes, and tell defaults and ranges in words."""
+"""Read the settings that a user passes, also as YAML; describe mistakes, defaults and ranges in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Raise ConfigError unless the argument is a whole number of at least `least`."""
+    """Raise ConfigError unless `value` is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError("must be a whole number", setting=name, got=value)
     if value < least:
@@ -34,27 +34,30 @@ def check_whole_number(name: str, value: object, least: int) -> None:
 
 
 def check_checkout(folder: str | None) -> None:
-    """Raise ConfigError if the folder of the setting `checkout` has no library; workers would use the installed one."""
+    """Raise ConfigError if the setting `checkout` names a folder without the library.
+
+    Without this check, workers would use the installed library.
+    """
     if folder is not None and not (Path(folder).expanduser() / "reasoning_gym" / "__init__.py").exists():
         raise ConfigError(
-            f"{folder} holds no package reasoning_gym",
+            f"{folder} does not contain the package reasoning_gym",
             setting="checkout",
-            remedy="name the folder in which the folder reasoning_gym lies",
+            remedy="name the folder that contains the folder reasoning_gym",
         )
 
 
 def make_settings(settings_cls: type[Settings], values: Mapping[str, object], section: str = "") -> Settings:
-    """Return settings with these values, which may be texts.
+    """Return settings with these values, which may be strings.
 
-    Raises ConfigError in one line for unknown names and for values that the settings do not take. Settings are named
-    with `section` in front (`env.`).
+    Raises ConfigError, in one line, for unknown names and invalid values. `section` is the prefix of the settings in
+    messages (`env.`).
     """
     fields = settings_cls.model_fields
     raise_all([unknown_setting(name, fields, section) for name in values if name not in fields and name not in UNUSED])
     for name in filter(fields.__contains__, values):
         types = _alternatives(fields[name])
         if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
-            # pydantic would read 0 or 1.
+            # pydantic would accept False and True as 0 and 1.
             kind = "a whole number" if int in types else "a number"
             raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
     keep_none: Collection[str] = getattr(settings_cls, "with_word_none", ())
@@ -66,40 +69,40 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
         return settings_cls(**numbers, **unused)
     except ValidationError as error:
         raise settings_error(error, fields, section) from error
-    except ConfigError as error:  # of a class that raises its own errors, which name no section
+    except ConfigError as error:  # the class raises errors of its own, without the section
         if isinstance(error.__cause__, ValidationError):
             raise settings_error(error.__cause__, fields, section) from error
         raise
 
 
 def without_unused(values: Mapping[str, object]) -> dict[str, object]:
-    """Return settings without those that have no effect, and warn of these by name."""
+    """Return settings without those that have no effect, and log a warning for each of them."""
     for name in filter(UNUSED.__contains__, values):
-        logger.warning("%s is not used: %s", name, UNUSED[name])
+        logger.warning("%s is ignored: %s", name, UNUSED[name])
     return {name: value for name, value in values.items() if name not in UNUSED}
 
 
 def raise_all(errors: Sequence[ConfigError]) -> None:
-    """Raise several errors as one, if there are any."""
+    """Raise all errors as one error, if there are any."""
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralConfigErrors(errors)
 
 
 def settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
-    """Return the mistakes that pydantic found as one error of ours."""
+    """Return pydantic's errors as one ConfigError."""
     mistakes = [_config_error(mistake, fields, section) for mistake in error.errors()]
     return mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
 
 
 def read_none(value: object, field: FieldInfo, words: Collection[str] = ("none", "null")) -> object:
-    """Return None for a text that is one of the words, if the setting may be None; any other value as it is."""
+    """Return None if the value is one of `words` and the setting may be None; otherwise return the value unchanged."""
     may_be_none = type(None) in _alternatives(field)
     is_none = isinstance(value, str) and value.strip().lower() in words
     return None if may_be_none and is_none else value
 
 
 def _read_whole_number(value: object, field: FieldInfo) -> object:
-    """Return the number of `1e6` for settings that are whole numbers, which pydantic refuses; else the value."""
+    """Return 1000000 for "1e6" if the setting is a whole number, since pydantic refuses it; else the value."""
     if isinstance(value, str) and int in _alternatives(field) and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value):
         number = float(value)
         return int(number) if number.is_integer() else value
@@ -107,9 +110,9 @@ def _read_whole_number(value: object, field: FieldInfo) -> object:
 
 
 def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
-    """Return a mistake that pydantic found as an error of ours."""
+    """Return one of pydantic's errors as a ConfigError."""
     cause = mistake.get("ctx", {}).get("error")
-    if isinstance(cause, ConfigError):  # of a check of several settings
+    if isinstance(cause, ConfigError):  # raised by a check of several settings together
         return cause
     name, *entry = mistake["loc"]
     if mistake["type"] == "extra_forbidden":
@@ -119,12 +122,12 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         return ConfigError(f"every name {problem}", setting=f"{section}{name}", got=mistake["input"])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
-    got = NOTHING if name in ("api_key", "headers") else mistake["input"]  # a key stays out of the message
+    got = NOTHING if name in ("api_key", "headers") else mistake["input"]  # never show a key
     return ConfigError(problem, setting=f"{section}{name}", got=got)
 
 
 def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
-    """Return what would have been right."""
+    """Return a description of the expected value."""
     limits = mistake.get("ctx", {})
     if mistake["input"] != mistake["input"] or str(mistake["input"]).strip().lower() in ("nan", "inf", "-inf"):
         return "must be a number"
@@ -146,7 +149,7 @@ def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
         case "bool_parsing" | "bool_type":
             return "must be true or false"
         case "string_type":
-            return "must be a text"
+            return "must be a string"
         case "list_type":
             return "must be a list"
         case "dict_type" | "model_type":
@@ -156,13 +159,13 @@ def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
 
 
 def _alternatives(field: FieldInfo) -> tuple[object, ...]:
-    """Return the types that a setting takes: `int` and `NoneType` for `int | None`."""
+    """Return the types that a setting accepts: `int` and `NoneType` for `int | None`."""
     is_union = get_origin(field.annotation) in (Union, UnionType)
     return get_args(field.annotation) if is_union else (field.annotation,)
 
 
 def choices(field: FieldInfo) -> list[str]:
-    """Return the words that a setting takes; empty where it takes something else."""
+    """Return the words that a setting accepts; empty if the setting is not a choice of words."""
     words: list[str] = []
     for annotation in _alternatives(field):
         if get_origin(annotation) is Literal:
@@ -173,16 +176,16 @@ def choices(field: FieldInfo) -> list[str]:
 
 
 def meaning(field: FieldInfo) -> str:
-    """Return the description in one line."""
+    """Return the setting's description as one line."""
     return " ".join((field.description or "").split())
 
 
 class DuplicateKeyError(ValueError):
-    """A key is given twice in a mapping of YAML; the text names the key and both lines."""
+    """A YAML mapping contains a key twice; the text names the key and both lines."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's loader, which by itself drops all but the last value of a key."""
+    """A YAML loader that raises for duplicate keys; PyYAML's own keeps the last value silently."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         lines: dict[tuple[str, str], int] = {}
@@ -191,20 +194,20 @@ class _Loader(yaml.SafeLoader):
                 line = key.start_mark.line + 1
                 name = (key.tag, key.value)
                 if name in lines:
-                    raise DuplicateKeyError(f"the key {key.value!r} is given twice, in lines {lines[name]} and {line}")
+                    raise DuplicateKeyError(f"the key {key.value!r} appears twice, in lines {lines[name]} and {line}")
                 lines[name] = line
         return super().construct_mapping(node, deep)
 
 
 def load_yaml(text: str) -> object:
-    """Return the content of YAML or JSON text. Raises yaml.YAMLError, and DuplicateKeyError for a double key."""
+    """Return the value of a YAML or JSON string. Raises yaml.YAMLError, and DuplicateKeyError for a duplicate key."""
     return yaml.load(text, _Loader)
 
 
 def parse_mapping(value: object) -> object:
-    """Accept YAML or JSON text, and `pattern=value, pattern=value` for a mapping of numbers."""
+    """Accept a YAML or JSON string, and `pattern=value, pattern=value` for a mapping of numbers."""
     if not isinstance(value, str):
-        _check_blanks(value)
+        _check_spaces(value)
         return value
     text = value.strip()
     if "=" in text and not text.startswith("{"):
@@ -215,25 +218,25 @@ def parse_mapping(value: object) -> object:
     except DuplicateKeyError:
         raise
     except yaml.YAMLError as error:
-        raise ValueError(f"is neither YAML nor JSON: {' '.join(str(error).split())}") from error
+        raise ValueError(f"must be YAML or JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
-        raise ValueError("must be a mapping, as in {name: value}")
-    _check_blanks(parsed)
+        raise ValueError("must be a mapping, such as {name: value}")
+    _check_spaces(parsed)
     return parsed
 
 
 def parse_options(value: object) -> object:
-    """Accept YAML or JSON text, and `name=value, name=value`, whose values are YAML: `false` is a boolean."""
+    """Accept a YAML or JSON string, and `name=value, name=value` with YAML values: `false` is a boolean."""
     parsed = parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}
     return parsed
 
 
-def _check_blanks(value: object) -> None:
-    """Raise ValueError for `{a:1}`, which YAML reads as the name `a:1` without a value."""
+def _check_spaces(value: object) -> None:
+    """Raise ValueError for `{a:1}`, which YAML reads as a name `a:1` without a value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner is None and ":" in str(name):
-                raise ValueError(f"the name {name!r} has no value; write a blank after each colon, as in {{a: 1}}")
-            _check_blanks(inner)
+                raise ValueError(f"the name {name!r} has no value; write a space after each colon, as in {{a: 1}}")
+            _check_spaces(inner)

@@ -1,7 +1,7 @@
-"""Settings that are no fields any more: what a user does instead, and how stored states are read.
+"""Settings that were removed: what to do instead, and how to read stored states that have them.
 
-Files, command lines and keywords get their error from `unknown_setting`. Checkpoints and the headers of files with rows
-are read through `current_settings`. Upstream's names that never were settings here are in the table too.
+`unknown_setting` makes the error for files, command lines and keywords. `current_settings` reads checkpoints and the
+headers of row files. The table also has settings of the upstream environment that never existed here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..errors import ConfigError, did_you_mean
 
 @dataclass(frozen=True)
 class Removed:
-    """A setting that is gone.
+    """A setting that was removed.
 
-    `instead` says what to do; settings in braces are shown by the name that the user knows. `was` is the value that
-    still holds, so that a stored state with this value has not changed. `now` returns the present settings of another
-    value.
+    - `instead` is the advice; settings in braces are shown by the name that the user knows.
+    - `was` is the value that the program now always uses: a stored state with this value counts as unchanged.
+    - `now` converts a stored value into the present settings.
     """
 
     instead: str
@@ -26,60 +26,65 @@ class Removed:
     now: Callable[[object], Mapping[str, object]] | None = None
 
 
-_DEADLINES = "take it out; {scoring_deadline_s} sets all deadlines"
-_EVALUATION_SET = "the evaluation set is generated, not fetched"
+_DEADLINES = "remove it; {scoring_deadline_s} sets all deadlines"
+_EVALUATION_SET = "the evaluation set is generated, not downloaded"
 
 REMOVED: Mapping[str, Removed] = {
     "strict_rewards": Removed(
-        "set {rewards}: strict instead of true, plain instead of false",
+        "use {rewards}: strict instead of true, and {rewards}: plain instead of false",
         now=lambda value: {} if value is None else {"rewards": "strict" if value else "plain"},
     ),
-    "max_answer_bytes": Removed("take it out; answers above 20,000 bytes score 0", 20_000),
-    "eval_top_p": Removed("take it out; evaluations sample with top_p 0.95", now=lambda value: {"top_p": value}),
-    "worker_niceness": Removed("take it out; workers run at niceness 3", 3),
-    "worker_start_timeout_s": Removed("take it out; workers have 300 s to start", 300.0),
-    "max_failed_groups_in_a_row": Removed("take it out; a command ends after 8 failed groups in a row", 8),
-    "progress_interval_s": Removed("take it out; a line of progress comes every 30 s", 30.0),
-    "shutdown_grace_s": Removed("take it out; groups in flight get 10 s; a second signal ends at once", 10.0),
-    "prefetch_problems": Removed("take it out; it follows from the groups in flight", 128),
+    "max_answer_bytes": Removed("remove it; the limit is always 20,000 bytes, and longer answers score 0", 20_000),
+    "eval_top_p": Removed("remove it; evaluations always sample with top_p 0.95", now=lambda value: {"top_p": value}),
+    "worker_niceness": Removed("remove it; workers always run at niceness 3", 3),
+    "worker_start_timeout_s": Removed("remove it; workers always have 300 s to start", 300.0),
+    "max_failed_groups_in_a_row": Removed("remove it; a command always ends after 8 failed groups in a row", 8),
+    "progress_interval_s": Removed("remove it; progress is logged every 30 s", 30.0),
+    "shutdown_grace_s": Removed("remove it; groups in flight always get 10 s to finish", 10.0),
+    "prefetch_problems": Removed("remove it; the number follows from the groups in flight", 128),
     "generation_deadline_s": Removed(_DEADLINES, 10.0),
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
     "scoring_budget_s": Removed(_DEADLINES),
-    "min_completion_tokens": Removed("take it out; it follows from {max_token_length}", 64),
-    "exclude_gameable": Removed("name the tasks in {tasks} to train on them", True),
-    "lenient_answers": Removed("take it out; {rewards}: plain scores answers as they are written", True),
+    "min_completion_tokens": Removed("remove it; the minimum follows from {max_token_length}", 64),
+    "exclude_gameable": Removed(
+        "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
+    ),
+    "lenient_answers": Removed("remove it; {rewards}: plain scores answers exactly as written", True),
     "eval_params": Removed(
-        "set {eval_level}: training for evaluation problems with the parameters of training",
+        "use {eval_level}: training to evaluate with the parameters of training",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},
     ),
-    "fast_generators": Removed("take it out; fast generators make the same problems", True),
-    "stop_after_answer": Removed("take it out; generation ends after the answer with {chat_template}: plain"),
-    "calm_garbage_collector": Removed("take it out; the garbage collector is always calmed", True),
-    "metrics_host": Removed("write the address in {metrics_port}: HOST:PORT", "127.0.0.1"),
-    "dataset": Removed(f"{_EVALUATION_SET}: {{tasks}} and {{eval_tasks}} select its tasks"),
-    "max_eval_samples": Removed(f"{_EVALUATION_SET}: {{num_eval_samples_per_task}} sets its size"),
-    "eval_sample_seed": Removed(f"{_EVALUATION_SET}: {{eval_seed}} is its seed"),
+    "fast_generators": Removed("remove it; fast generators are always used and make the same problems", True),
+    "stop_after_answer": Removed("remove it; completions end after the answer if {chat_template} is plain"),
+    "calm_garbage_collector": Removed("remove it; the garbage collector is always tuned", True),
+    "metrics_host": Removed("set {metrics_port} to HOST:PORT", "127.0.0.1"),
+    "dataset": Removed(f"{_EVALUATION_SET}; select its tasks with {{tasks}} and {{eval_tasks}}"),
+    "max_eval_samples": Removed(f"{_EVALUATION_SET}; set its size with {{num_eval_samples_per_task}}"),
+    "eval_sample_seed": Removed(f"{_EVALUATION_SET}; set its seed with {{eval_seed}}"),
 }
 
 
 UNUSED: Mapping[str, str] = {
-    "debug_logging": "logging.getLogger('reasoning_env').setLevel(logging.DEBUG) logs each item",
-    "suppress_base_env_logs": "Python's logging sets the levels of Atropos' own loggers, which are at warning",
+    "debug_logging": "to log each item, call logging.getLogger('reasoning_env').setLevel(logging.DEBUG)",
+    "suppress_base_env_logs": "Atropos' loggers are set to WARNING; change their levels with Python's logging",
 }
-"""Settings of upstream's environment that are accepted and have no effect, each with what has."""
+"""Settings of the upstream environment that are accepted without effect, each with what to do instead."""
 
 
 def unknown_setting(name: str, fields: Collection[str], section: str = "") -> ConfigError:
-    """Return the error for a name that is none of the `fields`, with what to do about it."""
+    """Return the error for a name that is not in `fields`, with a remedy."""
     if name in REMOVED and section != "openai.":
         instead = REMOVED[name].instead.replace("{", f"{{{section}")
-        return ConfigError("is not a setting", setting=f"{section}{name}", remedy=instead)
+        return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=instead)
     return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=did_you_mean(name, fields))
 
 
 def current_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Return stored settings by their present names. A removed setting stays where its value does not hold any more."""
+    """Return stored settings under their present names.
+
+    A removed setting stays in the result if its stored value differs from what the program does now.
+    """
     values = dict(stored)
     for name in REMOVED.keys() & stored.keys():
         removed = REMOVED[name]

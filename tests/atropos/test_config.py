@@ -65,7 +65,7 @@ def test_log_levels(caplog: pytest.LogCaptureFixture, before: int, after: int) -
 def test_setting_that_is_not_sent_is_a_warning(caplog: pytest.LogCaptureFixture, name: str, value: Any) -> None:
     ReasoningGymEnvConfig(**{name: value})
     [message] = caplog.messages
-    assert message.startswith(f"{name} is not used: ")
+    assert message.startswith(f"{name} is ignored: ")
 
 
 @pytest.mark.parametrize(("text", "value"), [("none", "none"), ("low", "low"), (None, None)])

@@ -26,9 +26,9 @@ def test_every_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
 def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert settings_command([word]) == 0
-    assert f"Written short: {told}." in " ".join(capsys.readouterr().out.split())
+    assert f"Short form: {told}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_json_is_of_all_settings() -> None:
-    with pytest.raises(ConfigError, match="leave the words out"):
+    with pytest.raises(ConfigError, match="omit the words"):
         settings_command(["curriculum_target", "--json"])
