@@ -53,7 +53,7 @@ class ReasoningGymEnv(BaseEnv):
         atropos.ask_loopback_directly()
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
-            # BaseEnv would make the file of groups at once, and leave an empty file behind a start that fails.
+            # BaseEnv would create the file of groups here, and leave an empty file if the start fails.
             base = config.model_copy(update={"data_path_to_save_groups": None})
             self.server_cls = atropos.choose_server_class(self.server_cls, server_configs)
             with atropos.tokenizer_if_needed(server_configs, testing=testing):
@@ -85,9 +85,9 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return default settings, of a subclass its own, with one server on this machine.
+        """Return the default settings (a subclass may have its own), with one inference server on this machine.
 
-        The server's type is detected at the start.
+        The server's type is detected at startup.
         """
         url = "http://localhost:9001/v1"
         server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
@@ -98,32 +98,31 @@ class ReasoningGymEnv(BaseEnv):
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
         """Sample and score a group; returns None if the group was dropped (counted and logged) or carries no signal.
 
-        These are the steps of one group. `get_next_item` drew and generated the problem and made its prompt. This
-        method gets completions, judges them, learns from the verdicts and dumps the group. `handle_send_to_api` sends
-        the returned group.
+        `get_next_item` chose and generated the problem and built its prompt. This method requests completions, judges
+        them, updates the sampler and dumps the group. `handle_send_to_api` then sends the returned group.
         """
         run = self._run
         try:
             rollouts = await run.complete(item)
-        except Exception as error:  # clients raise many types of errors; none becomes a score of 0
+        except Exception as error:  # clients raise many types of errors, and none of them may become a score of 0
             reason = DropReason.TIMED_OUT if isinstance(error, TimeoutError) else DropReason.INFERENCE
             run.drop(item.problem, reason, error)
             return None, []
         try:
             scored = await self.score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
-        except Exception as error:  # ours or a subclass'
+        except Exception as error:  # raised by our code or by a subclass
             run.drop(item.problem, DropReason.SCORING, error)
             return None, []
         run.end_unless_sent(item.problem, scored)
         return scored, []
 
     async def score(self, group: Group) -> ScoredDataGroup | None:
-        """Score, count and dump a group; returns None for a group of equal scores if such groups are filtered.
+        """Score, count and dump a group; returns None if all scores are equal and such groups are filtered.
 
-        Between counting and sending nothing may be awaited: a cancelled worker's group would be counted, then collected
-        again. This holds for a subclass' code around this method, and for `postprocess_histories`.
+        Do not await anything between counting and sending, also in a subclass or in `postprocess_histories`: if a
+        worker is cancelled there, its group is counted and then collected a second time.
 
-        Raises ScoringError if an infrastructure error persists: the group is then dropped, never scored 0.
+        Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """
         run = self._run
         judged = await run.judge(group)
@@ -134,9 +133,9 @@ class ReasoningGymEnv(BaseEnv):
         return packed
 
     async def get_next_item(self) -> atropos.RolloutItem:
-        """Return the next problem that fits, with its prompt; problems are generated ahead of demand.
+        """Return the next problem that fits the token limit, with its prompt. Problems are generated ahead of demand.
 
-        The problem is in flight until its group is delivered, refused or dropped.
+        The problem is in flight until its group is delivered or dropped.
 
         Raises:
             ServerError: In `process`, too many groups failed in a row.
@@ -146,9 +145,9 @@ class ReasoningGymEnv(BaseEnv):
         return await self._run.next()
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Evaluate the model on the fixed set, keep the completions in a folder of `evals/`, and report scores.
+        """Evaluate the model on the fixed set, write the completions to a folder in `evals/`, and log the scores.
 
-        `serve` calls this method every `steps_per_eval` steps. If no problem can be evaluated, the failure is logged.
+        `serve` calls this method every `steps_per_eval` steps. If the evaluation fails, an error is logged.
         """
         mode = self._run.mode
         step = self.curr_step if mode.has_trainer else None
@@ -157,7 +156,7 @@ class ReasoningGymEnv(BaseEnv):
             await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
-        """Restore the state saved at the current step of the trainer, or at the last step before."""
+        """Restore the state that was saved at the trainer's current step or, without one, at the last step before."""
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return
@@ -167,34 +166,34 @@ class ReasoningGymEnv(BaseEnv):
             setattr(self, name, value)
 
     def save_checkpoint(self, step: int, data: dict[str, object] | None = None) -> None:
-        """Save the state that decides the next problem and the next metric; a thread writes the file.
+        """Save the state that determines the next problems and metrics. A thread writes the file.
 
-        `data` is saved with the state; its items become attributes when the state is loaded. JSON must hold `data`.
+        `data` must be JSON-serializable. It is saved with the state; its items become attributes when it is loaded.
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
         self._run.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
-        """Lock the folder of checkpoints; does nothing the second time. Raises RuntimeError before `setup`."""
+        """Lock the checkpoint folder. A second call has no effect. Raises RuntimeError before `setup`."""
         checkpoints = self._run.checkpoints
         if checkpoints is None:
             raise RuntimeError("call setup() first")
-        # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
+        # If the trainer wants checkpoints but names no folder, use the working directory, as BaseEnv does.
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
         name, instance = str(self.config.wandb_name), self.config.instance
         checkpoints.open(folder, name, instance, step=self.curr_step, registration=self.env_id)
         return checkpoints
 
     async def setup(self) -> None:
-        """Start the workers and make sure that an inference server answers.
+        """Start the workers and check that an inference server answers.
 
-        Raises ConfigError, ServerError or WorkerError, each with its remedy.
+        Raises ConfigError, ServerError or WorkerError, each with a remedy.
         """
         await self._run.start()
 
     async def setup_wandb(self) -> None:
-        """Start wandb as BaseEnv does, but in a thread; modes without a trainer use no names of a trainer."""
+        """Start wandb as BaseEnv does, but in a thread. Without a trainer, the trainer's names are not used."""
         if self.config.use_wandb:
             names = await self._run.mode.wandb_names(self._run.run_api)
             if names is not None:
@@ -206,8 +205,9 @@ class ReasoningGymEnv(BaseEnv):
     async def register_env(self) -> None:
         """Register at run-api, and resume from a saved state if the trainer is past its first step.
 
-        Raises ConfigError for a checkpoint of another seed or task selection and for a folder of checkpoints that
-        another process holds, and ServerError when something else than run-api answers.
+        Raises:
+            ConfigError: The checkpoint has another seed or other tasks, or another process uses the checkpoint folder.
+            ServerError: Another server than run-api answers.
         """
         registration = await self._run.run_api.register()
         self._note_registration(registration)
@@ -217,7 +217,7 @@ class ReasoningGymEnv(BaseEnv):
             steps = self.config.total_steps = registration.num_steps
             if steps < 1:
                 raise core.ConfigError(
-                    f"neither the trainer (it registered {steps} steps) nor a setting gives a number of steps",
+                    f"env.total_steps is -1, but the trainer did not set a number of steps (it registered {steps})",
                     remedy="set {env.total_steps}",
                 )
         await asyncio.to_thread(self._open_checkpoints)
@@ -232,7 +232,7 @@ class ReasoningGymEnv(BaseEnv):
         self.checkpoint_interval = registration.checkpoint_interval
 
     async def get_server_info(self) -> None:
-        """Read the trainer's batch size and token limit; raises ConfigError if a group exceeds the batch."""
+        """Read the trainer's batch size and token limit; raises ConfigError if a group is larger than a batch."""
         info = await self._run.run_api.info()
         if info["batch_size"] != -1:
             self.config.batch_size = info["batch_size"]
@@ -260,7 +260,7 @@ class ReasoningGymEnv(BaseEnv):
     async def _send_scored_data_to_api(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
     ) -> list[asyncio.Future[None]]:
-        """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
+        """Put groups into the delivery queue; each future is done when its group was delivered or dropped."""
         return atropos.enqueue(self._run, scored_data)
 
     async def handle_send_to_api(
@@ -277,7 +277,7 @@ class ReasoningGymEnv(BaseEnv):
         )
 
     async def get_status(self) -> None:
-        """Ask run-api for this environment's state; waits while run-api is away, and registers again if needed."""
+        """Get this environment's state from run-api. Waits while run-api is away, and registers again if needed."""
         session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
@@ -291,41 +291,41 @@ class ReasoningGymEnv(BaseEnv):
         self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
     async def env_manager(self) -> None:
-        """Serve until the run ends, or until Ctrl-C or SIGTERM. No accepted group is lost."""
+        """Serve until the run ends, or until Ctrl-C or SIGTERM. Groups that run-api accepted are not lost."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Serve()), self.close)
 
     async def process_manager(self) -> None:
-        """Write `total_steps` groups to a file; the same call resumes a file with fewer groups."""
+        """Write `total_steps` groups to a file. If the file has fewer groups, add the missing groups."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
-        """Do the work of a command, without `close`."""
+        """Run a command, without `close`."""
         self._run.mode = mode
         async with self._run.report.serve_metrics():
             await mode.run(self, self._run)
 
     async def close(self) -> None:
-        """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.
+        """Finish groups in flight, save the state, disconnect from run-api and end all processes and tasks.
 
-        Groups in flight get 10 seconds to finish. Scored groups get the rest of that time to be delivered, and
-        at least 3 seconds. Safe to call twice.
+        Groups in flight get 10 seconds to finish; unfinished problems are saved. Scored groups get the rest of that
+        time to be delivered, and at least 3 seconds. A second call has no effect.
         """
         await atropos.close(self, self._run)
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
-        """Process ids of the workers that are alive."""
+        """Process ids of the running workers."""
         return self._run.session.pool.worker_pids
 
     @property
     def results(self) -> Mapping[str, Any] | None:
-        """Results of the last evaluation, the content of its results.json; None before the first evaluation."""
+        """Content of results.json of the last evaluation; None before the first evaluation."""
         last = self._run.evaluations.last
         return None if last is None else last.results
 
     @property
     def groups_path(self) -> Path | None:
-        """File with the groups that `process` has written; None without groups."""
+        """File of the groups that `process` wrote; None without groups."""
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:

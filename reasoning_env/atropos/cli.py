@@ -58,7 +58,7 @@ def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser
 
 
 def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
-    """Return those settings of an environment class that are not the usual defaults."""
+    """Return the settings that an environment class changes from the usual defaults."""
     defaults, _ = env_cls.config_init()
     return defaults.model_dump(exclude_unset=True)
 
@@ -67,7 +67,7 @@ def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
 
 
 def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: str, argv: Sequence[str]) -> int:
-    """Run the command of a mode, the environment's method `manager`, and return the exit status.
+    """Run a mode's command by calling the environment's method `manager`; return the exit status.
 
     Raises ConfigError for a user's mistake, and any other error that ends the command.
     """
@@ -76,7 +76,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     names = parser.setting_names(argv)
     selection = read_selection(options)
     if selection.pass_rates is not None and selection.keep is None:
-        parser.error("--pass-rate goes with --keep")
+        parser.error("--pass-rate needs --keep")
     mode = mode_cls()
     with errors_for_user(names):
         launch = build_launch(env_cls, mode, options)
@@ -84,18 +84,18 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         print(launch.as_yaml(), end="")
         return 0
     secrets = find_secrets(launch.server_list)
-    # Programs that keep the command line, as wandb does, keep no key.
+    # wandb and other programs store the command line, so the key is removed.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     if launch.unused:
-        logger.warning("not used by `%s`: %s", mode.name, ", ".join(launch.unused))
+        logger.warning("`%s` ignores these settings: %s", mode.name, ", ".join(launch.unused))
     with errors_for_user(names, secrets):
-        # What can be told before the imports of a tokenizer, and before a trainer is there.
+        # Report these mistakes before loading a tokenizer and waiting for a trainer.
         mode.check_files(launch.config)
         asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
             logger.info(
-                "loading the tokenizer %s; without a network, a name on the hub takes a minute or more to fail",
+                "loading the tokenizer %s (without a network connection, this takes a minute or more to fail)",
                 launch.config.tokenizer_name,
             )
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
@@ -109,10 +109,10 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
 
 
 def _write_kept(groups: Path | None, selection: Selection) -> None:
-    """Write rows to train on beside the groups that `process` has written, if `--keep` chooses completions."""
+    """Write training rows beside the groups that `process` has written, if `--keep` is given."""
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
-        print(f"{number} rows to train on are in {path}")
+        print(f"wrote {number} training rows to {path}")
 
 
 # ------------------------------------------------------------------ settings
@@ -138,7 +138,7 @@ def settings_schema(env_cls: EnvironmentClass) -> dict[str, object]:
         properties = schema["properties"]
         for name, entry in properties.items():
             field = config_cls.model_fields[name]
-            # pydantic leaves out defaults that a factory makes
+            # pydantic omits defaults that a factory creates
             entry.setdefault("default", field.get_default(call_default_factory=True))
             if field.description:
                 entry["description"] = meaning(field)

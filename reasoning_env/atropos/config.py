@@ -1,4 +1,4 @@
-"""Work with Atropos' own configs: ranges, defaults of servers, log levels, explanations of errors."""
+"""Atropos' own configs: ranges of values, defaults of servers, log levels, explanations of errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Range:
-    """A test of a value, and in words the values that pass."""
+    """A check of a value, and a description of the valid values."""
 
     allows: Callable[[Any], bool]
     words: str
@@ -57,31 +57,31 @@ BASE_RANGES = {
     "num_rollouts_to_keep": _at_least(0),
     "num_rollouts_per_group_for_logging": _at_least(-1),
     "min_batch_allocation": _share(),
-    "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for none"),
+    "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for no limit"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
     "tokenizer_name": Range(bool, "the name or folder of a tokenizer"),
 }
-"""Ranges of the fields of Atropos' own config; Atropos checks only their types."""
+"""Ranges of the fields of Atropos' own config. Atropos itself checks only types."""
 
 SERVER_RANGES = {
     "timeout": _at_least(1),
     "num_max_requests_at_once": _at_least(1),
     "num_requests_for_eval": _at_least(1),
 }
-"""Ranges of the fields of Atropos' settings of an inference server."""
+"""Ranges of Atropos' settings of an inference server."""
 
 
 NOT_SENT = {
-    "thinking_mode": "set reasoning_effort, or an option of the chat template such as {enable_thinking: true}",
-    "max_reasoning_tokens": "max_token_length limits thinking and answer together",
+    "thinking_mode": "set reasoning_effort, or chat_template_kwargs such as {enable_thinking: true}",
+    "max_reasoning_tokens": "set max_token_length, which limits thinking and answer together",
 }
-"""Settings of Atropos that no request of this environment says."""
+"""Settings of Atropos that this environment never sends, each with what to set instead."""
 
 
 def check_base_settings(values: object) -> None:
-    """Raise ConfigError for the first field out of its range."""
+    """Raise ConfigError for the first field whose value is out of range."""
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
@@ -89,13 +89,13 @@ def check_base_settings(values: object) -> None:
 
 
 class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
-    """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
+    """All settings: Atropos' own and this environment's. Unknown names and values out of range raise ConfigError."""
 
     model_config = ConfigDict(extra="forbid")
 
     @property
     def metrics_address(self) -> ListenAddress | None:
-        """Where to serve metrics; None for nowhere."""
+        """Address of the metrics server; None for no metrics server."""
         if self.metrics_port is None:
             return None
         host, _, port = str(self.metrics_port).rpartition(":")
@@ -112,16 +112,16 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME
         if self.group_size == 1 and self.ensure_scores_are_not_same:
-            # The scores of a single rollout are always equal; the filter would drop every group.
+            # A single score always equals itself, so the filter would drop every group.
             self.ensure_scores_are_not_same = False
         return self
 
 
 def calm_garbage_collector() -> None:
-    """Leave all objects that exist now out of later collections, and collect less often.
+    """Exclude all objects that exist now from later collections, and collect less often.
 
-    A collection over all imported modules takes 40 to 130 ms. A young one looks at the lists of the groups under way:
-    with 2,000 new objects it takes up to 24 ms, with 20,000 it took up to 53 ms.
+    A collection over all imported modules takes 40 to 130 ms. A collection of new objects also visits the lists of the
+    groups in flight: it takes up to 24 ms every 2,000 objects, and took up to 53 ms every 20,000 objects.
     """
     gc.collect()
     gc.freeze()
@@ -129,17 +129,17 @@ def calm_garbage_collector() -> None:
 
 
 def put_event_loop_first() -> None:
-    """Set up a process that runs this environment alone: no collection and no thread holds the event loop for long.
+    """Set up a process that runs only this environment, so that no collection and no thread blocks the event loop.
 
-    By default Python lets another thread work for 5 ms before the event loop gets the interpreter back, at each of
-    several steps of a wake-up.
+    By default another thread may run for 5 ms before the event loop gets the interpreter back, at each of several steps
+    of a wake-up.
     """
     calm_garbage_collector()
     sys.setswitchinterval(0.001)
 
 
 def set_log_levels(own: logging.Logger) -> None:
-    """Log this environment's lines, and of Atropos' own loggers warnings only. A level that was set before stays."""
+    """Log this environment's messages, but only warnings of Atropos. Levels that were set before stay."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for logger in (own, core):
         if logger.level == logging.NOTSET:
@@ -149,9 +149,9 @@ def set_log_levels(own: logging.Logger) -> None:
 
 
 def check_batch_size(config: ReasoningGymEnvConfig) -> None:
-    """Raise ConfigError if there is no batch size, or a group exceeds the batch."""
+    """Raise ConfigError if the batch size is unknown, or if a group is larger than the batch."""
     if config.batch_size == -1:
-        raise ConfigError("neither the trainer nor a setting gives a batch size", remedy="set {env.batch_size}")
+        raise ConfigError("the trainer reported no batch size", remedy="set {env.batch_size}")
     if config.group_size > config.batch_size:
         raise ConfigError(
             f"must be at most the trainer's batch size, {config.batch_size}",
@@ -161,20 +161,20 @@ def check_batch_size(config: ReasoningGymEnvConfig) -> None:
 
 
 def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm: bool) -> ConfigError:
-    """Return an error that says in a line why Atropos could not build the environment, and what to do."""
+    """Return an error that says in one line why Atropos could not create the environment, and what to do."""
     if slurm and isinstance(error, TypeError):
         return ConfigError(
-            "Atropos reads the inference servers from SLURM's variables",
+            "Atropos could not read the inference servers from SLURM's environment variables",
             setting="slurm",
-            remedy="set NUM_TRAINING_NODES, and do not set INFER_TP",
+            remedy="set NUM_TRAINING_NODES and unset INFER_TP",
         )
     if isinstance(error, OSError) and error.errno is not None:
         return ConfigError(str(error))
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
-        f"the environment cannot be built, most likely because a tokenizer cannot be read ({reason})",
-        remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}) and {{openai.tokenizer_name}} take a folder, "
-        "or a name on the Hugging Face hub",
+        f"Atropos could not create the environment, most likely because it cannot load a tokenizer ({reason})",
+        remedy=f"set {{env.tokenizer_name}} (now {config.tokenizer_name!r}) and {{openai.tokenizer_name}} to a folder, "
+        "or to a name on the Hugging Face hub",
     )
 
 
@@ -187,11 +187,11 @@ def _check_type(name: str) -> str:
 
 
 class ServerConfig(APIServerConfig):
-    """An inference server of which nothing is known but its address."""
+    """Settings of an inference server whose type is detected by default."""
 
     server_type: Annotated[str, AfterValidator(_check_type)] = Field(
         default=AUTO,
-        description="Type of the server. `auto` detects the best type that works; other types are used as given.",
+        description="Type of the server. `auto`: detect the best type that the server supports.",
         json_schema_extra={"enum": [*names_of_types()]},
     )
     headers: Headers = Field(
@@ -202,9 +202,9 @@ class ServerConfig(APIServerConfig):
 
 
 def named_format(config: object) -> ReplyFormat | None:
-    """Return the format that a server's settings name; None for `auto`, and if they name none.
+    """Return the format that a server's settings name; None for `auto` or without a name.
 
-    Atropos' default is `openai`. It counts only if the settings say it. Raises ConfigError for another word.
+    Atropos' default `openai` counts only if it was set explicitly. Raises ConfigError for an unknown name.
     """
     if isinstance(config, ServerBaseline) and "server_type" in config.model_fields_set:
         return format_named(config.server_type)
@@ -214,19 +214,19 @@ def named_format(config: object) -> ReplyFormat | None:
 def complete_servers(
     configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
 ) -> ServerBaseline | list[APIServerConfig]:
-    """Return settings of servers with the environment's tokenizer where they name none, and their API keys.
+    """Return servers' settings completed with API keys and, if they name no tokenizer, the environment's tokenizer.
 
     Raises ConfigError if
 
     - there is no server,
-    - the servers have different types, or a type that nobody knows, or
+    - the servers have different types, or an unknown type, or
     - the environment variable of a key is not set.
     """
     several = configs if isinstance(configs, list) else [configs]
     types = sorted({name_of_type(named_format(config)) for config in several})
     if len(types) != 1:
         raise ConfigError(
-            f"all inference servers must have one type; got {', '.join(types) or 'no server'}",
+            f"all inference servers must have the same type; got {', '.join(types) or 'no server'}",
             setting="openai.server_type",
         )
     completed = []
@@ -240,7 +240,7 @@ def complete_servers(
             if headers:
                 missing["headers"] = headers
         completed.append(config.model_copy(update=missing))
-    # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
+    # A single APIServerConfig is passed as a list, because Atropos would replace a bare one's URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
 
 
@@ -249,7 +249,7 @@ def name_of_type(reply_format: ReplyFormat | None) -> str:
 
 
 def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
-    """Tell whether an environment with these servers needs a tokenizer; with chat servers alone it needs none."""
+    """Return True if an environment with these servers needs a tokenizer: unless all are chat servers."""
     several = configs if isinstance(configs, list) else [configs]
     return not several or any(named_format(config) is not CHAT for config in several)
 
@@ -258,10 +258,10 @@ def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
 def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, testing: bool = False) -> Iterator[None]:
     """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None.
 
-    With `testing`, a tokenizer that is not on this machine is not downloaded. Raises OSError for such a tokenizer.
+    With `testing`, nothing is downloaded: a tokenizer that is not on this machine raises OSError.
 
-    This replaces the loader in Atropos' module: BaseEnv's constructor always loads a tokenizer by name and has no hook
-    for it, but hosted models have no public tokenizer, and tests run without a network.
+    This replaces the loader in Atropos' module, because BaseEnv's constructor always loads a tokenizer and has no hook.
+    Hosted models have no public tokenizer, and tests run without a network.
     """
     loader = base.AutoTokenizer
 
@@ -272,7 +272,7 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
         try:
             return loader.from_pretrained(name, local_files_only=True)
         except OSError as error:
-            raise OSError(f"{name!r} is not on this machine, and testing=True downloads nothing") from error
+            raise OSError(f"the tokenizer {name!r} is not on this machine; testing=True never downloads") from error
 
     if not needs_tokenizer(configs):
         base.AutoTokenizer = SimpleNamespace(from_pretrained=load_none)
@@ -285,10 +285,10 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
 
 
 def type_hint(named: ReplyFormat | None) -> str:
-    """Return what a message about a server adds to the advice to check the model's name."""
+    """Return the hint on `server_type` that messages about a server add to the advice to check the model's name."""
     if named is CHAT:
         return " ({openai.server_type} is 'chat')"
     return (
-        f" ({{openai.server_type}} is {name_of_type(named)!r}; 'openai' works with any OpenAI-compatible server, and "
-        "'chat' where it has chat completions only)"
+        f" ({{openai.server_type}} is {name_of_type(named)!r}; use 'openai' for any OpenAI-compatible server, or "
+        "'chat' for a server that has only chat completions)"
     )

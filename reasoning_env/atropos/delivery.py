@@ -1,9 +1,9 @@
-"""The delivery queue: sends scored groups to run-api in order, and keeps each until run-api has confirmed it.
+"""The delivery queue: sends scored groups to run-api in order, and keeps each group until run-api confirms it.
 
-Groups have no ids. A request whose connection broke is sent again, although its groups may have arrived. Run-api takes
-a list of groups whole or, with status 422, not at all. A group is dropped, and counted, only if run-api refuses it for
-good or JSON cannot hold it. Groups that wait at the end are not kept: their problems are still in flight, and a resumed
-run samples them again.
+Groups have no ids, so a group may arrive twice: after a broken connection the request is sent again. Run-api accepts a
+whole list of groups or, with status 422, none of them. A group is dropped and counted only if run-api refuses it for
+good, or if it cannot be written as JSON. Groups that still wait at the end are not stored. Their problems are in
+flight, so a resumed run samples them again.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _WaitingGroup:
-    """A group that waits: its JSON as `encode_body` makes it, and the future of its delivery."""
+    """A waiting group: its JSON from `encode_body`, and a future that is done when the group was delivered."""
 
     body: Future[list[bytes]]
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class DeliveryQueue:
-    """Delivers groups, one request at a time. Used on one event loop.
+    """Delivers groups, one request at a time. Use it on one event loop.
 
-    Any number of groups may wait: callers of `put` wait for the delivery themselves if many groups wait.
+    The queue is unbounded: callers of `put` wait for deliveries themselves if many groups wait.
 
     Args:
         session: Sends requests to run-api.
-        on_drop: Called for every group that is dropped.
+        on_drop: Called for every dropped group.
     """
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Bounds of a request, which run-api reads and answers as a whole while its other clients wait."""
+    """Limits of a request. Run-api's other clients wait while it reads and answers a request."""
     send_interval_s = 0.1
-    """Minimum seconds between two requests, in which groups collect for the next request."""
+    """Minimum time between two requests, so that groups are sent together."""
 
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
         self._on_drop = on_drop
         self._entries: deque[_WaitingGroup] = deque()
         self._one_by_one = 0
-        """How many of the oldest groups are sent alone, to find out which of them run-api refuses."""
+        """How many of the oldest groups to send one by one, to find out which of them run-api refuses."""
         self._filled = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self._delivered = 0
@@ -66,28 +66,28 @@ class DeliveryQueue:
         return DeliveryStats(self._delivered, len(self._entries))
 
     def start(self) -> None:
-        """Begin to send; the session must have registered. Safe to call twice."""
+        """Start to send. Call this after the session has registered; a second call has no effect."""
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
 
     def put(self, group: Mapping[str, object]) -> asyncio.Future[None]:
-        """Put a group into the queue; returns a future of its delivery, refusal or drop, which never raises.
+        """Put a group into the queue; return a future that is done when the group was delivered or dropped.
 
-        The group stays in the queue if the caller is cancelled.
+        The future never raises. The group stays in the queue if the caller is cancelled.
         """
         entry = _WaitingGroup(BACKGROUND.submit(encode_body, dict(group)))
         self._entries.append(entry)
         self._filled.set()
-        return asyncio.shield(entry.done)  # a caller that is cancelled cancels its own future
+        return asyncio.shield(entry.done)  # cancelling the caller cancels only the outer future
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until all groups are delivered, refused or dropped, for at most `timeout_s` seconds."""
+        """Wait until all groups are delivered or dropped, for at most `timeout_s` seconds."""
         done = [entry.done for entry in self._entries]
         if done and self._sender is not None:
             await asyncio.wait(done, timeout=timeout_s)
 
     async def close(self) -> None:
-        """Stop sending; the futures of groups that still wait stay unresolved. Safe to call twice."""
+        """Stop sending. The futures of groups that still wait are never done. A second call has no effect."""
         if self._sender is not None:
             await cancel_all([self._sender])
 
@@ -101,15 +101,18 @@ class DeliveryQueue:
                 batch = await self._next_batch()
                 number = await self._session.clear_to_send()
                 sent = not batch or await self._send(batch, number)
-            except Exception:  # without this task nothing would be delivered any more
-                logger.exception("groups could not be sent; they are tried again")
+            except Exception:  # if this task ended, no group would be delivered any more
+                logger.exception("sending groups failed unexpectedly; trying again")
                 sent = False
             if sent:
                 waits = pauses()
             await asyncio.sleep(max(next_send - loop.time(), 0.0) if sent else next(waits))
 
     async def _next_batch(self) -> list[_WaitingGroup]:
-        """Return the oldest entries that go into one request; none if the oldest is not valid JSON and was dropped."""
+        """Return the oldest entries that fit into one request.
+
+        Returns none if the oldest group could not be written as JSON; that group is then dropped.
+        """
         batch: list[_WaitingGroup] = []
         size = 0
         for entry in list(islice(self._entries, 1 if self._one_by_one else self.batch_groups)):
@@ -119,7 +122,7 @@ class DeliveryQueue:
                 break
             if entry.body.exception() is not None:
                 if not batch:
-                    self._drop(f"a group is not valid as JSON ({entry.body.exception()})")
+                    self._drop(f"the group cannot be written as JSON ({entry.body.exception()})")
                 break
             size += sum(map(len, entry.body.result()))
             if batch and size > self.batch_bytes:
@@ -128,23 +131,23 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once; return whether the next request may follow without a pause."""
+        """Send a batch once; return True if the next request may follow without a pause."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)
             await self._session.send(endpoint, body)
         except RunApiFault as fault:
-            if fault.status in (400, 413, 422):  # run-api will never take one of these groups; any other fault passes
+            if fault.status in (400, 413, 422):  # run-api refuses a group for good; all other faults are temporary
                 if len(batch) == 1:
                     self._drop(str(fault))
                 else:
                     self._one_by_one = len(batch)
                 return True
             if fault.status is not None:  # the session logs faults without an answer
-                self._failing.note(f"scored groups wait, because {fault}")
+                self._failing.note(f"run-api did not accept scored groups ({fault}); trying again")
             return False
-        self._failing.over("scored groups are delivered again")
-        self._dropping.over("scored groups are taken again")
+        self._failing.over("run-api accepts scored groups again")
+        self._dropping.over("no scored group was dropped any more: run-api accepts them again")
         self._delivered += len(batch)
         for _ in batch:
             self._remove_oldest()
@@ -154,7 +157,7 @@ class DeliveryQueue:
         """Drop the oldest group."""
         self._remove_oldest()
         self._on_drop()
-        self._dropping.note(f"scored groups are dropped: {reason}")
+        self._dropping.note(f"dropped a scored group: {reason}")
 
     def _remove_oldest(self) -> None:
         self._one_by_one = max(self._one_by_one - 1, 0)

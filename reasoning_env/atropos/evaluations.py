@@ -1,4 +1,4 @@
-"""Evaluate the served model on the fixed set beside a training, with results in a folder and as metrics."""
+"""Evaluate the served model on the fixed set during a training; write the results to a folder and as metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class ModelEvaluations:
-    """Evaluates the served model on the fixed set, as often as the training asks."""
+    """Evaluates the served model on the fixed set each time that the training calls `run`."""
 
     def __init__(self, run: Run, model: ServedModel) -> None:
         self._run = run
@@ -29,10 +29,10 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
-        """Evaluate the model and return the metrics; None if the evaluation failed, which is logged.
+        """Evaluate the model and return the metrics; log an error and return None if the evaluation fails.
 
-        The log tells the scores, overall and by category. Finished problems are kept, also after an
-        error or an interruption.
+        The scores are logged, overall and by category. Finished problems are kept even after an error or an
+        interruption.
 
         Args:
             step: Step of the trainer, for the results; None without a trainer.
@@ -41,7 +41,7 @@ class ModelEvaluations:
         try:
             return await self._evaluate(step, bar=bar)
         except ReasoningEnvError as error:
-            logger.error("the evaluation failed: %s", error)
+            logger.error("the evaluation failed, and training continues: %s", error)
             return None
 
     async def _evaluate(self, step: int | None, *, bar: bool) -> dict[str, float]:
@@ -54,13 +54,13 @@ class ModelEvaluations:
             step=step,
             resume=False,
         )
-        if evaluation.announcement != self._announced:  # each evaluation asks the same
+        if evaluation.announcement != self._announced:  # log it once: every evaluation has the same problems
             self._announced = evaluation.announcement
             logger.info("%s", self._announced)
         try:
             await evaluation.run(bar=bar)
         finally:
-            # After Ctrl-C too.
+            # Also after Ctrl-C.
             self.last = await evaluation.conclude()
             logger.info("%s", evaluation.describe())
         results = self.last.results

@@ -37,7 +37,7 @@ class Launch:
     slurm: bool
     testing: bool
     unused: Sequence[str]
-    """Settings in files that other commands have."""
+    """Settings in the files that only other commands use."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
@@ -49,9 +49,9 @@ class Launch:
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
-    """Join the settings of environment class, mode, file and options; raises ConfigError for invalid settings.
+    """Combine the settings of environment class, mode, file and options; raises ConfigError for invalid settings.
 
-    The default of a server's URL is the variable OPENAI_BASE_URL, as for other clients.
+    The environment variable OPENAI_BASE_URL is the default URL of a server, as in OpenAI's own clients.
     """
     defaults, default_servers = env_cls.config_init()
     file = read_config_files(options.get("config", ()))
@@ -63,7 +63,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
-    # What nobody sets stays out: a setting that its user set, even to the default, counts as the user's own.
+    # Pass only settings that somebody set: pydantic then records which of them the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
@@ -85,13 +85,13 @@ def _build_servers(
 ) -> ServerBaseline | list[APIServerConfig]:
     server_cls = server_class(defaults)
     if options.get("model_name") == "":
-        raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
+        raise ConfigError("must not be empty", setting="openai.model_name", remedy="name the model")
     default_list = defaults if isinstance(defaults, list) else [defaults]
     if options and max(len(several), len(default_list)) > 1:
         raise ConfigError(
-            "does not say which of several inference servers is meant",
+            "this option works with one inference server only, and there are several",
             setting=f"openai.{next(iter(options))}",
-            remedy="name the settings of each server in the file",
+            remedy="set it for each server in the --config file",
         )
     if len(several) > 1:
         servers = [make_settings(server_cls, server, "openai.") for server in several]
@@ -103,9 +103,11 @@ def _build_servers(
         servers = [make_settings(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
     from_variable = "base_url" not in options and not any("base_url" in server for server in several)
     for server in servers:
-        # A URL that is nowhere in files and options is the default or the variable's.
+        # A URL that is in no file and no option comes from the environment variable or is the default.
         setting = "OPENAI_BASE_URL" if from_variable else "openai.base_url"
-        check_url(setting, server.base_url, remedy="list several servers in a file, under `openai`")
+        check_url(
+            setting, server.base_url, remedy="to use several servers, list them under `openai` in a --config file"
+        )
         for name, allowed in SERVER_RANGES.items():
             value = getattr(server, name, None)
             if value is not None and not allowed.allows(value):
@@ -121,9 +123,9 @@ def _section(section: str, options: Mapping[str, object]) -> dict[str, object]:
 def choose_server_class(
     server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
 ) -> Callable[..., APIServer]:
-    """Return what makes the servers of these settings: ours, unless an importer has a class of its own.
+    """Return the class or function that creates servers: ours, unless user code passed a class of its own.
 
-    Atropos makes the settings of local and of Slurm's servers itself, and leaves the type out.
+    Atropos itself creates the settings of local servers and of Slurm's servers, without a type.
     """
     if not inspect.isabstract(server_cls):
         return server_cls

@@ -73,10 +73,10 @@ class AskedByMethods:
         kind: ReplyKind | None = None,
         reply_s: float | None = None,
     ) -> ServerReply:
-        """Ask for `n` completions; raises any error of the method.
+        """Request `n` completions; raises any error of the method.
 
         Raises:
-            ServerError: There is no such method, or it has no reply to the prompt.
+            ServerError: The method is missing, or returned None.
             ServerAwayError: The server was unhealthy for UNHEALTHY_S, or was stopped since the request was sent.
         """
         kind = kind or self.kind
@@ -96,31 +96,31 @@ class AskedByMethods:
         method = getattr(self.asked, kind.method, None)
         if method is None:
             name = type(self.asked).__name__
-            raise ServerError(f"env.server ({name}) cannot be asked for completions: it needs a method {kind.method}")
+            raise ServerError(f"env.server ({name}) cannot return completions: it needs a method {kind.method}")
         async with asyncio.timeout(reply_s):
             reply = await self._reachability.outlast(self._while_healthy(method(**arguments)))
         if reply is None:
             words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
             name = type(self.asked).__name__
-            raise ServerError(f"{kind.method} of {name} has no reply to the prompt that begins {words!r}")
+            raise ServerError(f"{name}.{kind.method} returned None for the prompt that begins with {words!r}")
         return _read(reply, kind)
 
     async def _while_healthy(self, request: Any) -> Any:
-        """Return what a request returns; raises ServerAwayError once the server was unhealthy for UNHEALTHY_S."""
+        """Return the result of a request; raises ServerAwayError once the server was unhealthy for UNHEALTHY_S."""
         work = asyncio.ensure_future(request)
         unhealthy_s = 0.0
         try:
             while not (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
                 unhealthy_s = 0.0 if getattr(self.asked, "server_healthy", True) else unhealthy_s + HEALTH_POLL_S
                 if unhealthy_s >= UNHEALTHY_S:
-                    raise ServerAwayError(f"the server {self.address} has not been healthy for {UNHEALTHY_S:g} s")
+                    raise ServerAwayError(f"the server {self.address} has been unhealthy for {UNHEALTHY_S:g} s")
             return work.result()
         finally:
             if not work.done():
                 await cancel_all([work])
 
     def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the methods of an importer's class, without Atropos' retries and waits; a stand-in is not asked."""
+        """Return the methods to try, without Atropos' retries and waits; none for the stand-ins of tests."""
         if self._is_stand_in:
             return []
         return [
@@ -129,7 +129,7 @@ class AskedByMethods:
         ]
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Keep to one of the kinds that were open."""
+        """Use kind number `number` from now on, unless a kind was chosen before."""
         self.kind = self.kind or self.kinds[number]
 
     def _place(self, kind: ReplyKind) -> str:
@@ -145,21 +145,21 @@ class AskedByMethods:
         return gives_token
 
     async def context_length(self) -> int | None:
-        """Return None: nobody knows what is at the address."""
+        """Return None, because the methods do not report a context length."""
         return None
 
     async def read_text(self, text: str) -> None:
-        """Return None: the methods do not say how a text is read."""
+        """Return None, because the methods do not report how the server tokenizes a text."""
 
     async def look_after(self) -> None:
         await self._reachability.look_after()
 
     async def close(self) -> None:
-        """Close nothing: the object is its owner's."""
+        """Do nothing: the owner of the object closes it."""
 
 
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:
-    """Return the prompt and the options as keywords of a method; what OpenAI's client does not know is `extra_body`."""
+    """Return prompt and options as keywords of a method; parameters unknown to OpenAI's client are in `extra_body`."""
     parameters = options.of(kind)
     parameters.pop("reasoning_effort", None)  # Atropos' own code adds it
     known = {"stop": parameters.pop("stop")} if "stop" in parameters else {}

@@ -1,4 +1,4 @@
-"""`/metrics` of `serve` and `process`: all that wandb gets, and how long the steps of a group take."""
+"""`/metrics` of `serve` and `process`: all metrics that wandb gets, and the durations of a group's steps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 DURATIONS = Metric[object](
     "group/duration_s/STEP",
     Kind.HISTOGRAM,
-    "seconds that the steps of a group take: `completions` and `verdicts`",
+    "seconds for the steps of a group: `completions` and `verdicts`",
 )
 
 
 class MetricsServer:
     """Serves the metrics of a run.
 
-    `readings` returns the values of the moment, and `library` the library, None before the start.
+    `readings` returns the current values. `library` returns the library, or None before the start.
     """
 
     def __init__(self, readings: Callable[[], Iterable[Reading]], library: Callable[[], LibraryInfo | None]) -> None:
@@ -36,18 +36,18 @@ class MetricsServer:
         self._durations = histograms(DURATIONS, ("completions", "verdicts"), self._registry)
 
     def time(self, step: str) -> AbstractContextManager[object]:
-        """Take the time of a step of a group: `completions` or `verdicts`."""
+        """Measure how long a step of a group takes: `completions` or `verdicts`."""
         return self._durations[step].time()
 
     @asynccontextmanager
     async def serve(self, address: ListenAddress) -> AsyncIterator[None]:
-        """Serve the metrics meanwhile. Raises ConfigError where the port is in use."""
+        """Serve the metrics inside the context. Raises ConfigError if the port is in use."""
         app = web.Application()
         app.router.add_get("/metrics", self._scrape)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         try:
             port = await listen(runner, address)
-            logger.info("metrics are at http://%s:%d/metrics", address.host, port)
+            logger.info("serving metrics at http://%s:%d/metrics", address.host, port)
             yield
         finally:
             await runner.cleanup()

@@ -1,20 +1,20 @@
 """Requests to Atropos' run-api, and an environment's registration there.
 
-What run-api can and cannot tell (atroposlib 0.4.0), and what follows:
+Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
-- Environments have no identity. Numbers count registrations from 0, and begin again after a restart and after
-  `/reset_data`. A request with an unassigned number gets status 500; any other answer does not say whose number
-  it is. An environment registers again if its number is unknown or the step went back. After a restart two
-  environments share a number if one registers before the other asks again, at a step that did not go back.
-- A registration whose reply was lost leaves an entry behind. The entry takes a share of the work, and with a
-  `min_batch_allocation` it stops all batches, until run-api is restarted.
-- A group that arrives before a trainer has registered breaks run-api: `/register` then has no effect, for good. Only
-  `/reset_data` or a restart mends that, and either would cost other environments their groups. For that reason `/info`
-  is asked right before groups are sent. A reset between the two cannot be excluded; the log then says what helps.
-- After `/reset_data`, a trainer that asks for a batch opens the registration of environments although the trainer is
-  not registered itself; its own registration then clears all entries. `/info` tells a batch size of -1 until then.
-- A group larger than the trainer's batch blocks run-api's queue: no such group is sent.
-- Groups have no ids. A group whose connection broke is sent again, and may arrive twice.
+- Environments have no identity, only numbers. Numbers start again at 0 after a restart and after `/reset_data`. A
+  request with an unassigned number gets status 500; no answer says which environment owns a number. So an environment
+  registers again if its number is unknown or if the step went back. Two environments can still share a number: after a
+  restart, one registers before the other sends its next request, at a step that did not go back.
+- If the reply to a registration is lost, its entry stays until run-api is restarted. The entry takes a share of the
+  work, and with a `min_batch_allocation` it blocks all batches.
+- A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. Only `/reset_data` or
+  a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
+  A reset in between is still possible; the log then says what to do.
+- After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
+  registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
+- A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent.
+- Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# What run-api replies, checked where it arrives. A number out of its range is no answer of run-api's: a step of 10**9
-# would end the run with status 0. A step a second makes 10**8 in three years.
+# Replies of run-api are validated on arrival. Without the limits, a step of 10**9 from another server would end the run
+# with status 0. At one step per second, a run reaches 10**8 steps after three years.
 BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
 Choice = Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
-"""A number of the trainer's, -1 if the trainer sets none."""
+"""A number that the trainer chose; -1 if the trainer chose none."""
 FolderName = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\Z")]
-"""A path, in which no system takes a null character."""
+"""A path without null characters, which no operating system accepts."""
 MAX_REPLY_BYTES = 2**20
-"""Longest reply that is read. Run-api's own have a few hundred bytes."""
+"""Maximum size of a reply. Run-api's own replies have a few hundred bytes."""
 
 
 class Welcome(TypedDict):
@@ -66,9 +66,9 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is its share of the work, 1 at most but for rounding.
+    """The state of an environment. `env_weight` is its share of the work, at most 1 except for rounding.
 
-    `unallocated_fraction` is read by BaseEnv.
+    BaseEnv reads `unallocated_fraction`.
     """
 
     current_step: BoundedCount
@@ -80,7 +80,7 @@ class EnvironmentStatus(TypedDict):
 
 
 class Registration(msgspec.Struct, frozen=True, tag_field="status", tag="success"):
-    """Run-api's answer to a registration."""
+    """Run-api's reply to a registration."""
 
     env_id: BoundedCount
     wandb_name: str
@@ -91,7 +91,7 @@ class Registration(msgspec.Struct, frozen=True, tag_field="status", tag="success
 
 
 class TooEarly(msgspec.Struct, frozen=True, tag_field="status", tag="wait for trainer to start"):
-    """Run-api's answer to a registration before the trainer's."""
+    """Run-api's reply if an environment registers before the trainer."""
 
 
 class Done(TypedDict):
@@ -100,7 +100,7 @@ class Done(TypedDict):
 
 @dataclass(frozen=True)
 class Endpoint(Generic[T]):
-    """A request that run-api takes. `decoder` reads the reply; another reply is a fault."""
+    """A request that run-api accepts. `decoder` reads the reply; any other reply is a fault."""
 
     method: str
     path: str
@@ -120,7 +120,7 @@ LEAVE = Endpoint("POST", "/disconnect-env", msgspec.json.Decoder(Done))
 
 
 class RunApiFault(Exception):
-    """A request without an answer, or with an error as the answer; `status` is the HTTP status, None for no answer."""
+    """A request failed: `status` is the HTTP status of an error reply, or None without a reply."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -128,15 +128,15 @@ class RunApiFault(Exception):
 
 
 CONNECT_TIMEOUT_S = 5.0
-"""Seconds until a connection must be there: Linux tries at 0, 1 and 3 s."""
+"""Time limit for connecting. Linux sends connection attempts at 0, 1 and 3 s."""
 
 
 async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
-    """Make a request to the run-api at `url`, one try, and return the reply; raises RunApiFault.
+    """Send one request to the run-api at `url`, without retries, and return the reply; raises RunApiFault.
 
-    Replies have no time limit: a slow run-api has taken the request. Each request opens a connection of its own: a
-    server can close a connection at the moment that the client uses it again, and a group would be sent twice. The body
-    is a mapping that JSON can hold, or JSON in gzip as a list of pieces.
+    Replies have no time limit, because a slow run-api has accepted the request. Each request opens a new connection: if
+    connections were reused, a server could close one just as it is used again, and a group would be sent twice. `body`
+    is a JSON-serializable mapping, or gzipped JSON as a list of pieces.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, list):
@@ -160,31 +160,31 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             reason = f"{reason}, {error}"
     text = " ".join(reply[:200].decode(errors="replace").split())
-    raise RunApiFault(f"the answer to {endpoint.path} is not run-api's ({reason}): {text}", status=status)
+    raise RunApiFault(f"unexpected reply to {endpoint.path} ({reason}): {text}", status=status)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body of a reply. Raises RunApiFault for a body of more than MAX_REPLY_BYTES."""
+    """Return the body of a reply. Raises RunApiFault if the body has more than MAX_REPLY_BYTES."""
     body = b""
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MAX_REPLY_BYTES:
-            raise RunApiFault("the reply is too long", status=response.status)
+            raise RunApiFault(f"the reply has more than {MAX_REPLY_BYTES} bytes", status=response.status)
     return body
 
 
 async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the pieces of a body, with a turn of the event loop before each."""
+    """Yield the pieces of a body, and let the event loop run other tasks before each piece."""
     for piece in pieces:
         await asyncio.sleep(0)
         yield piece
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Make a socket whose connection breaks after its host has been silent for 30 s.
+    """Create a socket whose connection fails after its host has been silent for 30 s.
 
-    Observed with an ordinary socket: the host vanished before its reply (its network interface was taken down), and the
-    request was still waiting after 4 minutes. With this socket the request failed after 36 s.
+    With an ordinary socket, a request to a host whose network interface was taken down was still waiting after 4
+    minutes. With this socket the request failed after 36 s.
     """
     family, socket_type, protocol, _, _ = address
     connection = socket.socket(family, socket_type, protocol)
@@ -199,28 +199,28 @@ def _make_socket(address: tuple[Any, ...]) -> socket.socket:
     return connection
 
 
-WORKING = "run-api has a trainer and knows this environment"
+WORKING = "the trainer is registered at run-api, and so is this environment"
 
 
 class RunApiSession:
-    """Keeps an environment registered at run-api. Used on one event loop.
+    """Keeps an environment registered at run-api. Use it on one event loop.
 
-    All coroutines but `leave` and `send` wait while run-api is away, and raise ServerError if the first answer at `url`
-    is not run-api's.
+    All coroutines except `leave` and `send` wait while run-api is away. They raise ServerError if the first reply at
+    `url` does not come from run-api.
 
     Args:
         url: Address of run-api.
-        entry: Content of the request to `/register-env`.
+        entry: Body of the request to `/register-env`.
     """
 
     longest_pause_s = 1.0
-    """Maximum seconds between two requests: a late environment may share a number after a restart."""
+    """Maximum time between two requests. A longer pause could give two environments one number after a restart."""
     slow_reply_s = 10.0
-    """Seconds without a reply after which the log says so."""
+    """Log a warning after this time without a reply."""
     trainer_patience_s = 30.0
-    """Seconds without a trainer after which the log names the other cause."""
+    """After this time without a trainer, the log also names the less likely cause."""
     leave_timeout_s = 3.0
-    """Seconds for the farewell at the end, which a run-api that is away must not hold up."""
+    """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
     def __init__(self, url: str, entry: Mapping[str, object]) -> None:
         self._url = url.rstrip("/")
@@ -228,14 +228,14 @@ class RunApiSession:
         self._registration: Registration | None = None
         self._registering = asyncio.Lock()
         self._step = 0
-        """Step of the trainer, as run-api told it last."""
+        """The trainer's step in run-api's last reply."""
         self._left = False
         self._met = False
-        """Whether run-api has answered once."""
+        """Whether run-api has replied at least once."""
         self._absence = OutageLog(logger)
-        """Requests have no answer of run-api."""
+        """Logs that run-api does not reply."""
         self._waiting = OutageLog(logger)
-        """Run-api answers, but has no trainer or does not know this environment."""
+        """Logs that run-api replies, but has no trainer or does not know this environment."""
 
     @property
     def registration(self) -> Registration:
@@ -244,23 +244,24 @@ class RunApiSession:
         return self._registration
 
     async def wait_until_there(self, timeout_s: float) -> None:
-        """Wait until run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
+        """Wait until run-api replies; raises ServerError after `timeout_s`, which may be infinite."""
         try:
             async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
                 await self._ask(WELCOME)
         except TimeoutError as error:
             raise ServerError(
-                f"run-api is not at {self._url}", remedy="start it with `run-api`, or correct {env.rollout_server_url}"
+                f"run-api did not reply at {self._url} within {timeout_s:g} s",
+                remedy="start it with `run-api`, or correct {env.rollout_server_url}",
             ) from error
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
-        """Return wandb's group and project, with which the trainer registered; waits for the trainer."""
+        """Return the wandb group and project that the trainer registered; waits for the trainer."""
         while (project := (info := await self._ask(WANDB_INFO))["project"]) is None:
             await self._wait_for_trainer()
         return info.get("group"), project
 
     async def register(self) -> Registration:
-        """Register as soon as a trainer has registered and asks for batches; does nothing the second time."""
+        """Register as soon as a trainer has registered and requests batches. A second call has no effect."""
         async with self._registering:
             if self._registration is None:
                 await self._register()
@@ -277,7 +278,7 @@ class RunApiSession:
             status = await self._own_status()
             if status is not None:
                 return status
-            logger.info("run-api has forgotten environment %d, which registers again", self.registration.env_id)
+            logger.info("run-api no longer knows environment %d; registering again", self.registration.env_id)
             waits = pauses()
             while True:
                 await self._register()
@@ -286,13 +287,13 @@ class RunApiSession:
                     self._waiting.over(WORKING)
                     return status
                 self._waiting.note(
-                    f"run-api reports no state of environment {self.registration.env_id}, which has just registered; "
-                    f"it never does unless an inference_weight is above 0 (here {self._entry['weight']:.3g})"
+                    f"run-api has no state for environment {self.registration.env_id}, which has just registered; set "
+                    f"an inference_weight above 0 in at least one environment (here {self._entry['weight']:.3g})"
                 )
                 await asyncio.sleep(next(waits))
 
     async def clear_to_send(self) -> int:
-        """Return this environment's number, once run-api knows the number and a trainer takes groups of this size."""
+        """Return this environment's number, once run-api knows it and the trainer's batches have room for a group."""
         while True:
             await self.status()
             if (await self.info())["batch_size"] >= self._entry["group_size"]:
@@ -301,30 +302,31 @@ class RunApiSession:
             await self._wait_for_trainer()
 
     async def send(self, endpoint: Endpoint[Done], body: Sequence[bytes]) -> None:
-        """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
-        # The sender logs answers with an error.
+        """Send groups right after `clear_to_send`, without retries; raises RunApiFault."""
+        # The caller logs error replies.
         await self._try_once(endpoint, body, answers=range(200, 600))
 
     async def leave(self) -> None:
-        """Disconnect, unless run-api has forgotten this environment. Safe to call twice."""
+        """Disconnect, unless run-api no longer knows this environment. A second call has no effect."""
         if self._left or self._registration is None:
             return
         self._left = True
         try:
             async with asyncio.timeout(self.leave_timeout_s):
                 if await self._own_status() is None:
-                    logger.info("run-api has forgotten this environment, and is not told of its end")
+                    logger.info("run-api no longer knows this environment; there is nothing to disconnect")
                     return
                 await request(self._url, LEAVE, {"env_id": self._registration.env_id})
             logger.info("disconnected from run-api")
-        except (RunApiFault, TimeoutError) as error:  # the environment ends all the same
-            logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
+        except (RunApiFault, TimeoutError) as error:  # the environment ends in any case
+            logger.info("disconnecting from run-api failed: %s", str(error) or "no reply")
 
     async def _register(self) -> None:
-        """Register, in as many tries as needed; waits for a trainer."""
+        """Register, with as many retries as needed; waits for a trainer."""
         waits = pauses()
         while True:
-            # A trainer that asks for batches before it registers lets environments in; its registration clears them.
+            # A trainer may request batches before it registers. Environments could register then, but the trainer's
+            # registration would clear them.
             if (await self.info())["batch_size"] != -1:
                 try:
                     reply = await self._try_once(REGISTER, self._entry)
@@ -336,10 +338,10 @@ class RunApiSession:
             await self._wait_for_trainer()
         self._registration = reply
         self._step = self._registration.starting_step
-        logger.info("registered at run-api with the number %d, at step %d", self._registration.env_id, self._step)
+        logger.info("registered at run-api as environment %d, at step %d", self._registration.env_id, self._step)
 
     async def _own_status(self) -> EnvironmentStatus | None:
-        """Return this environment's state at run-api; None if its number is unknown there, or the step went back."""
+        """Return this environment's state at run-api; None if run-api does not know it, or if the step went back."""
         number = {"env_id": self.registration.env_id}
         try:
             status = await self._ask(STATUS, number, answers=(500,))
@@ -352,19 +354,19 @@ class RunApiSession:
 
     async def _wait_for_trainer(self) -> None:
         remedy = ""
-        if self._waiting.duration_s >= self.trainer_patience_s:  # a trainer after another registers within seconds
+        if self._waiting.duration_s >= self.trainer_patience_s:  # a restarted trainer registers within seconds
             remedy = (
-                "; if a trainer has registered, a group reached run-api before the trainer: "
-                f"call {self._url}/reset_data or restart run-api, then register the trainer again"
+                "; if the trainer has registered, run-api ignored it because a group arrived earlier: "
+                f"call {self._url}/reset_data or restart run-api, then restart the trainer"
             )
         self._waiting.note(
-            "waiting for a trainer to register at run-api and to ask for batches that hold a group of "
-            f"{self._entry['group_size']}{remedy}"
+            "waiting for a trainer to register at run-api with a batch size of at least "
+            f"{self._entry['group_size']} (the group size){remedy}"
         )
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Return the reply, however late. Raises RunApiFault for a reply with a status in `answers`."""
+        """Return the reply, with retries and without a time limit. Raises RunApiFault for a status in `answers`."""
         waits = pauses()
         while True:
             try:
@@ -372,7 +374,7 @@ class RunApiSession:
             except RunApiFault as fault:
                 if fault.status in answers:
                     raise
-                # After the first answer, a proxy may answer in place of a run-api that is away.
+                # After the first reply, a proxy may answer in place of an absent run-api.
                 if fault.status is not None and fault.status < 500 and not self._met:
                     raise ServerError(str(fault), remedy=f"correct {{env.rollout_server_url}} ({self._url})") from None
                 await asyncio.sleep(min(next(waits), self.longest_pause_s))
@@ -381,42 +383,42 @@ class RunApiSession:
                 return reply
 
     async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Make a request, and log if run-api is away, does not reply, or answers again; raises RunApiFault.
+        """Send one request, and log if run-api is away, is slow, or replies again; raises RunApiFault.
 
-        A fault with a status in `answers` is run-api's own answer: run-api is not away.
+        A status in `answers` is a reply of run-api itself, so run-api is not away.
         """
         slow = asyncio.get_running_loop().call_later(
-            self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}: it does not reply"
+            self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}, which does not reply"
         )
         try:
             reply = await request(self._url, endpoint, body)
         except RunApiFault as fault:
             if fault.status in answers:
-                self._absence.over(f"run-api at {self._url} answers again")
+                self._absence.over(f"run-api at {self._url} replies again")
             else:
                 self._absence.note(f"waiting for run-api at {self._url} ({fault})")
             raise
         finally:
             slow.cancel()
-        self._absence.over(f"run-api at {self._url} answers again")
+        self._absence.over(f"run-api at {self._url} replies again")
         return reply
 
 
 class TrainerWatch:
-    """Logs that the trainer takes no batches."""
+    """Logs that the trainer does not request batches."""
 
     patience_s = 60.0
-    """Seconds that a whole batch may lie at run-api before the log says so."""
+    """Log after a complete batch has waited at run-api for this time."""
 
     def __init__(self) -> None:
         self._taken_at = time.monotonic()
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool) -> None:
-        """Note whether a whole batch waits at run-api for the trainer; called at each status request."""
+        """Note whether a complete batch waits at run-api for the trainer. Called for each status request."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now
-            self._idle.over("the trainer takes batches again")
+            self._idle.over("the trainer requests batches again")
         elif now - self._taken_at > self.patience_s:
-            self._idle.note("waiting for the trainer: a whole batch lies at run-api, and the trainer takes none")
+            self._idle.note("waiting for the trainer: a complete batch is ready at run-api, and nobody requests it")

@@ -29,13 +29,13 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, and write and send those that pass; the problem is done when all have arrived.
+    """Check groups, then write and send those that pass; their problem is done when all were delivered.
 
     Args:
         groups: Groups of one problem, packed.
-        item: Problem and prompt; None if unknown, then no problem is marked as done.
-        do_send: Give the groups to the delivery queue.
-        token_limit: A group is not sent if a member has this many tokens or more; 0 for no limit.
+        item: Problem and prompt; None if unknown, and then no problem is marked as done.
+        do_send: Put the groups into the delivery queue.
+        token_limit: Do not send a group if one of its rollouts has this many tokens or more; 0 for no limit.
     """
     config = env.config
     complete = [group for group in _as_list(groups) if is_complete(group, config)]
@@ -63,30 +63,32 @@ async def send_groups(
 
 
 def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[asyncio.Future[None]]:
-    """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
+    """Put groups into the delivery queue; each future is done when its group was delivered or dropped."""
     return [run.queue.put(group) for group in _as_list(groups)]
 
 
 def is_complete(group: ScoredDataGroup | None, config: ReasoningGymEnvConfig) -> bool:
-    """Tell whether a packed group has all its members and, if equal scores are filtered, different scores."""
+    """Return True if a packed group has all its rollouts and, if equal scores are filtered, different scores."""
     if group is None:
         return False
     full_size = (group.get("group_overrides") or {}).get("group_size", config.group_size)
     size = len(group.get("tokens") or ())
     if size != full_size:
-        logger.warning("a group of %d completions is not sent: there should be %d", size, full_size)
+        logger.warning("dropped a group of %d completions, because groups must have %d", size, full_size)
         return False
     if config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
-        logger.debug("a group whose scores are all the same is not sent")
+        logger.debug("dropped a group whose scores are all equal")
         return False
     return True
 
 
 def is_short_enough(group: ScoredDataGroup, token_limit: int) -> bool:
-    """Tell whether all members stay below `token_limit` tokens; 0 is no limit."""
+    """Return True if all rollouts have fewer than `token_limit` tokens; 0 means no limit."""
     longest = max(map(len, group["tokens"]))
     if 0 < token_limit <= longest:
-        logger.warning("a group with %d tokens is not sent: the trainer's limit is %d", longest, token_limit)
+        logger.warning(
+            "dropped a group with a rollout of %d tokens, because the trainer's limit is %d", longest, token_limit
+        )
         return False
     return True
 

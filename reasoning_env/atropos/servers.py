@@ -104,7 +104,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         prompt = Prompt(({"role": "user", "content": text or ""},), text or "", tuple(tokens))
         found = self.server.format or await self.server.detect(prompt, RequestOptions())
         if not isinstance(found, TokenFormat):
-            raise ReplyError("the server gives text only")
+            raise ReplyError("the server returns text without token ids")
         reply = await self.server.ask(found, prompt, parameters)
         completions = [one for one in reply.completions if isinstance(one, TokenCompletion)]
         ids = [list(map(int, one.tokens)) for one in completions]

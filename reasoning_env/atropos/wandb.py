@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def has_account() -> bool:
-    """Tell whether wandb would find a key in the environment variables or in netrc, the file of `wandb login`."""
+    """Return True if wandb finds a key in the environment variables or in netrc, where `wandb login` stores it."""
     if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
@@ -37,11 +37,11 @@ def has_account() -> bool:
 
 
 def go_offline_without_account() -> None:
-    """Let wandb keep metrics in files, and log so, if there is no account and WANDB_MODE is unset."""
+    """Switch wandb to offline files and log a warning, if there is no account and WANDB_MODE is unset."""
     if "WANDB_MODE" not in os.environ and not has_account():
         os.environ["WANDB_MODE"] = "offline"
         os.environ.setdefault("WANDB_SILENT", "true")
-        logger.warning("no wandb account is configured; metrics are kept offline in ./wandb (`wandb sync` sends them)")
+        logger.warning("no wandb account is configured, so metrics stay in ./wandb; upload them with `wandb sync`")
 
 
 async def start_run(
@@ -60,7 +60,7 @@ async def start_run(
 def table_rows(
     group: ScoredDataGroup, keep: int, decode: Callable[[Sequence[int]], str], task: str, expected: str
 ) -> list[tuple[str, float, str, str]]:
-    """Return rows (text, score, expected answer, task) of a group's first `keep` rollouts; of all rollouts for -1."""
+    """Return rows (text, score, expected answer, task) of a group's first `keep` rollouts; -1 means all."""
     count = len(group["tokens"]) if keep == -1 else min(keep, len(group["tokens"]))
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
@@ -82,7 +82,7 @@ async def keep_rollouts(
 
 
 def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str, object]:
-    """Return the table of kept rollouts as a metric; no metric without rollouts."""
+    """Return the table of kept rollouts as a metric; empty without rollouts."""
     if not groups:
         return {}
     table = wandb.Table(columns=["text", "score", "expected_answer", "task"])
@@ -93,7 +93,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str
 
 
 def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
-    """Return Atropos' metrics of the lengths, in tokens, of sent completions; `limit` is the trainer's."""
+    """Return Atropos' metrics of the lengths of sent completions, in tokens; `limit` is the trainer's limit."""
     if not lengths:
         return {}
     values = np.array(lengths)
@@ -103,10 +103,9 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 
 
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
-    """Log metrics together with BaseEnv's own, and begin a new interval.
+    """Log metrics together with BaseEnv's own, and start a new interval.
 
-    Unlike BaseEnv's method, this function asks no stand-in of a test for metrics, and keeps the metrics of every
-    server.
+    Unlike BaseEnv's method, this function skips the stand-ins of tests, and keeps the metrics of every server.
     """
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
@@ -122,7 +121,7 @@ async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: 
 
 
 def trim_timings(clients: Sequence[Any]) -> None:
-    """Shorten each client's timings to its `rolling_buffer_length`; Atropos never shortens them."""
+    """Shorten each client's lists of timings to its `rolling_buffer_length`; Atropos never does."""
     for client in clients:
         for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
             del getattr(client, name)[: -(client.config.rolling_buffer_length or 1)]

@@ -73,7 +73,7 @@ Show = Callable[[EvaluationResult, str], None]
 def _check_limit(limit_s: float) -> float:
     if limit_s == -1 or limit_s > 0:
         return limit_s
-    raise ValueError("must be positive, or -1 for none")
+    raise ValueError("must be positive, or -1 for no limit")
 
 
 class HostedSettings(ReasoningSettings):
@@ -345,7 +345,7 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
     if of_openai and "base_url" not in server.model_fields_set:
         server = server.model_copy(update={"base_url": OPENAI_URL})
     if server.model_name == "":
-        raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
+        raise ConfigError("must not be empty", setting="openai.model_name", remedy="name the model")
     by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options
     check_url("OPENAI_BASE_URL" if by_variable else "openai.base_url", server.base_url)
     if "server_type" in of_file and "server_type" not in known:

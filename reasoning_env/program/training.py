@@ -43,7 +43,7 @@ class TrainingSettings(ReasoningSettings):
     tokenizer_name: str = DEFAULT_MODEL
     """Tokenizer of the model: a folder, or a name on the Hugging Face hub."""
     rollout_server_url: str = "http://localhost:8000"
-    """Address of the trainer's API (`run-api`), which receives the groups."""
+    """Address of the trainer's API, which receives the groups."""
     total_steps: int = 1000
     """In `serve`: training steps to run. In `process`: groups to write. -1: no limit."""
     steps_per_eval: Annotated[int, Field(ge=-1)] = 100

@@ -227,7 +227,7 @@ async def test_unhealthy_server(make_client: MakeClient, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "UNHEALTHY_S", 0.02)
     server = Unhealthy()
     server.server_healthy = False
-    with pytest.raises(ServerError, match="has not been healthy"):
+    with pytest.raises(ServerError, match="has been unhealthy"):
         await make_client(managing(server)).ask(timeouts=Timeouts(None, outage_s=0.05))
     assert server.checks == 1
 

@@ -75,7 +75,7 @@ def test_kept_rows_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_pat
 
     assert _run("process", "--keep", "best", work=finish) == 0
     out = kept_path(groups, Keep.BEST)
-    assert capsys.readouterr().out == f"summary\n1 rows to train on are in {out}\n"
+    assert capsys.readouterr().out == f"summary\nwrote 1 training rows to {out}\n"
     assert out.read_text().count("\n") == 1
 
 

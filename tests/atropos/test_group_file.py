@@ -132,7 +132,7 @@ def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
 def test_parquet_of_another_program(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
-    with pytest.raises(ConfigError, match="exists, and `process` did not write it"):
+    with pytest.raises(ConfigError, match="exists, but `process` did not write it"):
         check_path(str(path))
 
 

@@ -97,7 +97,7 @@ TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v
 
 def test_several_servers(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
-    with pytest.raises(ConfigError, match=r"openai\.timeout: .*which of several"):
+    with pytest.raises(ConfigError, match=r"openai\.timeout: .*one inference server only"):
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 

@@ -67,7 +67,7 @@ async def test_end_says_who_asked_for_the_steps(steps: int, who: str, caplog: py
     env.register_env.side_effect = lambda: setattr(env.config, "total_steps", 100)
     with caplog.at_level(logging.INFO):
         await Serve().run(env, make_run())
-    assert f"{who} asked for 100 steps, and the trainer has their batches" in caplog.messages
+    assert f"done: the trainer has received the batches of all 100 steps ({who})" in caplog.messages
 
 
 @pytest.mark.parametrize(

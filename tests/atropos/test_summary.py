@@ -15,7 +15,7 @@ def test_summary_names_file(capsys: pytest.CaptureFixture[str], written: int) ->
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(written)))
     mode.print_summary(MetricsRecorder())
-    assert (f"g.jsonl holds {written} groups" in capsys.readouterr().out) is bool(written)
+    assert (f"g.jsonl has {written} groups" in capsys.readouterr().out) is bool(written)
 
 
 def test_nothing_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,6 +25,6 @@ def test_nothing_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     recorder = MetricsRecorder()
     mode.print_summary(recorder)
     assert capsys.readouterr().out.splitlines() == [
-        "g.jsonl holds 3 groups; the command `report g.jsonl` shows them",
-        "Nothing was left to do: env.total_steps is 3, and more groups need a higher number.",
+        "g.jsonl has 3 groups. Show them as a web page with `report g.jsonl`.",
+        "Nothing to do: the file already has 3 groups. For more, raise env.total_steps.",
     ]

@@ -112,5 +112,5 @@ def test_file_is_finished(ends: Ends) -> None:
 
 def test_nothing_left_to_do(ends: Ends) -> None:
     assert ends.again.exit_status == 0
-    assert f"Nothing was left to do: env.total_steps is {TOTAL}" in ends.again.stdout
+    assert f"Nothing to do: the file already has {TOTAL} groups" in ends.again.stdout
     assert error_lines(ends.again) == []

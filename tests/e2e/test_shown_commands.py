@@ -306,7 +306,7 @@ def test_evaluate_with_limit(newcomer: Newcomer) -> None:
 
 
 def test_rows_by_pass_rate(newcomer: Newcomer) -> None:
-    assert "rows to train on are in data/candidates-best.jsonl" in newcomer.run(
+    assert "training rows to data/candidates-best.jsonl" in newcomer.run(
         BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
     )
     lines = (newcomer.folder / "data" / "candidates-best.jsonl").read_text().splitlines()

@@ -62,7 +62,7 @@ async def test_group_larger_than_batch(make: MakeEnv) -> None:
 async def test_no_number_of_steps(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
     await api.reset()
     await api.train(num_steps=steps)
-    with pytest.raises(ConfigError, match=rf"\(it registered {steps} steps\).*set env\.total_steps"):
+    with pytest.raises(ConfigError, match=rf"\(it registered {steps}\).*set env\.total_steps"):
         await make(total_steps=-1)
 
 

@@ -125,7 +125,7 @@ async def test_missing_reply_is_one_warning(make: MakeEnv, caplog: pytest.LogCap
     caplog.clear()
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
     [message] = caplog.messages
-    assert "has no reply to the prompt that begins" in message
+    assert "returned None for the prompt that begins" in message
     assert "You solve reasoning problems." in message
 
 
@@ -135,7 +135,7 @@ async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCa
     caplog.clear()
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
     [message] = caplog.messages
-    assert "env.server (object) cannot be asked for completions: it needs a method completion" in message
+    assert "env.server (object) cannot return completions: it needs a method completion" in message
 
 
 @pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])

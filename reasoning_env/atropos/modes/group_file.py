@@ -1,7 +1,7 @@
-"""Files of groups, one line a group, for `process` and `serve`.
+"""Files of groups, one group per line, for `process` and `serve`.
 
-`process` writes groups in the order in which they are scored: a line holds Atropos' own fields and the fields of a dump
-line, and its key is the position of the problem. `serve` writes the groups that it sends, with Atropos' fields alone.
+`process` writes groups in the order in which they are scored. A line has Atropos' own fields and the fields of a dump
+line; its key is the position of the problem. `serve` writes the groups that it sends, with Atropos' fields only.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 
 def check_path(name: str | None) -> Path:
-    """Return the path of the file; raises ConfigError if the file, or its folder, cannot be made."""
+    """Return the path of the file; raises ConfigError if the file or its folder cannot be created."""
     if not name:
-        raise ConfigError("must be the name of a file", setting=SETTING)
+        raise ConfigError("must be a file name", setting=SETTING)
     path = Path(name)
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder", setting=SETTING, remedy="name a file in it")
+        raise ConfigError(f"{path} is a folder", setting=SETTING, remedy="name a file")
     if path.suffix == PARQUET:
         check_name(path, SETTING)
         if path.exists() and not header_path(path.with_suffix(JSON_LINES)).exists():
             raise ConfigError(
-                f"{path} exists, and `process` did not write it", setting=SETTING, remedy="name another file"
+                f"{path} exists, but `process` did not write it", setting=SETTING, remedy="choose another file"
             )
     if not path.exists():
         check_writable(path.absolute().parent, SETTING)
@@ -46,17 +46,17 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
-    """Return the line of a group in pieces; `fields` are Atropos' own. Takes about 0.4 ms for 1000 tokens."""
+    """Return a group's line in pieces; `fields` are Atropos' own. Takes about 0.4 ms for 1000 tokens."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
 def open_groups(
     path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
 ) -> KeyedFile:
-    """Open or make a file of groups of some settings; its keys are the positions of the groups' problems.
+    """Open or create a file for groups made with the settings `made_with`; keys are the positions of the problems.
 
-    If `path` holds groups of other settings, the name gets the first number without such groups. `on_line` is called
-    with each line of the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
+    If the file has groups of other settings, a number is appended to its name. `on_line` is called with each line of
+    the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
     """
 
     def use(key: str, line: bytes) -> None:
@@ -70,24 +70,24 @@ def open_groups(
             logger.warning("%s", error.problem)
         else:
             if candidate != path:
-                logger.warning("new groups go to %s", candidate)
+                logger.warning("writing new groups to %s instead", candidate)
             return file
     raise AssertionError("numbers have no end")
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
-    """Yield the path, then the path with 1, 2, 3 ... behind its name, as Atropos numbers files."""
+    """Yield the path, then the path with _1, _2, _3 ... after its name, as Atropos numbers files."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
 
 
-# ---- the groups that are sent
+# ---- groups that `serve` sends
 
 
 class BackgroundWriter:
-    """Writes each group as a line, in order and on a thread; the first group makes the file.
+    """Writes each group as a line, in order, on a thread. The first group creates the file.
 
-    If the file exists, the name gets a number, as in Atropos. Raises ConfigError if no file can be made at the path.
+    If the file exists, a number is appended to its name, as in Atropos. Raises ConfigError if the path is not writable.
     """
 
     def __init__(self, path: str) -> None:
@@ -117,7 +117,7 @@ def _make(path: Path) -> LineFile:
     for candidate in numbered_paths(path):
         with suppress(FileExistsError):
             file = LineFile.create(candidate)
-            logger.info("groups that are sent go to %s", candidate)
+            logger.info("writing the groups that are sent to %s", candidate)
             return file
     raise AssertionError("numbers have no end")
 
@@ -125,4 +125,4 @@ def _make(path: Path) -> LineFile:
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a group could not be written and is dropped: %s", named(error))
+        logger.error("a sent group is missing in the file, because writing failed: %s", named(error))

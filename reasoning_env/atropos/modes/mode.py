@@ -1,7 +1,7 @@
-"""The modes of an environment: what depends on whether user code, `serve` or `process` runs it.
+"""The modes of an environment: behaviour that differs between `serve`, `process` and user code.
 
 An environment has one `Mode` at a time. A new environment is `Imported`; each command sets its own mode. Code outside
-this folder uses the methods of `Mode`, and never tests which mode it has.
+this folder calls the methods of `Mode` and never checks which mode an environment has.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """A mode; the defaults hold for a command that a user waits for."""
+    """A mode. The defaults suit a command that a user waits for."""
 
     name: str
     packs_lists = False
-    """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
+    """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Seconds that no server may answer before groups are dropped, where that is longer than `outage_s`."""
+    """How long no server may answer before groups are dropped, if that is longer than `outage_s`."""
     has_trainer = False
-    """Whether a trainer gets the groups: the problem of a packed group is in flight until the group is delivered."""
+    """Whether a trainer gets the groups. The problem of a packed group is then in flight until its delivery."""
 
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return the settings whose default differs from the one in `config`; `name` is the environment's."""
+        """Return the settings whose default differs from `config`; `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
@@ -42,31 +42,31 @@ class Mode:
     # ---- time limits
 
     def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
-        """Return the seconds to wait at the start for a server that does not answer; may be infinite."""
+        """Return how long to wait at startup for a server that does not answer, in seconds; may be infinite."""
         return config.startup_timeout_s or PATIENCE_S
 
     def outage_s(self, config: ReasoningGymEnvConfig) -> float:
-        """Return the seconds that all requests for completions may fail before groups are dropped; may be infinite."""
+        """Return how long all inference requests may fail before groups are dropped, in seconds; may be infinite."""
         return self.startup_timeout_s(config)
 
     def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
-        """Return after how many failed groups in a row the run ends; None for no limit."""
+        """Return the number of failed groups in a row that ends the run; None for no limit."""
         return None
 
     # ---- groups
 
     def drops_equal_scores(self, config: ReasoningGymEnvConfig) -> bool:
-        """Tell whether a group whose scores are all equal is dropped when it is scored."""
+        """Return True if groups whose scores are all equal are dropped."""
         return config.ensure_scores_are_not_same
 
     def keep(self, group: Group) -> None:
-        """Take a scored group, for what the mode does with groups itself."""
+        """Receive a scored group; a mode may write or count it."""
 
     # ---- reports
 
     @property
     def groups_path(self) -> Path | None:
-        """File of the groups that the mode has written itself; None without groups."""
+        """File of the groups that the mode wrote; None without groups."""
         return None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
@@ -85,7 +85,7 @@ class Mode:
     # ---- hooks of the environment
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
-        """Return group and project of the wandb run as the trainer registered them; None if there is no trainer."""
+        """Return the wandb group and project that the trainer registered; None without a trainer."""
         return None
 
     # ---- end
@@ -94,7 +94,7 @@ class Mode:
         """Wait for groups in flight before the environment ends."""
 
     def close(self) -> None:
-        """Close the files of the mode; blocks. Safe to call twice."""
+        """Close the files of the mode; blocks. A second call has no effect."""
 
 
 def _summary_row(name: str, sums: Sums, level: float | None) -> Sequence[object]:

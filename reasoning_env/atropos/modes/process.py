@@ -1,8 +1,8 @@
-"""The command `process`: many groups under way at a time, each written as soon as it is scored.
+"""The command `process`: collect many groups at a time, and write each group as soon as it is scored.
 
-BaseEnv's own loop collects one group at a time. Here another problem replaces a group that fails, and the file gets the
-number of groups that was asked for. At Ctrl-C and SIGTERM the groups under way get SHUTDOWN_GRACE_S. The same command
-resumes with the problems that the file lacks.
+BaseEnv's own loop collects one group at a time. Here another problem replaces a failed group, so the file gets the
+requested number of groups. After Ctrl-C or SIGTERM, groups in flight get SHUTDOWN_GRACE_S. Running the same command
+again adds the missing groups.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 class Process(Mode):
-    """Groups go to a file, until the file holds `total_steps` of them."""
+    """Writes groups to a file until the file has `total_steps` groups."""
 
     name = "process"
     away_s = AWAY_LIMIT_S
@@ -51,7 +51,7 @@ class Process(Mode):
     def __init__(self) -> None:
         self._file: KeyedFile | None = None
         self._total = 0
-        """Groups that the file is to hold."""
+        """Requested number of groups in the file."""
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
         self._scores = Tally()
@@ -84,7 +84,7 @@ class Process(Mode):
         return self._file.path if self._file is not None and self._file.keys else None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
-        """Print the table of the tasks and where the groups are."""
+        """Print the table of tasks and the path of the file."""
         super().print_summary(metrics)
         file = self._file
         if file is None or not file.keys:
@@ -92,30 +92,32 @@ class Process(Mode):
         written = len(file.keys)
         of_this_run = metrics.total.groups.total()
         if of_this_run:
-            print("\nThe table covers this run only.\n" if written > of_this_run else "")
-        print(f"{file.path} holds {counted(written, 'group')}; the command `report {file.path}` shows them")
+            print("\nThe table covers only the groups of this run.\n" if written > of_this_run else "")
+        print(f"{file.path} has {counted(written, 'group')}. Show them as a web page with `report {file.path}`.")
         if not of_this_run and written >= self._total:
-            print(f"Nothing was left to do: env.total_steps is {self._total}, and more groups need a higher number.")
+            print(f"Nothing to do: the file already has {written} groups. For more, raise env.total_steps.")
 
     def close(self) -> None:
         if self._file is not None:
-            BACKGROUND.submit(self._file.close).result()  # behind a group that is being written
+            BACKGROUND.submit(self._file.close).result()  # after the group that is being written
 
     async def run(self, env: Environment, run: Run) -> None:
-        """Write groups until the file holds `total_steps` of them.
+        """Write groups until the file has `total_steps` groups.
 
-        Raises ConfigError for an invalid file or number of groups, OutputError if the disk is full, and what the hooks
-        of the environment raise.
+        Raises ConfigError for an invalid file or number of groups, OutputError if the disk is full, and the errors of
+        the environment's hooks.
         """
         config = env.config
-        # BaseEnv's command sets these two beside the config.
+        # BaseEnv's command sets these two attributes in addition to the config.
         config.group_size = getattr(env, "group_size_to_process", config.group_size)
         total: Any = getattr(env, "n_groups_to_process", config.total_steps)
         self._total = total
         path = check_path(config.data_path_to_save_groups)
         if self._total < 1:
-            raise ConfigError("`process` needs the number of groups that it is to write", setting="env.total_steps")
-        # No trainer sets a limit here.
+            raise ConfigError(
+                "must be the number of groups to write, at least 1", setting="env.total_steps", got=self._total
+            )
+        # Without a trainer, nobody else sets a limit.
         env.max_token_len = config.max_token_length
         await run.start_workers()
         models = [str(client.config.model_name) for client in run.clients]
@@ -136,7 +138,7 @@ class Process(Mode):
         await env.setup_wandb()
         if file.keys:
             held = counted(len(file.keys), "group")
-            logger.info("%s holds %s already; %d are missing", file.path, held, self._total - len(file.keys))
+            logger.info("%s already has %s; adding %d", file.path, held, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         if sys.stderr.isatty():
             with progress_bar(self.name, self._total, done=len(file.keys)) as advance:
@@ -145,9 +147,9 @@ class Process(Mode):
             await self._write_groups(env, run, file, lambda note: None)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
-        """Begin groups until the file has all groups; at its end, with or without an error, no group is under way.
+        """Collect groups until the file is complete. When this returns or raises, no group is in flight.
 
-        `advance` is called for each group that is written, with the mean score so far.
+        `advance` is called after each written group, with the mean score so far.
         """
         under_way: set[asyncio.Task[None]] = set()
         logged_at = 0.0
@@ -173,12 +175,12 @@ class Process(Mode):
     async def _write_group(
         self, env: Environment, file: KeyedFile, item: RolloutItem, advance: Callable[[str], None]
     ) -> None:
-        """Sample a group and write it; a dropped group is counted and logged, and not written."""
+        """Sample a group and write it. A dropped group is counted and logged, but not written."""
         position = item.problem.spec.index
         packed, _ = await env.collect_trajectories(item)
         if packed:
             packed = await env.postprocess_histories(packed)
-        # A subclass that scores by itself keeps no group: the line then has the facts of the problem alone.
+        # A subclass that scores groups itself does not call `keep`; the line then describes only the problem.
         group = self._scored.pop(position, Group(item.problem, item.prompt.messages, ()))
         if not packed:
             return
@@ -191,20 +193,20 @@ class Process(Mode):
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
-    """Return what decides the groups: their problems and answers."""
-    # Fields of ours say themselves what they decide.
+    """Return all values that determine the groups: their problems and answers."""
+    # Our own settings are marked with `Decides`; these are the other ones.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
     more = {**{name: getattr(config, name) for name in names}, **session.library.versions}
     return made_with(config, session.plan, "problems", "answers", models=sorted(set(models)), **more)
 
 
 def _lines_path(path: Path) -> Path:
-    """Return the file of lines: Parquet cannot be appended to, so lines beside it hold the groups until a run ends."""
+    """Return the file to append to. Parquet cannot be appended to, so a .jsonl file beside it collects the groups."""
     return path.with_suffix(JSON_LINES) if path.suffix == PARQUET else path
 
 
 def _ignore(line: bytes) -> None:
-    """Read nothing of a line."""
+    """Do nothing."""
 
 
 def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:

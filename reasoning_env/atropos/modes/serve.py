@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Serve(Mode):
-    """Groups go to a trainer by way of run-api, until the trainer has had `total_steps` batches."""
+    """Sends groups to a trainer through run-api, until the trainer has received `total_steps` batches."""
 
     name = "serve"
     has_trainer = True
@@ -48,20 +48,20 @@ class Serve(Mode):
         return await run_api.wandb_group_and_project()
 
     async def finish_groups(self, env: Environment, inference: ServedModel) -> None:
-        """Cancel evaluations, and give groups in flight SHUTDOWN_GRACE_S to be scored."""
+        """Cancel evaluations, and wait up to SHUTDOWN_GRACE_S for groups in flight."""
         for task in filter(None, [env.eval_runner, *env.eval_workers]):
             task.cancel()
         await finish_in_flight(env.workers, outage_s=lambda: inference.outage_s)
 
     async def run(self, env: Environment, run: Run) -> None:
-        """Serve groups until the trainer has had its batches; raises ConfigError for chat servers."""
+        """Send groups until the trainer has all its batches; raises ConfigError for chat servers."""
         _refuse_chat(run)
-        await run.start_dumps()  # an error of theirs waits for no trainer
+        await run.start_dumps()  # report an unwritable folder before waiting for a trainer
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
-        _refuse_chat(run)  # the replies of a server of type auto are known only now
+        _refuse_chat(run)  # the type of a server with `auto` is known only now
         await env.setup_wandb()
-        asks = "the trainer" if env.config.total_steps == -1 else "env.total_steps"  # the registration replaces -1
+        source = "the trainer" if env.config.total_steps == -1 else "env.total_steps"  # the registration replaces -1
         await env.register_env()
         await env.get_server_info()
         while True:
@@ -78,7 +78,7 @@ class Serve(Mode):
             elif len(env.workers) < env.max_num_workers:
                 await env.add_train_workers()
             await asyncio.sleep(0.1)
-        logger.info("%s asked for %d steps, and the trainer has their batches", asks, env.config.total_steps)
+        logger.info("done: the trainer has received the batches of all %d steps (%s)", env.config.total_steps, source)
         for worker in env.workers:
             worker.cancel()
 
@@ -86,10 +86,10 @@ class Serve(Mode):
 def _refuse_chat(run: Run) -> None:
     if run.inference.reply_kind.for_training is Training.NO:
         raise ConfigError(
-            "a chat server gives text without tokens, and a trainer needs tokens",
+            "a chat server returns text without token ids, but a trainer needs token ids",
             setting="openai.server_type",
-            remedy=f"serve takes {names_for_training(Training.YES)}, and "
-            f"{names_for_training(Training.WITHOUT_LOGPROBS)} for trainers that compute log-probabilities themselves",
+            remedy=f"use {names_for_training(Training.YES)}, or "
+            f"{names_for_training(Training.WITHOUT_LOGPROBS)} if the trainer computes log-probabilities itself",
         )
 
 
@@ -99,7 +99,7 @@ def _is_over(env: Environment) -> bool:
 
 
 def _has_enough(env: Environment) -> bool:
-    """Tell whether run-api's queue is full (`max_batches_offpolicy`), and has this environment's share."""
+    """Return True if run-api's queue is full (`max_batches_offpolicy`) and has this environment's share."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
@@ -114,7 +114,7 @@ def _has_enough(env: Environment) -> bool:
 
 
 def _put_back_workers(env: Environment) -> None:
-    """Cancel the workers, and put their items into `backlog`, to be collected again."""
+    """Cancel the workers, and put their items into `backlog`, from which they are collected again."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:
         worker.cancel()

@@ -1,4 +1,4 @@
-"""End an environment in order; after an error in one step the other steps still run."""
+"""Shut down an environment step by step. If one step fails, the other steps still run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from ..servers import close_connections
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_GRACE_S = 10.0
-"""Time that groups in flight get to end and be delivered when `serve` or `process` is stopped."""
+"""Time for groups in flight to finish and to be delivered when `serve` or `process` is stopped."""
 
 
 async def close(env: Environment, run: Run) -> None:
-    """End groups in flight, delivery, state, registration, workers and files. Safe to call twice."""
+    """Finish groups in flight and delivery, save the state, disconnect, stop workers, close files.
+
+    A second call has no effect.
+    """
     deadline = time.monotonic() + SHUTDOWN_GRACE_S
 
     async def stop_working() -> None:
@@ -29,7 +32,7 @@ async def close(env: Environment, run: Run) -> None:
         await run.stop_background()
 
     async def close_clients() -> None:
-        # They would outlive the environment.
+        # Otherwise their connections stay open after the environment ends.
         await run.inference.close()
         for client in run.clients:
             await close_connections(client)
@@ -50,25 +53,27 @@ async def close(env: Environment, run: Run) -> None:
 
 
 async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    """Run steps in order; an error is logged, and the next step runs."""
+    """Run the steps in order. Log errors and continue with the next step."""
     for step in steps:
         try:
             await step()
         except Exception:  # the other steps must run
-            logger.exception("a step of the shutdown failed; the other steps run")
+            logger.exception("a step of the shutdown failed; continuing with the next step")
 
 
 async def finish_in_flight(groups: Collection[asyncio.Task[object]], *, outage_s: Callable[[], float]) -> None:
-    """Wait for groups in flight up to SHUTDOWN_GRACE_S, unless inference has failed for a second.
+    """Wait up to SHUTDOWN_GRACE_S for groups in flight; stop earlier if inference has failed for a second.
 
-    `groups` may contain groups that have ended; `outage_s` returns the seconds for which inference has failed.
+    `groups` may contain groups that have ended. `outage_s` returns for how long inference has failed, in seconds.
     """
-    await asyncio.sleep(0)  # cancelled workers end in this turn of the event loop and the next
+    await asyncio.sleep(0)  # cancelled workers end within two turns of the event loop
     await asyncio.sleep(0)
     left = [group for group in groups if not group.done()]
     if not left:
         return
-    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(left), SHUTDOWN_GRACE_S)
+    logger.info(
+        "waiting up to %g s for %d groups in flight; a second signal stops at once", SHUTDOWN_GRACE_S, len(left)
+    )
     deadline = time.monotonic() + SHUTDOWN_GRACE_S
     while left and time.monotonic() < deadline and outage_s() < 1.0:
         _, waiting = await asyncio.wait(left, timeout=min(1.0, deadline - time.monotonic()))
