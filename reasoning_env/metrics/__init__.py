@@ -1,1 +1,1 @@
-"""Metrics: outcomes of groups, counts of the parts, the recorder, intervals."""
+"""Metrics: outcomes of completions and groups, counts of the other parts, the recorder, and the Prometheus format."""

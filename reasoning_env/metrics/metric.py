@@ -1,7 +1,7 @@
 """Describe each metric once. wandb, Prometheus and the tables of docs/metrics.md are generated from the description.
 
-The table of a part's metrics is in the module of the record that they are read from. `read` reads the values;
-`for_wandb` and `metrics/prometheus.py` write them.
+Each part of the program has a table of its metrics, in the module of the record from which the metrics are read. `read`
+reads the values; `for_wandb` and `metrics/prometheus.py` format them.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ S = TypeVar("S", contravariant=True)
 
 
 class Kind(StrEnum):
-    """What the values of a metric are. Prometheus always gets sums from the start of the run on."""
+    """How the values of a metric are aggregated. Prometheus always gets totals since the start of the run."""
 
     COUNT = "count"
-    """A number that grows from the start of the run; for wandb, a count by label has its sum too."""
+    """A total since the start of the run. A count with a label also has its sum over all labels in wandb."""
     NOW = "now"
-    """A number as it is at the moment."""
+    """A present value."""
     MEAN = "mean"
-    """The mean of a tally since the last report; for Prometheus a summary: sum and count."""
+    """The mean of a tally since the last report. In Prometheus, a summary: sum and count."""
     MEAN_MAX = "mean, maximum"
-    """A mean, and for wandb the highest value since the last report too, as `max_...`."""
+    """A mean; in wandb also the maximum since the last report, as `max_...`."""
     SHARE = "share"
-    """The mean of a tally of zeros and ones; for Prometheus a count of the ones."""
+    """The mean of a tally of zeros and ones. In Prometheus, a count of the ones."""
     HISTOGRAM = "histogram"
-    """For Prometheus alone, which keeps the values itself."""
+    """A histogram, for Prometheus only."""
 
 
 @dataclass(frozen=True)
 class Metric(Generic[S]):
-    """A metric, read from a source S.
+    """A metric that is read from a source of type S.
 
-    - `name` is wandb's: the part before the first slash is a section, and a part in capitals stands for any value of a
-      label. Prometheus' name follows.
-    - `words` say what the metric is.
-    - `value` reads the source: a number, or a tally for a mean or a share; with a label, one for each value of it. None
-      is unknown.
+    - `name` is wandb's name. The part before the first slash is a section; a part in capitals is a label and stands for
+      its value. Prometheus' name is derived from it.
+    - `words` describe the metric for users.
+    - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping of label values to
+      these, or None if the value is unknown.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Metric(Generic[S]):
 
     @property
     def label(self) -> str:
-        """The name of the label; empty for a metric without one."""
+        """The name of the label; empty for a metric without a label."""
         found = re.search("[A-Z]+", self.name)
         return found[0].lower() if found else ""
 
     def named(self, label: str) -> str:
-        """Return the name with a value of the label in place."""
+        """Return the name with a value of the label filled in."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
     @property
@@ -67,26 +67,26 @@ class Metric(Generic[S]):
 
     @property
     def name_of_max(self) -> str:
-        """The name of the highest value."""
+        """The wandb name of the maximum."""
         return self.name.replace("/mean_", "/max_")
 
     @property
     def for_prometheus(self) -> str:
-        """Prometheus' name, without the endings that Prometheus' own client adds, such as `_total`."""
+        """Prometheus' name, without the suffixes that Prometheus' own client adds, such as `_total`."""
         parts = [part.removeprefix("mean_").removeprefix("share_") for part in self.stem.split("/")]
         return re.sub("_s$", "_seconds", "_".join(["reasoning", *parts]))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The values of a metric by the value of its label; a metric without a label has one value, named ""."""
+    """The values of a metric, by value of its label. A metric without a label has one value, under ""."""
 
     metric: Metric[Never]
     values: Mapping[str, float | Tally]
 
 
 def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
-    """Yield what a source knows of some metrics at the moment."""
+    """Yield the present values of the metrics of a source. Metrics with an unknown value are skipped."""
     for metric in metrics:
         value = metric.value(source)
         if value is not None:
@@ -94,7 +94,7 @@ def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
 
 
 def for_wandb(readings: Iterable[Reading]) -> dict[str, float]:
-    """Return values by name. Means and shares of nothing are missing."""
+    """Return the values by wandb name. Means and shares of empty tallies are left out."""
     values: dict[str, float] = {}
     for reading in readings:
         metric = reading.metric

@@ -1,4 +1,4 @@
-"""Outcomes of completions and groups, and tallies of their values."""
+"""Classify completions and groups by outcome, and tally values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARTIAL = "partial"
 WRONG = "wrong"
 TRUNCATED = "truncated"
 HELD_BACK = "held_back"
-"""No text, and an answer in the reasoning that the server returned apart."""
+"""The completion has no text, and its answer is in the reasoning that the server returned separately."""
 FORMAT_FAILURES = (
     HELD_BACK,
     Reason.NO_TEXT.value,
@@ -24,14 +24,14 @@ FORMAT_FAILURES = (
     Reason.SEVERAL_ANSWERS.value,
     Reason.EMPTY_ANSWER.value,
 )
-"""Outcomes with a score of 0 and without an answer that could be scored."""
+"""Outcomes with a score of 0 because no answer could be extracted."""
 UNFINISHED = (
     Reason.NO_TEXT.value,
     Reason.NO_ANSWER.value,
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""Reasons that a limit of tokens explains."""
+"""Reasons for a score of 0 that a token limit can cause."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -40,12 +40,12 @@ OUTCOMES = (
     *FORMAT_FAILURES,
     *(reason.value for reason in Reason if reason is not Reason.SCORED and reason.value not in FORMAT_FAILURES),
 )
-"""All outcomes of a completion: its correctness if it was scored, else the reason for its score of 0."""
+"""All outcomes of a completion: its correctness if it was scored, else the reason for the score of 0."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Number, sum and highest of some values, all at least 0."""
+    """Count, sum and maximum of values, which must be at least 0."""
 
     count: int = 0
     total: float = 0.0
@@ -63,15 +63,15 @@ class Tally:
 
     @property
     def mean(self) -> float | None:
-        """Mean of the values; None without values."""
+        """Mean of the values; None if there are none."""
         return self.total / self.count if self.count else None
 
 
 def outcome(score: float, reason: str | None, finish_reason: str | None, thinking: str = "") -> str:
-    """Return the outcome of a completion with this score, reason and finish reason.
+    """Return the outcome of a completion: one of OUTCOMES.
 
-    `thinking` is the reasoning that the server returned apart. A reason of None counts as `scored`. A completion that a
-    limit of tokens ended before its answer was complete is `truncated`.
+    `thinking` is the reasoning that the server returned separately. A reason of None counts as `scored`. A completion
+    is `truncated` if the token limit ended it before its answer was complete.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -87,17 +87,18 @@ def outcome(score: float, reason: str | None, finish_reason: str | None, thinkin
 
 
 def outcome_of(rollout: Rollout) -> str:
-    """Return the outcome of a rollout with a verdict."""
+    """Return the outcome of a rollout, which must have a verdict."""
     assert rollout.verdict is not None, "only scored rollouts have an outcome"
     return outcome(rollout.verdict.score, rollout.verdict.reason.value, rollout.finish_reason, rollout.thinking)
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What an outcome says about the set-up, where many completions have it.
+    """What a frequent outcome says about the setup.
 
-    From `share` of the completions on, the remark is made: `fact` says what they have in common, and `advice` names
-    likely causes and remedies. `{limit}` in it stands for the limit of tokens.
+    The remark is logged if at least `share` of the completions have the outcome. `fact` says what these completions
+    have in common, and `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the
+    token limit.
     """
 
     share: float
@@ -172,11 +173,11 @@ REMARKS: Mapping[str, Remark] = {
     ),
     Reason.CRASH.value: Remark(0.02, "ended the verifier", "the answers attack the verifier, or it has a fault"),
 }
-"""Remarks by outcome. Right, partial and wrong answers say nothing about the set-up."""
+"""Remarks by outcome. Right, partial and wrong answers say nothing about the setup."""
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
-    """Return what shares of outcomes say about the set-up: a sentence by outcome; `limit` names the limit of tokens."""
+    """Return the remarks for the given shares of outcomes, by outcome. `limit` names the token limit."""
     return {
         word: remark.text(shares[word], limit)
         for word, remark in REMARKS.items()
@@ -185,17 +186,17 @@ def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
 
 
 class GroupOutcome(StrEnum):
-    """How the scores of a group compare."""
+    """How the scores within a group compare."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
-    """Equal partial scores: no signal either."""
+    """Equal partial scores, which are no signal either."""
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:
-    """Tell whether a group carries a signal and, if not, why. A group of one always does."""
+    """Return whether a group carries a signal and, if not, why. A group of one completion always counts as a signal."""
     if len(group.rollouts) == 1 or group.has_signal:
         return GroupOutcome.WITH_SIGNAL
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):

@@ -1,6 +1,6 @@
-"""Verdicts of a user's own score function or verifiers: counts by reason, and what is told where they raise.
+"""Count the verdicts of a user's own score function or verifiers, and warn if this code raises.
 
-An error of such code is a mistake of its user more often than of a completion, and every completion scores 0 meanwhile.
+If such code raises, its author has probably made a mistake, and every completion scores 0 until it is corrected.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .metric import Kind, Metric
 logger = logging.getLogger(__name__)
 
 FIRST_VERDICTS = 100
-"""Verdicts after which a score function that has raised at every completion cannot be right."""
+"""Number of verdicts after which a score function that raised for every completion counts as broken."""
 
 
 class OwnVerdicts:
-    """Counts the verdicts of one session, and warns when the user's code raises at all completions of a group."""
+    """Counts the verdicts of one session, and warns if the user's code raises for all completions of a group."""
 
     REPEAT_S = 60.0
     """Seconds between two warnings."""
@@ -34,7 +34,7 @@ class OwnVerdicts:
         self._warned_s = -math.inf
 
     def note(self, verifier: str, verdicts: Sequence[Verdict]) -> None:
-        """Count a group's verdicts; `verifier` is what a warning calls the user's code."""
+        """Count the verdicts of a group. `verifier` names the user's code in warnings."""
         self.reasons.update(verdict.reason.value for verdict in verdicts)
         errors = [verdict.error or "" for verdict in verdicts if verdict.reason is Reason.VERIFIER_ERROR]
         if errors and not self._first_error:
@@ -53,7 +53,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the code has raised at every completion, and there were FIRST_VERDICTS."""
+        """Raise RaisingFunctionError if the code raised for every completion, after at least FIRST_VERDICTS."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: families made of readings, histograms, this process, and the reply to a scrape."""
+"""Format metrics for Prometheus: convert readings, keep histograms, and reply to scrapes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .metric import Kind, Metric, Reading
 from .outcomes import Tally
 
 DURATIONS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
-"""Bounds of the histograms of seconds: Prometheus' own, and more, since completions may take minutes."""
+"""Bounds of the histograms of seconds: Prometheus' defaults, and larger ones because completions may take minutes."""
 
 
 def new_registry() -> CollectorRegistry:
-    """Return a registry with the metrics of this process: memory, processor time, open files, start."""
+    """Return a registry with the metrics of this process: memory, processor time, open files, start time."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     return registry
 
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
-    """Return a histogram of seconds for each value of the metric's label."""
+    """Return a histogram of seconds for each value of the label."""
     family = Histogram(metric.for_prometheus, metric.words, [metric.label], buckets=DURATIONS_S, registry=registry)
     return {label: family.labels(label) for label in labels}
 
 
 def build_info(version: str, library: LibraryInfo) -> Family:
-    """Return the versions at work."""
+    """Return a metric whose labels are the running versions."""
     versions = {
         "version": version,
         "reasoning_gym": library.version,
@@ -46,7 +46,7 @@ def build_info(version: str, library: LibraryInfo) -> Family:
 
 
 def family_of(reading: Reading) -> Family:
-    """Return the values as Prometheus has them."""
+    """Convert a reading to a metric family of Prometheus' client."""
     metric = reading.metric
     name, words = metric.for_prometheus, metric.words
     labels = [metric.label] if metric.label else []
@@ -65,7 +65,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """Families made of readings, and those of a registry without the times at which its histograms were made."""
+    """The families of readings, and those of a registry without the creation times of its histograms."""
 
     made: Iterable[Family]
     registry: CollectorRegistry
@@ -80,9 +80,9 @@ class _Families(Collector):
 async def reply_to_scrape(
     registry: CollectorRegistry, readings: Iterable[Reading], build: Family | None
 ) -> web.Response:
-    """Return all metrics as text. `build` has the versions at work.
+    """Return all metrics as text. `build` is the metric with the running versions.
 
-    The readings are taken on the event loop, which alone changes what they read; a thread writes the text.
+    The event loop reads the values, because only the event loop changes them. A thread formats the text.
     """
     families = [family_of(reading) for reading in readings]
     if build is not None:

@@ -22,9 +22,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Sums:
-    """Totals over a set of groups: counts of groups and completions, and tallies over completions.
+    """Totals over a set of groups: numbers of groups and completions, and tallies over completions.
 
-    `frames` counts completions by the frames that were removed; `level` and `generation_s` are of problems.
+    `frames` counts completions by the formatting that was removed from their answers. `level` and `generation_s` are
+    tallies over problems.
     """
 
     groups: Counter[str] = field(default_factory=Counter)
@@ -42,7 +43,7 @@ class Sums:
 
     @classmethod
     def of(cls, group: Group) -> Self:
-        """Return the sums of one scored group."""
+        """Return the totals of one scored group."""
         problem, rollouts = group.problem, group.rollouts
         verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
         assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
@@ -70,14 +71,14 @@ class Sums:
 
     @classmethod
     def merged(cls, parts: Iterable[Sums]) -> Self:
-        """Return the sums of all groups of some sums."""
+        """Return the sum of several totals."""
         total = cls()
         for part in parts:
             total.merge(part)
         return total
 
     def merge(self, other: Sums) -> None:
-        """Add the groups of other sums."""
+        """Add other totals to these."""
         for each in fields(self):
             mine, others = getattr(self, each.name), getattr(other, each.name)
             if isinstance(mine, Tally):
@@ -125,24 +126,26 @@ TRAIN_TASKS: Sequence[Metric[Mapping[str, Sums]]] = (
 
 
 def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return, for each word, how often it was counted among `total`."""
+    """Return, for each word, its count as a share of `total`."""
     return {str(word): Tally(total, counts.get(word, 0)) for word in words}
 
 
 class RecentAnswers:
-    """The last answers of each task. A policy that collapses gives one answer to all problems of a task."""
+    """The latest answers of each task. They reveal a collapsed policy, which gives one answer to all problems of a
+    task.
+    """
 
     KEPT = 1_000
-    """Answers of each task: the standard error of a share is at most 0.016."""
+    """Number of answers kept per task. The standard error of a share is then at most 0.016."""
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
-        """Hashes instead of the answers, because an answer may have 20,000 characters."""
+        """Hashes, because an answer may have 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """Counts of these hashes, kept up to date because counting 106,000 hashes at once takes 18 ms."""
+        """Counts of these hashes, updated with each answer, because counting 106,000 hashes at once takes 18 ms."""
 
     def add(self, task: str, answers: Iterable[str | None]) -> None:
-        """Add answers to problems of a task; None is a completion without an answer."""
+        """Add answers to problems of a task. None stands for a completion without an answer."""
         hashes, counts = self._hashes[task], self._counts[task]
         for added in [hash(answer) for answer in answers if answer is not None]:
             hashes.append(added)
@@ -154,7 +157,7 @@ class RecentAnswers:
                     del counts[oldest]
 
     def shares_of_most_frequent(self) -> dict[str, float]:
-        """Return the share of the most frequent answer by task, for tasks with an answer."""
+        """Return the share of the most frequent answer, for each task with an answer."""
         return {task: max(counts.values()) / counts.total() for task, counts in sorted(self._counts.items()) if counts}
 
 
@@ -169,7 +172,7 @@ ANSWERS: Sequence[Metric[RecentAnswers]] = (
 
 
 class RecentRates:
-    """Rates of groups and tokens, mean score and mean level, over the last minute. `clock` gives monotonic seconds."""
+    """Rates of groups and tokens, mean score and mean level over the last minute. `clock` returns monotonic seconds."""
 
     WINDOW_S = 60
 
@@ -177,7 +180,7 @@ class RecentRates:
         self._clock = clock
         self._began_s = clock()
         self._seconds: dict[int, Sums] = {}
-        """The sums of the groups of each second, the oldest first."""
+        """The totals of each second, the oldest first."""
 
     def add(self, group: Sums) -> None:
         second = int(self._clock())
@@ -189,7 +192,7 @@ class RecentRates:
             del self._seconds[oldest]
 
     def words(self) -> dict[str, str]:
-        """Return rates and, if there are recent groups, means, as words of the progress line."""
+        """Return rates and, if there are recent groups, means, for the progress line."""
         now_s = self._clock()
         self._forget(int(now_s))
         recent = Sums.merged(self._seconds.values())
@@ -206,10 +209,10 @@ class RecentRates:
 
 
 class MetricsRecorder:
-    """Counts groups and dropped problems; used on the event loop only.
+    """Counts groups and dropped problems. Use it on the event loop only.
 
-    A group is added to the sums of its task in this interval, and to the sums of this second. All other sums are
-    combined from these when they are read.
+    A group is added to the totals of its task since the last report, and to the totals of the present second. All other
+    totals are computed from these when they are read.
     """
 
     REMARKED = 200
@@ -221,17 +224,18 @@ class MetricsRecorder:
         self.dropped: Counter[str] = Counter()
         self.answers = RecentAnswers()
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)
-        """Groups since the last call of `take_interval`, by task."""
+        """Totals since the last call of `take_interval`, by task."""
         self._before: defaultdict[str, Sums] = defaultdict(Sums)
-        """Groups before that call, by task."""
+        """Totals before that call, by task."""
         self._recent = RecentRates(clock)
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's own for completions"
-        """Names the limit of tokens in remarks; an adapter that knows its trainer's option names that."""
+        """Name of the token limit in remarks. An adapter that knows its trainer's option sets the name of that option.
+        """
 
     def record_group(self, group: Group) -> None:
-        """Count a scored group, also a group that will not be sent."""
+        """Count a scored group, even if it will not be sent."""
         task, sums = group.problem.task, Sums.of(group)
         self._interval[task].merge(sums)
         self._recent.add(sums)
@@ -256,18 +260,18 @@ class MetricsRecorder:
 
     @property
     def by_task(self) -> Mapping[str, Sums]:
-        """The sums of the groups since the start, by task."""
+        """The totals since the start, by task."""
         tasks = self._before.keys() | self._interval.keys()
         parts = (self._before, self._interval)
         return {task: Sums.merged(part[task] for part in parts if task in part) for task in sorted(tasks)}
 
     @property
     def total(self) -> Sums:
-        """The sums of all groups since the start."""
+        """The totals of all groups since the start."""
         return Sums.merged([*self._before.values(), *self._interval.values()])
 
     def take_interval(self) -> Mapping[str, Sums]:
-        """Return the sums of the groups since the last call, by task."""
+        """Return the totals since the last call, by task, and start a new interval."""
         taken, self._interval = self._interval, defaultdict(Sums)
         for task, sums in taken.items():
             self._before[task].merge(sums)
@@ -281,7 +285,7 @@ class MetricsRecorder:
         *,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name; means, waiting and lost groups only if there are any."""
+        """Return totals and recent rates by name. Means, and waiting and lost groups, are omitted if there are none."""
         total = self.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
         words: dict[str, object] = {
@@ -315,5 +319,5 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
 
 
 def progress_line(progress: Mapping[str, object]) -> str:
-    """Return the progress line: the values of `MetricsRecorder.progress` as `key=value` words."""
+    """Format the result of `MetricsRecorder.progress` as `key=value` words."""
     return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())

@@ -1,4 +1,4 @@
-"""What pool, stream, sampler, delivery and dumps know of themselves, with a table of the metrics of each."""
+"""Counts of the pool, stream, sampler, delivery and dumps, each with a table of its metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .metric import Kind, Metric
 
 @dataclass
 class PoolStats:
-    """Counts since the pool was started; `POOL` says what each is."""
+    """Counts since the pool was started. The metrics in `POOL` describe them."""
 
     scored: int = 0
     timeouts: int = 0
@@ -30,7 +30,7 @@ class PoolStats:
 
 
 class ObservedPool(Protocol):
-    """A pool of workers, as far as it is observed."""
+    """The part of a pool of workers that metrics read."""
 
     @property
     def stats(self) -> PoolStats: ...
@@ -78,7 +78,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return the memory of a process; 0 where it has ended, and where the system has no /proc."""
+    """Return the memory of a process; 0 if it has ended, or if the system has no /proc."""
     with contextlib.suppress(OSError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     return 0
@@ -86,9 +86,9 @@ def _resident_bytes(pid: int) -> int:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """What the stream knows of itself; `STREAM` says what each is.
+    """Counts of the stream. The metrics in `STREAM` describe them.
 
-    `flawed` counts by cause, and `repeated` by task; `quarantined` names tasks.
+    `flawed` counts by cause, and `repeated` by task. `quarantined` has the names of tasks.
     """
 
     ready: int = 0
@@ -101,7 +101,7 @@ class StreamStats:
 
 
 _CAUSES = (*Cause, Rejection.HELD_OUT, Rejection.TOO_LONG)
-"""Why training rejects a problem."""
+"""Why training rejects problems."""
 STREAM: Sequence[Metric[StreamStats]] = (
     Metric("problems/ready", Kind.NOW, "problems that are ready ahead of demand", lambda stream: stream.ready),
     Metric("problems/in_flight", Kind.NOW, "problems under way", lambda stream: stream.in_flight),
@@ -127,8 +127,8 @@ STREAM: Sequence[Metric[StreamStats]] = (
 class TaskReport:
     """Share of draws, pass rate and signal chance of a task, each in [0, 1].
 
-    Pass rate and signal chance are estimates at the levels that are drawn. `level` is the mean level to be drawn, in
-    [0, 1]; None without a curriculum.
+    Pass rate and signal chance are estimates for the levels that are drawn. `level` is the mean level of the next
+    draws, in [0, 1]; None without a curriculum.
     """
 
     share: float

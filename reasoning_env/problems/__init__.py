@@ -1,1 +1,1 @@
-"""The stream of problems: selection of tasks, sampling, levels, seeds, references, and the problems in flight."""
+"""The stream of problems: task selection, sampling, levels, seeds, references, and the problems in flight."""

@@ -1,17 +1,17 @@
 """Estimate where groups of rollouts carry a signal, for the curriculum and for adaptive sampling.
 
-A group teaches only if its scores differ. An *arm* is a task at a level of difficulty; a task whose level is not chosen
-here has a single arm. The estimator counts the groups of each arm, their mean scores, and the groups with a signal. The
-counts of a task decay with each further group of the task, so that estimates follow a changing learner. The counts
-give, for each arm,
+A group teaches only if its scores differ. An *arm* is a task at one level of difficulty; a task without a curriculum
+has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a signal. The
+counts of a task decay with each further group of the task, so that estimates follow a changing learner. From the
+counts, the estimator computes for each arm
 
-- a *pass rate*: the mean of logistic curves over the level, each weighted by the likelihood of the counts of all arms
-  of the task under the curve (Bayes' rule on a grid). A few groups suffice for estimates at every level.
+- a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
+  rule on a grid). A few groups suffice for estimates at every level.
 - a *chance of a signal*: the share of groups with a signal, mixed with the chance that follows from the pass rate.
-- a *weight* among the arms of the task: the larger, the nearer the pass rate is to the target.
-- the *value of a new draw*, by which chances and weights count: an arm whose questions were served k times each has
-  1 / (1 + k). An arm with few questions is no better for being drawn twice as often. It is never worthless: a learner
-  that is right at this level alone keeps the level.
+- a *weight* among the arms of the task. The weight is larger the nearer the pass rate is to the target.
+- the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. The value
+  scales chances and weights, so that drawing a small pool of questions more often does not raise its weight. The value
+  never reaches 0: a learner that succeeds at a single level keeps that level.
 
 Groups may be observed late and in any order, because each group names its arm. See docs/tasks.md.
 """
@@ -27,11 +27,11 @@ from ..records import LEVEL_STEPS
 from .state import ArmState
 
 LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))
-"""Levels to choose from: the steps for which workers have parameters."""
+"""Levels to choose from: those for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
-"""Levels of a task whose level is not chosen here."""
+"""Levels of a task that has a single arm."""
 START_LEVEL = 0.3
-"""Level at which the pass rate is expected to be at the target before any group was observed."""
+"""Level with the highest prior probability of a pass rate at the target."""
 
 
 @dataclass
@@ -49,16 +49,16 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """Pass rate of each arm, and logarithm of the curve's weight before any group was observed."""
+    """The pass rate of each arm under one hypothesis, and the logarithm of its prior probability."""
 
     INDEPENDENT_ROLLOUTS = 4.0
-    """Independent rollouts that a group is worth: the rollouts of one problem are correlated."""
+    """Number of independent rollouts that a group counts as, because rollouts of one problem are correlated."""
 
     rates: Sequence[float]
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of the curve's weight given the counts."""
+        """Return the logarithm of the curve's unnormalised posterior probability, given the counts."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * self._log_right[arm] + (seen.groups - seen.right) * self._log_wrong[arm]
             for arm, seen in counts.items()
@@ -75,9 +75,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, by arm. `weights` are the shares of draws of the arms, and sum to 1.
+    """Estimates of a task, one value per arm. `weights` are the arms' shares of draws, and sum to 1.
 
-    `draw_values`, in (0, 1], fall as the questions of an arm come again.
+    `draw_values`, in (0, 1], fall as the questions of an arm repeat.
     """
 
     levels: Sequence[float | None]
@@ -88,12 +88,12 @@ class Estimate:
 
     @property
     def level(self) -> float | None:
-        """Mean level to be drawn; None if no arm has a level."""
+        """Mean level of the next draws; None if no arm has a level."""
         levels = [level for level in self.levels if level is not None]
         return self._mean(levels) if levels else None
 
     def below(self, ceiling: float) -> Estimate:
-        """Return the estimates of the arms with levels below a ceiling, and of arms without a level."""
+        """Return the estimates of the arms below the level `ceiling`, and of arms without a level."""
         arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
         return Estimate(
             levels=[self.levels[arm] for arm in arms],
@@ -113,7 +113,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """Mean chance of a signal, each by the value of a new draw."""
+        """Mean of the chance of a signal times the value of a new draw."""
         return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -121,19 +121,20 @@ class Estimate:
 
 
 class SignalEstimator:
-    """Estimates of every task, for groups of `group_size` rollouts.
+    """Estimates for all tasks, from groups of `group_size` rollouts.
 
-    Tasks in `adjustable` have an arm for each of LEVELS, other tasks a single arm. Levels are chosen for pass rates
-    near `target`, in (0, 1). `questions` has the number of different questions of a task at an arm's level, where that
-    is known. `state` is the value of `state()` in an earlier run.
+    Tasks in `adjustable` have an arm for each of LEVELS, other tasks have a single arm. Levels are chosen for pass
+    rates near `target`, in (0, 1). `questions` has the number of different questions of a task at a level, where known.
+    `state` is the result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
-    """Number of a task's latest groups that dominate its estimates: older groups decay."""
+    """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
     RATE_GROUPS = 2.0
-    """Weight, in groups, of the chance of a signal that follows from the pass rate."""
+    """Weight, in groups, of the chance of a signal that the pass rate predicts."""
     FOCUS = 6.0
-    """Preference for levels near the target: at a target of 0.7, a pass rate of 0.94 has a fifth of the weight."""
+    """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
+    fifth of the weight."""
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class SignalEstimator:
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Learn from the scores, each in [0, 1], of a group whose problem had this level."""
+        """Update the counts with the scores, each in [0, 1], of a group whose problem had this level."""
         arms = self._counts.setdefault(task, {})
         decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():
@@ -183,7 +184,7 @@ class SignalEstimator:
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return the counts of arms that the task still has: a changed setting may have changed the arms."""
+        """Return the counts of arms that the task still has. Changed settings may have removed arms."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -201,7 +202,7 @@ class SignalEstimator:
         logs = [curve.log_weight(counts) for curve in curves]
         highest = max(logs)
         likely = _shares([math.exp(log - highest) for log in logs])
-        # Between the lowest and the highest rate of all curves, so never 0 or 1.
+        # A mean of the curves' rates is never 0 or 1.
         rates = [
             math.fsum(share * curve.rates[arm] for share, curve in zip(likely, curves, strict=True))
             for arm in range(len(levels))
@@ -216,22 +217,22 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, values, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Return the chance that the scores of an arm's next group differ."""
+        """Return the chance that the scores of the arm's next group differ."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
-    """Return logistic curves that cross the target at levels from -0.5 to 1.5, each with three slopes.
+    """Return logistic curves that cross the target at levels from -0.5 to 1.5, with three slopes for each crossing.
 
-    If every level is too hard or too easy for a learner, the crossing lies outside of [0, 1]. No learner is always
-    right or always wrong, so the curves stay 0.001 away from 0 and 1.
+    The crossing lies outside of [0, 1] if every level is too hard or too easy for a learner. The curves stay 0.001 away
+    from 0 and 1, because no learner is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []
     for tenths in range(-5, 16):
         best_level = tenths / 10
-        # A normal prior with a standard deviation of 0.5.
+        # The logarithm of a normal prior with a standard deviation of 0.5.
         log_prior = -2.0 * (best_level - START_LEVEL) ** 2
         for slope in (3.0, 8.0, 20.0):
             falls = [slope * ((START_LEVEL if level is None else level) - best_level) for level in levels]
@@ -240,7 +241,7 @@ def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
 
 
 def _divergence(target: float, rate: float) -> float:
-    """Return the Kullback-Leibler divergence of one chance from another: 0 if they are equal, else positive."""
+    """Return the Kullback-Leibler divergence of two Bernoulli rates: 0 if the rates are equal, else positive."""
     return target * math.log(target / rate) + (1.0 - target) * math.log((1.0 - target) / (1.0 - rate))
 
 

@@ -1,6 +1,6 @@
-"""The plan of a run, from the settings: its tasks with parameters and weights, its sampler, and its evaluation.
+"""Plan a run from its settings: tasks with parameters and weights, the sampler, and the evaluation.
 
-Tasks of the user's own modules are tried first.
+Tasks of the user's own modules are checked first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ logger = logging.getLogger(__name__)
 class TaskPlan:
     """The tasks of a run, by name.
 
-    `available` are all tasks that are not excluded, `tasks` the selected tasks, `training_tasks` the selected tasks
-    without gameable tasks. `adjustable` tasks have levels of difficulty. `params` and `weights` are the user's, by
-    task.
+    - `available`: all tasks that are not excluded.
+    - `tasks`: the selected tasks.
+    - `training_tasks`: the selected tasks except those that reward policies without reasoning.
+    - `adjustable`: the tasks that have levels of difficulty.
+    - `params`, `weights`: the user's parameters and weights, by task.
     """
 
     available: tuple[str, ...]
@@ -44,24 +46,24 @@ class TaskPlan:
     weights: Mapping[str, float]
 
     def __repr__(self) -> str:
-        """Return a line with the first tasks."""
+        """Return one line with the first tasks."""
         return f"<plan of {len(self.tasks)} of {len(self.available)} tasks: {reprlib.repr(self.tasks)}>"
 
     @property
     def all_params(self) -> dict[str, Mapping[str, object]]:
-        """Parameters of generation by task: the user's, and the members of a composite."""
+        """Parameters for generation, by task: the user's, and the members of a composite."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
 
 def select(
     settings: ReasoningSettings, available: Sequence[TaskInfo], adjustable: frozenset[str] = frozenset()
 ) -> TaskPlan:
-    """Return what the settings select of the available tasks. Raises ConfigError for a setting that is impossible.
+    """Return the plan for the settings. Raises ConfigError for settings that contradict each other or match no task.
 
-    Parameters are checked by `plan_tasks`, which needs the library.
+    This does not check parameters, because that needs the library: see `plan_tasks`.
     """
     excluded = match_tasks(available, settings.exclude_tasks, "exclude_tasks")
-    # In name order, so that equal selections give equal problems, however the user wrote them.
+    # Sorted, so that equal selections give equal problems, however the user wrote them.
     tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
     training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
     weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
@@ -76,7 +78,7 @@ def select(
 
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Pool) -> TaskPlan:
-    """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
+    """Return the plan for the settings, with checked parameters. Raises ConfigError for an invalid setting."""
     plan = select(settings, library.tasks, library.adjustable)
     _log_gameable(settings, plan, _reasons(settings, library.tasks))
     await _check_params(plan.params, settings, checker)
@@ -85,9 +87,9 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
-    """Return why training leaves tasks out, by task: those of other sources, and those of the library."""
+    """Return why training leaves tasks out, by task."""
     reasons: dict[str, str] = {}
-    if settings.rewards == "library":  # whoever compares wants the whole library
+    if settings.rewards == "library":  # for comparisons with the library, no task is left out
         return reasons
     for task in available:
         declared = find_task(task.name)
@@ -99,13 +101,13 @@ def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict
 def _choose_training_tasks(
     settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Leave out tasks that pay policies without reasoning, unless `tasks` names them or selects no others."""
+    """Leave out tasks that reward policies without reasoning, unless `tasks` names them or selects no other tasks."""
     named = set(map(str.lower, settings.tasks))
     return tuple(name for name in tasks if name not in reasons or name.lower() in named) or tasks
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log which tasks training leaves out, and which it would leave out if `tasks` did not name them."""
+    """Log which such tasks training leaves out, and which it keeps because `tasks` names them."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -123,7 +125,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
 
 
 def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
-    """Log the tasks without levels, if the settings ask for levels: a warning where no task has levels."""
+    """Log the tasks without levels if the settings use levels. Warn if no task has levels."""
     asked = next(
         (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
     )
@@ -135,7 +137,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
 
 
 async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
-    """Raise ConfigError for parameters of a composite, and for parameters that no reference or the library takes."""
+    """Raise ConfigError for parameters of a composite, and for values that a reference or the library rejects."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} is made of the other selected tasks",
@@ -154,7 +156,7 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
             Reference.parse(str(Reference(task, Split.TRAIN, 0, None, "", hash_question(""), task_params)))
         except InvalidReferenceError as error:
             raise ConfigError(f"{task}: {error.problem}", setting="task_params") from error
-    # If levels vary, a single level that works is enough: other levels are clamped to it.
+    # If levels vary, one level that works is enough, because other levels are clamped to it.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
     if settings.eval_level == "training" and settings.evaluation_level not in levels:
         levels.append(settings.evaluation_level)
@@ -166,7 +168,7 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
 
 
 def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
-    """Return the weight of each task; 1 by default. A weight of 0 leaves a task out.
+    """Return the weight of each task, 1 by default. A task with the weight 0 is left out.
 
     Raises ConfigError if all weights are 0.
     """
@@ -181,10 +183,10 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 def composite_params(
     tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, Mapping[str, object]]:
-    """Return the parameters of a composite among the tasks: the only task without usable defaults.
+    """Return the parameters of a composite, if `tasks` contains one. It is the only task without usable defaults.
 
-    Members are the other tasks of reasoning-gym or, without such tasks, all its available tasks, each with its own
-    `params`. A slash stands in the names of tasks of other sources.
+    Its members are the other tasks of reasoning-gym or, if there are none, all available tasks of reasoning-gym, each
+    with its `params`. Tasks of other sources have a slash in their names and are no members.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -202,7 +204,7 @@ def make_sampler(
     group_size: int,
     state: Mapping[str, Sequence[ArmState]] | None = None,
 ) -> TaskSampler:
-    """Return the sampler of a stream of problems. `state` is the state of an earlier run's sampler."""
+    """Return the sampler for a stream of problems. `state` is the sampler's state in an earlier run."""
     curriculum = settings.complexity_mode == "curriculum"
     adaptive = settings.task_sampling == "adaptive"
 
@@ -226,7 +228,7 @@ def make_sampler(
 
 
 def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[str, float | None], float]:
-    """Return how many different questions each task has at each level of the estimator, where that was measured."""
+    """Return the number of different questions by task and level of the estimator, where it was measured."""
     if settings.complexity_mode == "random":
         return {}
     return {
@@ -238,10 +240,10 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return what decides parts of a run, with `more` of the caller's, in the form in which JSON reads it back.
+    """Return the settings that decide the given `parts` of a run, and `more` from the caller, as JSON values.
 
-    Two runs with the same identity are the same, so that one may go on with what the other has left. `tasks` are
-    resolved names, so equal selections compare equal.
+    If the results of two runs are equal, one run can continue what the other has begun. `tasks` are resolved names, so
+    equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -255,24 +257,24 @@ def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **mo
 
 
 BUSY_MACHINE_S = 600.0
-"""Seconds in which a busy machine gives a minute of processor time."""
+"""Seconds in which even a busy machine gives a process one minute of processor time."""
 
 
 async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
-    """Make a problem of each task, and score its own answer where answers are scored: in the sandbox.
+    """Check each of the user's tasks: generate a problem twice and score its own answer, in the sandbox.
 
-    Raises ConfigError, which names `task_modules`:
+    Raises ConfigError, which names `task_modules`, in these cases:
 
-    - generation raises, takes too long or ends its process, or the verifier does
-    - a problem has no text, or its entry cannot be pickled
-    - the curriculum of a task has no levels, or its config refuses a level
-    - the score of the expected answer is no number, or the verifier fails in the sandbox
+    - Generation or the verifier raises, takes too long, or ends its process.
+    - A problem has no text, or its entry cannot be pickled.
+    - A task's curriculum has no levels, or its config rejects a level.
+    - The score of the expected answer is not a number from 0 to 1, or the verifier fails in the sandbox.
 
-    Warns of tasks that make another problem from the same seed.
+    Logs a warning for tasks that make different problems from the same seed.
     """
     tried = await asyncio.gather(*(_try(task, params.get(task, {}), workers) for task in tasks))
     faults = [each.fault for each in tried if each.fault is not None]
-    # Without limits of time and memory, so only for tasks that keep them.
+    # This check has no limits of time and memory, so it is only for tasks that kept the limits above.
     sound = [(task, params.get(task, {}), None) for task, each in zip(tasks, tried, strict=True) if each.fault is None]
     faults += await workers.check(sound) if sound else []
     if faults:
@@ -288,7 +290,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of trying a task: what is wrong, and whether its seed made the same problem twice."""
+    """The result of trying a task: what is wrong, and whether the seed made the same problem twice."""
 
     fault: str | None = None
     is_repeatable: bool = True
@@ -297,7 +299,7 @@ class TrialResult:
 async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, exact_seed=True), Split.TRAIN, 0)
     try:
-        # A minute of processor time, the same as the default for evaluation problems.
+        # One minute of processor time, like the default for evaluation problems.
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=60.0) for _ in range(2)]
         verdicts = [] if problem.answer is None else await workers.score(problem, [problem.answer])
     except (GenerationError, ScoringError) as error:
@@ -316,7 +318,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 class EvaluationPlan:
     """What to evaluate on, and how.
 
-    `seed` is that of the set. `params` holds training's parameters, by task, with `eval_level: training`. A
+    `seed` is the seed of the set. `params` has training's parameters, by task, if `eval_level` is `training`. A
     `system_prompt` of None stands for training's.
     """
 
@@ -329,7 +331,7 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
+        """Return the set. Nothing is generated yet. `available` are the possible members of a composite."""
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(
             generator,
@@ -348,16 +350,16 @@ def plan_evaluation(
     selected: Sequence[str],
     params: Mapping[str, Mapping[str, object]],
 ) -> EvaluationPlan:
-    """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
+    """Plan the evaluation. `selected` are training's tasks, `params` their parameters.
 
-    Raises ConfigError:
+    Raises ConfigError in these cases:
 
-    - a pattern of `eval_tasks` matches no task
-    - the preset lacks a task that is asked for by name, or has none of the tasks
-    - more problems of a task are asked for than the preset has
+    - A pattern of `eval_tasks` matches no task.
+    - The preset lacks a task that the settings name, or has none of the tasks.
+    - The settings ask for more problems of a task than the preset has.
     """
     patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
-    # Sorted, so that the same tasks are the same set.
+    # Sorted, so that the same tasks give the same set.
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         asked = params if settings.eval_level == "training" else {}
@@ -389,9 +391,9 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError for a task that is asked for by name and that the preset lacks.
+    """Raise ConfigError for a task that the settings name and the preset lacks.
 
-    Tasks that a pattern matches and the preset lacks are left out.
+    A task that only matches a pattern is left out instead.
     """
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}

@@ -2,9 +2,9 @@
 
 `evaluations/published.py` has the published results.
 
-`rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems a task with the library's own
-seeds (45 and up), none of them rejected, the library's own system prompt, temperature 0.6, top_p 0.95 and 32,768 tokens
-a completion.
+`rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems per task with the library's own
+seeds (from 45), without rejections, with the library's own system prompt, temperature 0.6, top_p 0.95, and 32,768
+tokens per completion.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .stream import generate_with_retries
 logger = logging.getLogger(__name__)
 
 PRESET_SIZE = 50
-"""Problems of a task in the published sets."""
+"""Problems per task in the published sets."""
 FIRST_SEED = 45
 """Seed of a task's first problem in the published sets."""
 MAX_COMPLETION_TOKENS = 32_768
-"""Most tokens of a completion in the published runs."""
+"""Token limit per completion in the published runs."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A protocol: its tasks, with the parameters that are not the library's defaults, and completions a problem."""
+    """A protocol: its tasks with their parameters, if not the library's defaults, and completions per problem."""
 
     name: str
     tasks: tuple[str, ...]
@@ -53,14 +53,14 @@ def load_preset(name: str) -> Preset:
 
 
 def preset_path(name: str) -> Path:
-    """Return the file of a preset, which has the published results too."""
+    """Return the path of a preset's file, which also has the published results."""
     return Path(__file__).with_name("published") / f"{name}.json"
 
 
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
 
-    A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
+    A task that fails MAX_FAILURES times in a row keeps only the problems that were generated before, because each
     further attempt may take minutes.
     """
 
@@ -68,7 +68,7 @@ class PresetSet(EvaluationSet):
 
     @cached_property
     def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
-        """Two problems of a task at a time, so that a task that keeps failing is given up soon."""
+        """At most two problems of a task are generated at a time, so that a task that always fails is given up soon."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property
@@ -91,7 +91,7 @@ class PresetSet(EvaluationSet):
                 if failures.count == MAX_FAILURES:
                     logger.warning("the other problems of %s are left out too", task)
                 return None
-            if failures.count < MAX_FAILURES:  # else the other problem under way has just failed
+            if failures.count < MAX_FAILURES:  # otherwise the task was given up meanwhile
                 failures.end()
             return problem
 

@@ -1,16 +1,16 @@
-"""The public name of a problem: text from which any process generates the same problem, or notices that it cannot.
+"""References: public names of problems. Any process can generate the same problem from one, or detect that it cannot.
 
 The text form is `task:split:seed:level:library:question_hash:params`, for example
 
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
 `library` is the release that made the problem: reasoning-gym's, or `NAME@VERSION` of a module of `task_modules`. It
-ends in `+library` for a problem of `rewards: library`, which every judge scores as the library does.
-`level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
-items at seed 45; only published evaluation sets have such datasets.
+ends in `+library` for problems of `rewards: library`, which every judge scores as the library does. `level` is `-` at
+the library's defaults, `params` is JSON. In published evaluation sets, `seed` can be `45+3/50`: item 3 of a dataset of
+50 items with the seed 45.
 
-A reference may come from anybody, so its size is bounded where it is read: MAX_LENGTH and MAX_PARAMS_DEPTH.
-`Remaker` generates the problems of references, and keeps them for a while.
+A reference may come from anybody, so MAX_LENGTH and MAX_PARAMS_DEPTH limit its size. `Remaker` generates the problems
+of references, and caches them.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, S
 from ..settings import ReasoningSettings
 
 MAX_LENGTH = 65_536
-"""Most characters of a reference. A composite of all tasks, the longest that the library needs, takes 2,800."""
+"""Most characters of a reference. The longest that the library needs, a composite of all tasks, takes 2,800."""
 MAX_PARAMS_DEPTH = 32
-"""How deep parameters may be nested. Those of a composite have three levels, and four with a list in them."""
+"""How deep parameters may be nested. Those of a composite have three levels, or four with lists in them."""
 AS_LIBRARY = "+library"
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def hash_question(question: str) -> str:
-    """Return the hash of a question that its reference holds: 16 hexadecimal digits."""
+    """Return the hash of a question for its reference: 16 hexadecimal digits."""
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def hash_words(question: str) -> str:
-    """Return a hash that is equal for questions that differ in whitespace alone."""
+    """Return a hash that is equal for questions that differ only in whitespace."""
     return hash_question(" ".join(question.split()))
 
 
 def without_release(reference: str) -> str:
-    """Return the text of a reference without the library release: equal in all releases that ask the same question."""
+    """Return a reference without the library release. It is equal in all releases that make the same problem."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
 
 
 def module_of(reference: str) -> str | None:
-    """Return the name of the module that made a problem; None for reasoning-gym's problems, and for another text."""
+    """Return the name of the module that made a problem; None for problems of reasoning-gym, and for invalid text."""
     fields = reference.split(":", 6)
     name, at, _ = fields[4].rpartition("@") if len(fields) == 7 else ("", "", "")
     return name if at else None
 
 
 def maker(release: str) -> str:
-    """Return a release in words: `reasoning-gym 0.1.25`, or the name and the version of a module."""
+    """Return a release as text for messages: `reasoning-gym 0.1.25`, or the name and version of a module."""
     return release if "@" in release else f"reasoning-gym {release}"
 
 
@@ -85,7 +85,7 @@ def _read_params(text: str) -> dict[str, object]:
 class Reference:
     """The name of a problem: release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`.
 
-    `as_library` names the library's own question and answer, and its own score.
+    `as_library` is True if question, answer and score are the library's own.
     """
 
     task: str
@@ -108,7 +108,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read the text form. Raises InvalidReferenceError, which tells what is wrong."""
+        """Parse the text form. Raises InvalidReferenceError, whose message says what is wrong."""
         if len(text) > MAX_LENGTH:
             raise InvalidReferenceError(text, f"a reference has at most {MAX_LENGTH} characters, not {len(text)}")
         fields = text.split(":", 6)
@@ -149,7 +149,7 @@ class Reference:
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the name of a problem that release `library` generated."""
+        """Return the reference of a problem that release `library` generated."""
         spec = problem.spec
         return cls(
             task=spec.task,
@@ -165,7 +165,7 @@ class Reference:
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
-        """Return a spec that makes exactly this problem, at a position of a stream."""
+        """Return a spec that makes exactly this problem, for a position of a stream."""
         request = ProblemRequest(
             task=self.task,
             seed=self.seed,
@@ -179,11 +179,11 @@ class Reference:
         return ProblemSpec(request, self.split, index, attempt)
 
     def names(self, problem: Problem) -> bool:
-        """Tell whether `problem` asks the question of this reference."""
+        """Return True if `problem` has the question of this reference."""
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError if `problem`, made by release `library`, asks another question."""
+        """Raise InvalidReferenceError if `problem`, made by release `library`, has another question."""
         if self.names(problem):
             return
         cause = "the reference was altered"
@@ -196,16 +196,17 @@ logger = logging.getLogger(__name__)
 
 
 class Remaker:
-    """Generates the problem of a reference in a pool, as the library there makes it."""
+    """Generates the problems of references in a pool, with the library release of that pool."""
 
     KEPT_BYTES = 64 * 2**20
-    """The completions of a problem mostly come within a minute, and a problem has some kilobytes."""
+    """Size of the cache. The completions of a problem mostly arrive within a minute, and a problem has a few kilobytes.
+    """
 
     def __init__(self, pool: Pool, settings: ReasoningSettings) -> None:
         self._pool = pool
         self._deadline_s = settings.eval_generation_deadline_s
         self.cpu_s = settings.reference_deadline_s
-        """Seconds of processor time for the generation of a problem."""
+        """Seconds of processor time for generating a problem."""
         self._kept = ProblemCache(self.KEPT_BYTES)
         self._releases_warned_of: set[tuple[str, str]] = set()
 
@@ -222,7 +223,7 @@ class Remaker:
             if "@" in parsed.library:
                 problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
-        # A reference may name the clarified question or the library's own, whatever the settings here.
+        # The reference may have the hash of the clarified question or of the library's own.
         for clarified in (False,) if parsed.as_library else (True, False):
             spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
@@ -239,7 +240,7 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn, once for each pair of releases, that answers are judged by another release than the reference's."""
+        """Warn, once for each pair of releases, that another release than the reference's judges the answers."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
@@ -251,26 +252,26 @@ class Remaker:
 
 
 class ProblemCache:
-    """Keeps problems by reference. The least used goes first.
+    """Caches problems by reference, and evicts the least recently used.
 
-    All of them have at most `max_bytes`; a problem larger than that is not kept.
+    All cached problems together take at most `max_bytes`. A larger problem is not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._problems: dict[str, Problem] = {}
-        """In the order of their last use."""
+        """In the order of the last use."""
         self._bytes = 0
 
     def get(self, reference: str) -> Problem | None:
-        """Return the problem of a reference; None if it is not kept."""
+        """Return the problem of a reference; None if it is not cached."""
         problem = self._problems.pop(reference, None)
         if problem is not None:
             self._problems[reference] = problem
         return problem
 
     def keep(self, reference: str, problem: Problem) -> None:
-        """Keep a problem, and drop others for its room."""
+        """Cache a problem, and evict others to make room."""
         self._drop(reference)
         self._problems[reference] = problem
         self._bytes += _size(reference, problem)
@@ -284,6 +285,6 @@ class ProblemCache:
 
 
 def _size(reference: str, problem: Problem) -> int:
-    """Return the memory of a problem in bytes, estimated from above: texts may take four bytes a character."""
+    """Return an upper estimate of a problem's memory in bytes. A string may take four bytes per character."""
     texts = (reference, problem.question, problem.answer or "", problem.metadata_json, problem.reference)
     return len(problem.entry) + 4 * sum(map(len, texts)) + 1000

@@ -1,4 +1,4 @@
-"""Count the questions that a run has served before, in bounded memory. Imports nothing of the package."""
+"""Count how often a run repeats questions, in bounded memory. Imports nothing of the package."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Mapping
 
 
 class RepeatCounter:
-    """Counts by task the questions that come again, with a Bloom filter of 1 MiB.
+    """Counts repeated questions by task, with a Bloom filter of 1 MiB.
 
-    A new question is taken for a repeated one with a chance of (1 - exp(-4 n / 2**23))**4 after n different questions
-    (Bloom, 1970): one in 50,000 after 100,000, and 0.2 % after 500,000. A repeated question is never taken for new.
+    After n different questions, a new question is mistaken for a repeated one with a chance of (1 - exp(-4 n /
+    2**23))**4 (Bloom, 1970): one in 50,000 after 100,000 questions, and 0.2 % after 500,000. A repeated question is
+    never mistaken for a new one.
     """
 
     BITS = 1 << 23
     HASHES = 4
     WARN_SHARE = 0.1
-    """Share of repeated questions above which the user is warned of a task."""
+    """Share of repeated questions above which the log warns of a task."""
     MIN_QUESTIONS = 100
-    """Questions of a task before which its share tells little."""
+    """Number of questions before which a task's share is not meaningful."""
 
     def __init__(self) -> None:
         self._bits = bytearray(self.BITS // 8)
@@ -28,7 +29,7 @@ class RepeatCounter:
         self._named: set[str] = set()
 
     def add(self, task: str, question: str) -> bool:
-        """Count a question. Return True once for each task, when over WARN_SHARE of its questions are repeated."""
+        """Count a question. Return True once per task, when more than WARN_SHARE of its questions are repeats."""
         self._served[task] += 1
         if self._add_and_check(task, question):
             self._repeated[task] += 1
@@ -38,23 +39,23 @@ class RepeatCounter:
         return True
 
     def repetitive_tasks(self) -> dict[str, float]:
-        """Return the tasks that are to be named by now, in name order, with their shares of repeated questions."""
+        """Return the tasks above WARN_SHARE in alphabetical order, with their shares of repeated questions."""
         return {task: self.share(task) for task in sorted(self._served) if self._is_repetitive(task)}
 
     def share(self, task: str) -> float:
-        """Return the share of a task's questions that were repeated."""
+        """Return the share of repeated questions of a task, in [0, 1]."""
         return self._repeated[task] / self._served[task] if self._served[task] else 0.0
 
     @property
     def repeated(self) -> Mapping[str, int]:
-        """Counts of repeated questions, by task."""
+        """Number of repeated questions, by task."""
         return dict(self._repeated)
 
     def _is_repetitive(self, task: str) -> bool:
         return self._served[task] >= self.MIN_QUESTIONS and self.share(task) > self.WARN_SHARE
 
     def _add_and_check(self, task: str, question: str) -> bool:
-        """Tell whether the question was added before, and add it."""
+        """Add the question, and return True if it was added before."""
         text = f"{task}\n{question}".encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=4 * self.HASHES).digest()
         seen = True

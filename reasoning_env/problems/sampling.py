@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
-A draw is a pure function of run seed, instance, position, attempt and the sampler's present state: quarantined tasks,
-excluded levels and, with a curriculum or adaptive sampling, estimates. Draws happen ahead of demand, so later
-observations do not change them. There is no random generator with a state.
+A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state:
+quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Problems are drawn before
+they are needed, and later observations do not change earlier draws. No random generator keeps state.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ T = TypeVar("T")
 
 
 class TaskSampler:
-    """Draws the specs of the stream of a run seed and an instance.
+    """Draws the specs for the stream of one run seed and instance.
 
     Args:
         weights: Weight of each task in the draws.
         params: The library's parameters, by task.
         level: Level of all specs, in [0, 1]; None for the library's defaults.
-        random_levels: Draw a level for each spec, uniform in [0, 1].
-        estimator: Draw levels by its weights, for tasks that have several arms in it.
-        adaptive: Draw tasks more often if their groups are likelier to have a signal.
+        random_levels: Draw a level for each spec, uniformly from [0, 1].
+        estimator: Draw the levels of tasks with several arms by the estimator's weights.
+        adaptive: Draw tasks more often if their groups are more likely to have a signal.
     """
 
     EVEN_PART = 0.25
-    """Part of adaptive draws that is spread evenly: each task keeps at least a quarter of its even share."""
+    """Part of adaptive draws that is spread evenly, so that each task keeps a quarter of its even share."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TaskSampler:
         return ProblemSpec(request, Split.TRAIN, index, attempt)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """Return the next attempt at a position, with the same task and parameters, at a level that is not excluded."""
+        """Return the next attempt at a position: the same task and parameters, at a level that is not excluded."""
         attempt = spec.attempt + 1
         level = spec.level
         if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
@@ -81,15 +81,15 @@ class TaskSampler:
         return replace(spec, request=request, attempt=attempt)
 
     def quarantine(self, task: str) -> None:
-        """Never draw this task again."""
+        """Stop drawing a task."""
         self._weights.pop(task, None)
 
     def exclude_levels(self, task: str, level: float) -> None:
-        """Draw no problem of a task at this level or above any more, unless the level is fixed."""
+        """Stop drawing problems of a task at this level and above. A fixed level stays."""
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Learn from the scores of a group at a level of a task. Groups may come late and in any order."""
+        """Update the estimates with the scores of a group. Groups may be observed late and in any order."""
         if self._estimator is not None:
             self._estimator.observe(task, level, scores)
 
@@ -109,16 +109,16 @@ class TaskSampler:
         return {} if self._estimator is None else self._estimator.state()
 
     def _shares(self) -> Mapping[str, float]:
-        """Return the shares of draws of the tasks that are left; they sum to 1."""
+        """Return each remaining task's share of the draws. The shares sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
-        # Squared, so that a task with half the value gets a quarter of the draws above the even part.
+        # Squared: a task with half the value gets a quarter of the draws, apart from the even part.
         above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
         return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
-            # A level within half a step of an excluded level would be rounded to the excluded level.
+            # A level within half a step of an excluded level would be rounded to it.
             return number * (self._ceilings[task] - 0.5 / LEVEL_STEPS) if task in self._ceilings else number
         if self._estimator is None:
             return self._fixed_level
@@ -127,14 +127,14 @@ class TaskSampler:
         return self._fixed_level if level is None else level
 
     def _estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task at the levels that are not excluded."""
+        """Return the estimates of a task, without excluded levels."""
         assert self._estimator is not None
         estimate = self._estimator.estimate(task)
         return estimate.below(self._ceilings[task]) if task in self._ceilings else estimate
 
 
 def pick(weights: Mapping[T, float], number: float) -> T:
-    """Return a key, drawn in proportion to its weight by a number in [0, 1)."""
+    """Return a key, drawn in proportion to its weight. `number`, in [0, 1), selects the key."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
 
@@ -145,6 +145,6 @@ def nearest_level(level: float) -> float:
 
 
 def _normalize(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return each weight's share of the sum; even shares if all weights are 0."""
+    """Return each weight divided by the sum; equal shares if all weights are 0."""
     total = math.fsum(weights.values())
     return {task: weight / total if total else 1.0 / len(weights) for task, weight in weights.items()}

@@ -1,8 +1,8 @@
-"""Select tasks by names, categories and globs over both.
+"""Select tasks by names, categories and globs.
 
 A pattern is a name (`sudoku`), a glob over names (`*_sorting`), a category with a name or glob (`games/*`), or a whole
-category (`games`, or `category:games` if a task has the same name), in upper or lower case. Every pattern must match a
-task, so that a misspelt pattern is an error at startup.
+category (`games`, or `category:games` if a task has the same name). Case is ignored. Every pattern must match a task,
+so that a misspelt pattern is an error at startup.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ V = TypeVar("V")
 def select_tasks(
     available: Sequence[TaskInfo], selected: Sequence[str], excluded: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names that match `selected` and not `excluded`, in order of patterns, then names.
+    """Return the names that match `selected` and not `excluded`, ordered by pattern, then by name.
 
-    An empty `selected`, or the word "all" in it, matches every task. Raises ConfigError if a pattern matches no task
-    (with the nearest names), or no task is left.
+    If `selected` is empty or contains "all", every task matches. Raises ConfigError if a pattern matches no task (the
+    message suggests similar names), or if no task is left.
     """
     if not available:
         raise ConfigError("the library offers no task at all", remedy="check the installation of reasoning-gym")
@@ -44,7 +44,7 @@ def select_tasks(
 
 
 def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: str) -> tuple[str, ...]:
-    """Return the names that match a pattern, each once, in order of patterns, then names.
+    """Return the names that match a pattern, without duplicates, ordered by pattern, then by name.
 
     Raises ConfigError, which names the setting `field`, if a pattern matches no task.
     """
@@ -71,7 +71,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return the value of each selected task: the last matching pattern wins, and a name wins over all patterns.
+    """Return the value of each selected task. The last matching pattern applies, but a name overrides all patterns.
 
     Raises ConfigError if a pattern matches no task, or no selected task.
     """
@@ -95,5 +95,5 @@ def _matches(task: TaskInfo, pattern: str) -> bool:
     category = task.category.lower()
     if pattern.startswith(CATEGORY_PREFIX):
         return fnmatchcase(category, pattern.removeprefix(CATEGORY_PREFIX).strip())
-    # A slash stands in the names of tasks of other sources (`rlve/Sorting`).
+    # Names of tasks of other sources contain a slash (`rlve/Sorting`).
     return fnmatchcase(name, pattern) or ("/" in pattern and fnmatchcase(f"{category}/{name}", pattern))

@@ -1,4 +1,4 @@
-"""The state of a session as JSON values, and the one place where a state from outside is checked."""
+"""The state of a session as JSON values. This is the only module that checks a state from outside."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _check_reference(text: str) -> str:
 GroupCount = Annotated[Number, Field(ge=0)]
 """A decaying count of groups."""
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
-"""Index, attempt and reference of a problem that is in flight or drawn ahead."""
+"""Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
-"""Level, groups, sum of mean scores, groups with a signal, and all groups ever, of an arm of the estimator."""
+"""An arm of the estimator: level, groups, sum of mean scores, groups with a signal, and groups without decay."""
 
 
 class StreamState(TypedDict):
@@ -39,7 +39,7 @@ class StreamState(TypedDict):
 
 
 class SessionState(TypedDict):
-    """What `Session.state` returns."""
+    """The result of `Session.state`."""
 
     instance: NotRequired[Count]
     stream: StreamState
@@ -51,7 +51,7 @@ _STATE = TypeAdapter(SessionState)
 
 
 def read_state(state: object) -> SessionState:
-    """Return the state of an earlier run; keys of other parts are left out. Raises ConfigError for no such state."""
+    """Return the state of an earlier run, without keys of other parts. Raises ConfigError if it is invalid."""
     try:
         return _STATE.validate_python(state)
     except ValueError as error:

@@ -1,22 +1,23 @@
-"""The ordered, resumable stream of problems, and the ledger of problems in flight.
+"""The ordered, resumable stream of problems, and the record of problems in flight.
 
 A position of the stream goes through these states:
 
-| state | where | what is known |
+| state | where | meaning |
 | --- | --- | --- |
-| undrawn | from `_next_index` on | nothing: the sampler draws when the position's turn comes |
-| restored | `_restored`, in order | an earlier run drew its spec, or had its problem in flight; drawn no second time |
-| ahead | `_ahead` | its problem is being generated, or is ready. Without a task left it has no spec |
-| in flight | `_in_flight` | `next` handed its problem out |
+| undrawn | from `_next_index` on | the sampler draws its spec when its turn comes |
+| restored | `_restored`, in order | an earlier run drew its spec or had its problem in flight; it is not drawn again |
+| ahead | `_ahead` | its problem is being generated or is ready; it has no spec if no task was left |
+| in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered, refused or dropped |
 
-The order is that of the indices, but for problems that were in flight when a run ended: they come first. `close` makes
-the positions ahead restored ones again; one without a spec stays undrawn, and may lie before a restored one.
+Problems are returned in the order of their indices. After a restart, problems that were in flight come first. `close`
+turns the positions ahead into restored ones. A position without a spec becomes undrawn again, even if restored
+positions follow it.
 
-The order never depends on how long a problem takes, or on workers that are killed: the stream waits for a late
-position, and generates the same problem again after an infrastructure error. A resumed run goes on with the sequence of
-an uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any more. `state()`
-holds all positions that were drawn and are not done.
+The order never depends on how long a problem takes, or on killed workers: the stream waits for a late position, and
+generates the same problem again after an infrastructure error. A resumed run continues the sequence of an uninterrupted
+run. `giving_up.py` says when a position is drawn again, and when a level or a task is excluded. `state()` has all
+positions that were drawn and are not done.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NOT_GENERATED = "0" * 16
-"""Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
+"""Replaces the question's hash in the reference of a problem that was drawn and not generated yet."""
 
 
 class ExhaustedError(GenerationError):
-    """So many draws in a row were rejected that there is probably no other problem to serve."""
+    """So many draws in a row were rejected that the task probably has no other problem to serve."""
 
 
 class Tries:
-    """Counts the draws that gave no problem since the last problem, and gives up as `giving_up.py` says.
+    """Counts the draws without a problem since the last served problem, and gives up as `giving_up.py` says.
 
     Args:
-        max_failures: How many failures in a row end the search. By default, the first failure is raised.
+        max_failures: Number of failures in a row that ends the search. With 1, the first failure is raised unchanged.
         rejected: Rejected draws of an earlier search for the same problem.
-        repeats: Those of `rejected` that were asked before.
+        repeats: Repeated questions among `rejected`.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
@@ -71,7 +72,7 @@ class Tries:
         self._max_failures = max_failures
 
     def reject(self, why: Rejection) -> None:
-        """Count a rejected draw. Raises ExhaustedError for the last one."""
+        """Count a rejected draw. Raises ExhaustedError at the limit."""
         self.made += 1
         self.rejected += 1
         self._failures.end()
@@ -83,7 +84,7 @@ class Tries:
             )
 
     def fail(self, error: GenerationError) -> None:
-        """Count a failure. Raises GenerationError for the last one in a row."""
+        """Count a failure. Raises GenerationError at the limit."""
         self.made += 1
         self._failures.add(error)
         if self._max_failures == 1:
@@ -92,17 +93,17 @@ class Tries:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Note a problem that is served."""
+        """Reset the counts, because a problem is served."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
 
 async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries: Tries) -> T:
-    """Draw until a problem may be served, and return what `attempt` made of the problem.
+    """Draw until a problem may be served, and return the result of `attempt` for that problem.
 
     Args:
-        attempt: Makes the next draw; its argument is the number of draws before, from 0. Returns why a sound problem is
-            not served, or raises GenerationError if there is no problem.
+        attempt: Makes the next draw. Its argument is the number of earlier draws, from 0. Returns a Rejection if a
+            valid problem must not be served. Raises GenerationError if there is no problem.
         tries: Counts the draws, and raises ExhaustedError or GenerationError to give up.
     """
     while True:
@@ -118,9 +119,9 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 
 
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
-    """Generate a problem; after an infrastructure error generate the same problem again, however many tries it takes.
+    """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
 
-    Another problem in its place would change the order of a stream, or the problems of an evaluation.
+    Another problem instead would change the order of a stream, or the problems of an evaluation.
 
     Raises:
         GenerationError: The task cannot generate the problem.
@@ -139,7 +140,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
 
 @dataclass(frozen=True)
 class _Ready(Generic[T]):
-    """A generated problem, and what was prepared from the problem for the caller of `next`."""
+    """A generated problem, and the result of `prepare` for the caller of `next`."""
 
     problem: Problem
     prepared: T
@@ -147,9 +148,9 @@ class _Ready(Generic[T]):
 
 @dataclass(eq=False)
 class _Position(Generic[T]):
-    """A position of the stream: its spec, which a redraw replaces, and the generation under way.
+    """A position of the stream: its spec, which a redraw replaces, and the running generation.
 
-    `question_hash` is set for a problem that an earlier run had in flight: its question must come out the same.
+    `question_hash` is set for a problem that an earlier run had in flight: the question must be the same again.
     """
 
     index: int
@@ -158,7 +159,7 @@ class _Position(Generic[T]):
     ready: asyncio.Task[_Ready[T]] = field(init=False)
 
     def redraw(self, spec: ProblemSpec) -> None:
-        """Replace the problem of the position by another."""
+        """Replace the spec of the position."""
         self.spec = spec
         self.question_hash = None
 
@@ -170,12 +171,11 @@ class _InFlight:
 
 
 class Exclusions:
-    """What is not drawn any more: tasks that keep failing, and levels whose problems mostly do not fit.
-
-    A run of which no problem fits ends.
+    """Tasks and levels that are no longer drawn: tasks that keep failing, and levels whose problems mostly do not fit.
 
     Args:
-        state: The value of `state()` in an earlier run; other keys are ignored.
+        sampler: The sampler that stops drawing them.
+        state: The result of `state()` in an earlier run; other keys are ignored.
     """
 
     def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
@@ -191,15 +191,15 @@ class Exclusions:
         for task, level in self._ceilings.items():
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float | None], Counter[bool]] = defaultdict(Counter)
-        """How many problems of a task at a level fit, and how many do not."""
+        """How many problems of a task at a level fit (True), and how many do not (False)."""
         self._any_fits = False
         self._unfit: Counter[str] = Counter()
-        """Problems that do not fit, by task."""
+        """Number of problems that do not fit, by task."""
         self._told: set[str] = set()
-        """Tasks with a failure, which the log has told once."""
+        """Tasks whose first failure was logged."""
 
     def state(self) -> dict[str, object]:
-        """Return as JSON what a later run must not draw either."""
+        """Return, as JSON, what a later run must not draw either."""
         return {
             "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
@@ -207,11 +207,11 @@ class Exclusions:
         }
 
     def record_success(self, task: str) -> None:
-        """Note that a problem of the task is served."""
+        """Record that a problem of the task is served."""
         self._failures_in_a_row.pop(task, None)
 
     def record_failure(self, task: str, error: GenerationError) -> None:
-        """Tell the first failure of a task, and quarantine the task after its last failure in a row."""
+        """Log the first failure of a task, and quarantine the task after MAX_FAILURES failures in a row."""
         self.failures += 1
         in_a_row = self._failures_in_a_row.setdefault(task, FailureStreak())
         in_a_row.add(error)
@@ -224,9 +224,9 @@ class Exclusions:
         self._told.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Note whether a problem leaves room for its completion.
+        """Record whether a problem leaves room for its completion.
 
-        The first problem of a task that does not fit is told. A level of which most problems do not fit is excluded,
+        Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
         except the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
         """
         task = problem.task
@@ -261,22 +261,23 @@ class Exclusions:
 
 
 class ProblemStream(Generic[T]):
-    """Keeps positions generated or under way; `next` hands them out in order, `done` ends them.
+    """Generates problems ahead of demand. `next` returns them in order, `done` marks them as finished.
 
-    As many positions are kept ahead as twice the problems that were ever in flight at once, within limits.
+    The number of positions ahead is twice the largest number of problems in flight so far, between `min_ahead` and
+    `max_ahead`.
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
-        prepare: Returns what `next` hands out for a problem, or a Rejection, after which the position is drawn again.
-        state: The value of `state()` in an earlier run. Its positions are served first, in their order, then the
+        prepare: Returns what `next` returns for a problem, or a Rejection, after which the position is drawn again.
+        state: The result of `state()` in an earlier run. Its positions are served first, in their order, then the
             positions from its `next_index` on.
-        done: Positions that are passed over.
+        done: Indices of positions to skip.
     """
 
     min_ahead = 8
-    """Positions that are kept ahead of a loop with one problem at a time; few, so that levels follow it at once."""
+    """Positions ahead for a loop that handles one problem at a time. Few, so that levels follow the loop quickly."""
     max_ahead = 256
-    """A caller that marks no problem as done would otherwise have ever more of them generated."""
+    """Limit for callers that never call `done`."""
 
     def __init__(
         self,
@@ -307,7 +308,7 @@ class ProblemStream(Generic[T]):
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
-        """Begin to generate, as `next` does by itself."""
+        """Start generating. The first call of `next` does so too."""
         depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
         while len(self._ahead) < depth:
             position = self._draw_next()
@@ -316,9 +317,9 @@ class ProblemStream(Generic[T]):
             self._ahead.append(position)
 
     async def next(self) -> T:
-        """Hand out the next prepared problem; the problem is in flight from now on.
+        """Return the next prepared problem, which is in flight from now on.
 
-        While no worker can be started, this waits. Raises GenerationError, ClosedError, any error of `prepare`, and
+        Waits as long as no worker can be started. Raises GenerationError, ClosedError, any error of `prepare`, and
         ConfigError if no problem fits.
         """
         async with self._turn:
@@ -347,11 +348,11 @@ class ProblemStream(Generic[T]):
 
     @property
     def in_flight(self) -> int:
-        """How many problems were handed out and are not done."""
+        """Number of problems that `next` returned and that are not done."""
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. Positions that were drawn and not handed out stay in `state()`. Safe to call twice."""
+        """Stop generating. Positions that were drawn and not returned stay in `state()`. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()
@@ -359,9 +360,9 @@ class ProblemStream(Generic[T]):
         self._ahead.clear()
 
     def state(self) -> dict[str, object]:
-        """Return the state of the stream as JSON: positions in flight first, then drawn positions.
+        """Return the state of the stream as JSON: positions in flight first, then positions ahead.
 
-        A position is a list: index, attempt, reference of the problem.
+        A position is a list of index, attempt and reference.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
@@ -393,17 +394,17 @@ class ProblemStream(Generic[T]):
             )
 
     def _first_undrawn(self) -> int:
-        """Return the first index without a draw. A position has no spec if the sampler had no task left."""
+        """Return the first index without a spec. A position ahead has no spec if no task was left."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
-        if self._restored and self._restored[0].index <= self._next_index:  # else an undrawn position lies before it
+        if self._restored and self._restored[0].index <= self._next_index:  # otherwise an undrawn position comes first
             position = self._restored.popleft()
             self._next_index = max(self._next_index, position.index + 1)
             return position
         while self._next_index in self._done:
             with suppress(GenerationError):
-                self._sampler.draw(self._next_index, 0)  # as the earlier run did, so that later draws are the same
+                self._sampler.draw(self._next_index, 0)  # the earlier run drew it too, so that later draws are the same
             self._next_index += 1
         index = self._next_index
         self._next_index += 1
@@ -413,7 +414,7 @@ class ProblemStream(Generic[T]):
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem; draw again until a problem may be served."""
+        """Generate and prepare a position's problem. Draw again until a problem may be served."""
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -428,7 +429,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare the problem of a position's spec; after a rejection, of another spec of the task."""
+        """Generate and prepare the problem of a position's spec; after a rejection, of a new spec of the same task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))
@@ -438,7 +439,7 @@ class ProblemStream(Generic[T]):
         self._flawed.update(problem.flawed)
         self._count_clamped(spec, problem)
         prepared = await self._prepare(problem)
-        if prepared is not Rejection.HELD_OUT:  # which was not prepared
+        if prepared is not Rejection.HELD_OUT:  # held-out problems were not prepared
             self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
         if isinstance(prepared, Rejection):
             self._flawed[prepared] += 1
@@ -446,7 +447,7 @@ class ProblemStream(Generic[T]):
         return _Ready(problem, prepared)
 
     def _check_restored(self, position: _Position[T], problem: Problem) -> None:
-        """Raise GenerationError if the problem was in flight in an earlier run and asks another question now."""
+        """Raise GenerationError if the problem was in flight in an earlier run and its question has changed."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
             message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
@@ -454,7 +455,7 @@ class ProblemStream(Generic[T]):
             raise GenerationError(message)
 
     def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
-        """Count a problem of another level than the drawn one: its task has no parameters at the drawn level."""
+        """Count a problem whose level is not the drawn one, because its task has no parameters at the drawn level."""
         if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
             return
         self._clamped[spec.task] += 1
@@ -468,7 +469,7 @@ class ProblemStream(Generic[T]):
 
 
 def _packed(position: _Position[T]) -> list[object]:
-    """Return a drawn position in the form of the state."""
+    """Return a drawn position as a list for the state."""
     spec = position.spec
     assert spec is not None, "the position was drawn"
     reference = Reference(
@@ -484,9 +485,9 @@ def _packed(position: _Position[T]) -> list[object]:
 
 
 def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
-    """Return a position from its form in the state. Raises InvalidReferenceError for an unreadable reference."""
+    """Return a position from its list in the state. Raises InvalidReferenceError for an invalid reference."""
     reference = Reference.parse(text)
-    # A state's references hold the parameters of the request, not all parameters of the problem.
+    # References in a state have the parameters of the request, not all parameters of the problem.
     spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
     if reference.question_hash == NOT_GENERATED:
         return _Position(index, spec.with_request(exact_seed=False))
@@ -494,6 +495,8 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark a failure as seen: without tasks every position fails, and `next` raises only the first failure."""
+    """Mark the error of a task as retrieved. Without tasks every position fails, and `next` raises only the first
+    error.
+    """
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Turn conversations into prompts, and completions from tokens into text and back, with one tokenizer."""
+"""Build prompts from conversations, and convert completions between tokens and text, with one tokenizer."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 PROBES = (PROBE_QUESTION, " 1 + 1 ", "\n\n\u0301x\n", "É\u2581日本")
-"""Questions that begin and end in different ways, for the comparison of a prompt that is encoded in two parts."""
+"""Questions that begin and end in different ways, to check that a prompt can be encoded in two parts."""
 MAX_STARTS = 8
-"""Conversations without their question whose tokens are kept: training and evaluation have one each."""
+"""Number of cached prompt beginnings. Training and evaluation have one each."""
 
 
 @dataclass(frozen=True)
 class _Start:
-    """The text with which all prompts of a system prompt begin, and its tokens; no text where it cannot be cut off."""
+    """The text with which all prompts of a system prompt begin, and its tokens. Empty if it cannot be encoded alone."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()
 
 
 class ChatFormat:
-    """The chat format of one model: how a conversation becomes a prompt, and a completion's tokens become text.
+    """The chat format of one model: how a conversation becomes a prompt, and how a completion's tokens become text.
 
     `tokenizer` and `name` are the tokenizer and its name in messages. `template` is the path of a Jinja file, or
-    `plain`, in place of the tokenizer's own template. `template_options` reach the template. `thinking` is the setting
-    of that name.
+    `plain`, to use instead of the tokenizer's own template. `template_options` are passed to the template. `thinking`
+    is the setting of that name.
 
-    Construction renders a probe. Raises ConfigError where no whole prompt can be built.
+    The constructor renders a test conversation. Raises ConfigError if the result is not a whole prompt.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class ChatFormat:
             for token in thinking_format.tokens
             if vocabulary.get(token) in special
         }
-        """Marks of thinking by token id, of those that are special tokens."""
+        """Marks of thinking that are special tokens, by token id."""
 
     # ---- prompts
 
     def prompt(self, messages: Messages) -> Prompt:
-        """Lay out the conversation up to the point where the model's turn begins."""
+        """Return the prompt: the conversation up to the point where the reply begins."""
         if self._layout.formats_itself:
             tokens = self._layout.render_tokens(messages)
             return Prompt(tuple(messages), self._layout.text_of(tokens), tuple(tokens))
@@ -81,11 +81,11 @@ class ChatFormat:
         start = self._start(messages)
         if start.text and text.startswith(start.text):
             return Prompt(tuple(messages), text, (*start.tokens, *self.encode(text.removeprefix(start.text))))
-        # The chat template writes the beginning-of-text token itself where the model has one.
+        # If the model has a beginning-of-text token, the chat template writes it.
         return Prompt(tuple(messages), text, tuple(self.encode(text)))
 
     def _start(self, messages: Messages) -> _Start:
-        """Return the start that all prompts have with these messages before the question."""
+        """Return the text with which all prompts begin that have the same messages before the question."""
         before = tuple(message["content"] for message in messages[:-1])
         start = self._starts.get(before)
         if start is None:
@@ -95,16 +95,16 @@ class ChatFormat:
         return start
 
     def _find_start(self, messages: Messages) -> _Start:
-        """Return the constant start of prompts, up to its last special token.
+        """Return the constant beginning of prompts, up to its last special token.
 
-        Tokenizers cut a text at special tokens first, so the start has the same tokens alone. This is checked on the
-        prompts of PROBES: a tokenizer may treat the beginning of a text in a way of its own.
+        Tokenizers split a text at special tokens first, so this part has the same tokens when it is encoded alone. This
+        is checked with the prompts of PROBES, because a tokenizer may treat the beginning of a text differently.
         """
         *before, question = messages
         prompts = [self._layout.render([*before, {**question, "content": probe}]) for probe in PROBES]
         constant = prompts[0].partition(PROBE_QUESTION)[0]
         added: Any = self._tokenizer.backend_tokenizer.get_added_tokens_decoder()  # type: ignore[attr-defined]
-        # Other special tokens take blanks before them along, or are found after the text was normalized.
+        # Other special tokens absorb spaces, or match only after the text was normalized.
         marks = [token.content for token in added.values() if token.special and not (token.lstrip or token.normalized)]
         text = constant[: max([0, *map(constant.rfind, marks)])]
         tokens = self.encode(text)
@@ -114,11 +114,11 @@ class ChatFormat:
         return _Start(text, tuple(tokens))
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text; no special tokens are added."""
+        """Return the tokens of a text, without adding special tokens."""
         if self._encodes_by_backend:
             tokenizer: Any = self._tokenizer
             backend = tokenizer.backend_tokenizer
-            # Whoever shares the tokenizer may have left settings of another call in the backend.
+            # Other code that shares the tokenizer may have set truncation or padding in the backend.
             is_plain = backend.truncation is None and backend.padding is None
             if is_plain and backend.encode_special_tokens == tokenizer.split_special_tokens:
                 ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
@@ -135,7 +135,7 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> str:
-        """The text that ends a reply, which the model learns to write; "" for none."""
+        """The text that ends a reply, which the model learns to write; "" if there is none."""
         return self.decode(self._ending) if self._ending else ""
 
     @property
@@ -144,9 +144,9 @@ class ChatFormat:
         return bool(self._special_marks)
 
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
-        """Return the tokens of a completion's text; a finished completion ends with the end-of-turn tokens.
+        """Return the tokens of a completion's text. A finished completion ends with the end-of-turn tokens.
 
-        Servers that answer in text leave the end-of-turn tokens out, but the model wrote them and must learn to.
+        Servers that reply with text leave out the end-of-turn tokens, but the model wrote them and must learn to.
         """
         tokens = self.encode(text)
         ending = self._ending
@@ -158,7 +158,7 @@ class ChatFormat:
         return tokens
 
     def completion_text(self, tokens: Tokens) -> str:
-        """Return the text of a completion's tokens, without special tokens other than marks of thinking."""
+        """Return the text of a completion's tokens, without special tokens except marks of thinking."""
         if not self._special_marks:
             return self._decode_plainly(tokens)
         parts: list[str] = []
@@ -194,10 +194,10 @@ class ChatFormat:
 
 
 def _decodes_like_backend(tokenizer: Any) -> bool:
-    """Tell whether a tokenizer of transformers decodes exactly as its backend does.
+    """Return True if a tokenizer of transformers decodes exactly as its backend does.
 
-    Then the backend's `decode_batch` is called, which releases the interpreter's lock. The tokenizer's own `decode`
-    keeps the lock, and so holds the event loop for 5 ms where a completion has 32,000 tokens.
+    Then the backend's `decode_batch` is used, because it releases the interpreter lock. The tokenizer's own `decode`
+    keeps the lock, which blocks the event loop for 5 ms for a completion of 32,000 tokens.
     """
     if not _has_usual_methods(tokenizer, "decode", "_decode"):
         return False
@@ -207,16 +207,16 @@ def _decodes_like_backend(tokenizer: Any) -> bool:
 
 
 def _encodes_like_backend(tokenizer: object) -> bool:
-    """Tell whether a tokenizer of transformers encodes exactly as its backend does.
+    """Return True if a tokenizer of transformers encodes exactly as its backend does.
 
-    Then the backend's `encode_batch_fast` is called: it takes half of the time, because it keeps no positions of
-    tokens, and transformers' own `encode` checks its arguments and converts the result on top.
+    Then the backend's `encode_batch_fast` is used. It takes half of the time, because it records no offsets of tokens,
+    and because transformers' `encode` also checks its arguments and converts the result.
     """
     return _has_usual_methods(tokenizer, "encode", "_encode_plus", "set_truncation_and_padding")
 
 
 def _has_usual_methods(tokenizer: object, *names: str) -> bool:
-    """Tell whether a tokenizer has these methods of transformers' fast tokenizers, and none of its own."""
+    """Return True if a tokenizer has these methods unchanged from the fast tokenizers of transformers."""
     transformers = sys.modules.get("transformers")
     if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
         return False

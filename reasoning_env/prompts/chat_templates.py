@@ -1,4 +1,4 @@
-"""Probe a chat template at the start: how it takes a conversation, and how a reply ends."""
+"""Probe a chat template at startup: which messages it accepts, and how a reply ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN_TEMPLATE = """\
 
 
 def plain_text(messages: Messages) -> str:
-    """Lay out system prompt and question as PLAIN_TEMPLATE does, without the tokens that only a tokenizer knows."""
+    """Format system prompt and question like PLAIN_TEMPLATE, without special tokens, which only a tokenizer knows."""
     turns = [f"{'User: ' if message['role'] == 'user' else ''}{message['content']}\n\n" for message in messages]
     return "".join([*turns, "Assistant: <think>"])
 
@@ -41,12 +41,12 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The turns of the probe. None of their texts is part of another, so that each can be counted in a prompt."""
+"""The turns of the probe. No text is part of another, so that each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)
 class ProbedTemplate:
-    """The findings of the probe: the layout, the tokens that end a reply, and the known formats of thinking."""
+    """The results of the probe: the layout, the tokens that end a reply, and the known formats of thinking."""
 
     layout: ChatLayout
     ending: tuple[int, ...]
@@ -58,12 +58,14 @@ def probe_template(
 ) -> ProbedTemplate:
     """Probe a tokenizer's chat template.
 
-    `name` stands for the tokenizer in messages. `template` is the path of a Jinja file, or `plain`, in place of the
-    tokenizer's own template. `options` reach the template as variables.
+    `name` is the tokenizer's name in messages. `template` is the path of a Jinja file, or `plain`, to use instead of
+    the tokenizer's own template. `options` are passed to the template as variables.
 
-    Raises ConfigError for a template that cannot be read.
-    Raises ConfigError for a tokenizer without a chat template.
-    Raises ConfigError for a template that builds no whole prompt.
+    Raises ConfigError:
+
+    - The template cannot be read.
+    - The tokenizer has no chat template.
+    - The template does not build a whole prompt.
     """
     layout = _choose_layout(_given_layout(tokenizer, name, template, options), name)
     vocabulary = tokenizer.get_vocab()  # takes tens of milliseconds for a large vocabulary
@@ -75,7 +77,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout of a template that takes messages as they are."""
+    """Return the layout that passes messages to the template unchanged."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):
@@ -106,14 +108,14 @@ def _read_template(path: str) -> str:
 
 
 def _text_start(tokenizer: Tokenizer) -> str:
-    """Return the beginning-of-text token that the tokenizer puts before a text; "" for none."""
+    """Return the beginning-of-text token that the tokenizer adds to a text; "" if it adds none."""
     start = getattr(tokenizer, "bos_token_id", None)
     written = list(tokenizer.encode("a"))[:1]
     return str(tokenizer.bos_token) if start is not None and written == [start] else ""
 
 
 def _formats_chats(tokenizer: Tokenizer) -> bool:
-    """Tell whether a tokenizer without a template lays out chats all the same, as Mistral's own do."""
+    """Return True if a tokenizer without a template still formats chats, as Mistral's own tokenizers do."""
     try:
         tokens = tokenizer.apply_chat_template([USER], tokenize=True)
     except Exception:  # transformers and other libraries each have their own error for a missing template
@@ -125,7 +127,7 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
 
 
 def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
-    """Return the first layout that builds a whole prompt. Raises ConfigError without such a layout."""
+    """Return the first layout that builds a whole prompt. Raises ConfigError if none does."""
     faults: list[str] = []
     for system_in_question, content_as_list in product((False, True), repeat=2):
         layout = replace(given, system_in_question=system_in_question, content_as_list=content_as_list)
@@ -147,7 +149,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return the fault of the probe's prompt, None for a whole prompt."""
+    """Return what is wrong with the prompt of the probe; None for a whole prompt."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -163,9 +165,9 @@ def _find_fault(layout: ChatLayout) -> str | None:
 
 
 def _find_fault_of_end(layout: ChatLayout, prompt: str) -> str | None:
-    """Return the fault of a prompt that ends before the header of a reply, None for a whole prompt.
+    """Return an error if the prompt ends before the header of the reply; None for a whole prompt.
 
-    A template may rightly ignore `add_generation_prompt`: if replies have no header, or if a header follows every turn.
+    A template may ignore `add_generation_prompt`, if replies have no header or if a header follows every turn.
     """
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
@@ -193,9 +195,9 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
     If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
 
-    Of several special tokens in a row, the tokens up to the end-of-text token count; without that token, the first. If
-    words stand before the end-of-text token, as in Kimi K3's templates, the model writes the words too, and only the
-    end-of-text token ends the reply.
+    If several special tokens follow, the ending is everything up to the end-of-text token or, without that token, only
+    the first. If words come before the end-of-text token, as in Kimi K3's templates, the model writes these words too,
+    and only the end-of-text token ends the reply.
     """
     tokenizer = layout.tokenizer
     end = tokenizer.eos_token_id
@@ -220,7 +222,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
 
 def _is_known(thinking_format: ThinkingFormat, vocabulary: Mapping[str, int], jinja: object) -> bool:
-    """Tell whether the vocabulary holds the tokens of a format of thinking, or the template its marks."""
+    """Return True if all tokens of a format of thinking are in the vocabulary or in the template."""
     if all(token in vocabulary for token in thinking_format.tokens):
         return True
     return isinstance(jinja, str) and all(token in jinja for token in thinking_format.tokens)

@@ -1,4 +1,4 @@
-"""Build the messages of a problem, lay them out as text and tokens, and read the completions that come back."""
+"""Build the messages of a problem, format them as text and tokens, and read completions in all accepted forms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Messages = Sequence[Mapping[str, str]]
 
 
 def system_prompt(setting: str, thinking: Thinking) -> str:
-    """Return the system prompt: the default that fits how the model thinks, or the user's own as given."""
+    """Return the system prompt: the user's own or, by default, one that fits the model's format of thinking."""
     return NATIVE_SYSTEM_PROMPT if setting == SYSTEM_PROMPT and not thinking.asks_for_tags else setting
 
 
 def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str], ...]:
-    """Return the conversation up to the model's turn; a blank system prompt is left out."""
+    """Return the conversation up to the model's turn. An empty system prompt is left out."""
     user = {"role": "user", "content": question}
     if not system_prompt.strip():
         return (user,)
@@ -28,7 +28,7 @@ def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str]
 
 
 def system_in_question(messages: Messages) -> Messages:
-    """Return a conversation with the text of its system message in front of the question: for models without one."""
+    """Return the conversation with the system message moved to the beginning of the question."""
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
     system, question, *rest = messages
@@ -36,7 +36,7 @@ def system_in_question(messages: Messages) -> Messages:
 
 
 class Tokenizer(Protocol):
-    """The part of a transformers tokenizer that is used. `chat_template` is missing in some."""
+    """The part of a transformers tokenizer that this package uses. Some have no `chat_template`."""
 
     chat_template: str | Mapping[str, str] | None
     bos_token: str | None
@@ -55,32 +55,32 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class ChatLayout:
-    """How a tokenizer lays out a conversation: its template, the template's options, and the form of messages."""
+    """How a tokenizer formats a conversation: the template, its options, and the accepted form of messages."""
 
     tokenizer: Tokenizer
     options: Mapping[str, object]
     jinja: str | Mapping[str, str] | None
-    """The text of the template, or of several by name."""
+    """The text of the template, or a mapping of names to templates."""
     formats_itself: bool = False
-    """The tokenizer has no template, and writes special tokens itself, as Mistral's own do. It would not read special
-    tokens back from text."""
+    """The tokenizer has no template and adds special tokens itself, as Mistral's own do. It does not parse special
+    tokens in text."""
     system_in_question: bool = False
-    """The system message goes in front of the question: the template takes no message of that role."""
+    """Prepend the system message to the question, because the template accepts no system role."""
     content_as_list: bool = False
-    """The content of a message goes as a list of one text part."""
+    """Pass the content of a message as a list with one text part."""
 
     def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
-        """Return the text of a conversation; by default up to the point where a reply begins."""
+        """Return the text of a conversation, by default up to the point where a reply begins."""
         options = {"add_generation_prompt": add_generation_prompt, **self.options}
         return str(self.tokenizer.apply_chat_template(self._arrange(messages), tokenize=False, **options))
 
     def render_tokens(self, messages: Messages) -> list[int]:
-        """Return the tokens of a conversation, by a tokenizer that formats chats itself."""
+        """Return the tokens of a conversation, for a tokenizer that formats chats without a template."""
         arranged = self._arrange(messages)
         return list(self.tokenizer.apply_chat_template(arranged, tokenize=True, return_dict=False, **self.options))
 
     def text_of(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, special tokens included; SentencePiece's marks become blanks and newlines."""
+        """Return the text of tokens, with special tokens. SentencePiece's marks become spaces and newlines."""
         return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
 
     def _arrange(self, messages: Messages) -> list[dict[str, object]]:
@@ -99,8 +99,12 @@ Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 def read_completions(completions: object) -> list[str]:
     """Return the texts of the completions that callers pass to `Session` and `Bridge`.
 
-    A completion is a text, a message of the assistant (a mapping with `content`), a conversation, whose last message of
-    the assistant counts, or None for a model that wrote nothing. Raises ConfigError for anything else.
+    A completion is one of the following; anything else raises ConfigError:
+
+    - a string
+    - a message of the assistant: a mapping with `content`
+    - a conversation, of which the assistant's last message counts
+    - None, if the model wrote nothing
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
         remedy = "for a single completion write [text]"
@@ -109,12 +113,12 @@ def read_completions(completions: object) -> list[str]:
 
 
 THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking")
-"""Types of the parts of a message that hold thinking: Magistral's and Anthropic's, and the names of others."""
+"""Types of message parts that contain thinking: Magistral's, Anthropic's and other names."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a message: its text, its thinking, and whether a part of it is a refusal."""
+    """The content of a message: its text, its thinking, and whether one of its parts is a refusal."""
 
     text: str
     thinking: str = ""
@@ -122,10 +126,10 @@ class Content:
 
 
 def read_content(content: object) -> Content | None:
-    """Return the content of a message: a text, None, or a list of parts; None for anything else.
+    """Return the content of a message: a string, None, or a list of parts. Return None for anything else.
 
-    A part is a mapping with a `type`, or an object with the same attributes, as clients make of JSON. Parts that hold
-    neither text nor thinking, such as images, are passed over.
+    A part is a mapping with a `type`, or an object with the same attributes, as clients make from JSON. Parts with
+    neither text nor thinking, such as images, are skipped.
     """
     if content is None or isinstance(content, str):
         return Content(content or "")
@@ -143,7 +147,7 @@ def read_content(content: object) -> Content | None:
 
 
 def _fields(parts: object) -> list[Mapping[str, object]] | None:
-    """Return the fields of each part of a list; None for anything else."""
+    """Return the fields of each part of a list; None if the argument is not a list of parts."""
     if not isinstance(parts, list):
         return None
     fields = [part if isinstance(part, Mapping) else getattr(part, "__dict__", None) for part in parts]
@@ -151,7 +155,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the text of a part with thinking, which Magistral writes as a list of text parts."""
+    """Return the text of a part with thinking. Magistral writes thinking as a list of text parts."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:
@@ -172,7 +176,7 @@ def _text(completion: object, number: int) -> str:
 
 
 def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
-    """Return the text of the assistant's last message: later messages of a user or a tool are not the model's."""
+    """Return the text of the assistant's last message. Later messages of a user or a tool are ignored."""
     message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
     if message is None:
         roles = ", ".join(sorted({str(message.get("role")) for message in messages}))
@@ -184,8 +188,10 @@ def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) ->
 
 
 def _is_of_assistant(message: Mapping[str, object]) -> bool:
-    """Tell whether a message is the assistant's. A message without a role counts as the assistant's, but not an item of
-    another type, such as the reasoning in the output of OpenAI's Responses."""
+    """Return True for a message of the assistant, or without a role.
+
+    Items of other types, such as the reasoning in outputs of OpenAI's Responses, are not messages.
+    """
     if "content" not in message:
         return False
     return message["role"] == "assistant" if "role" in message else "type" not in message

@@ -1,6 +1,6 @@
-"""Formats in which models write their thinking, and the choice of the formats that count for a model.
+"""Formats in which models write their thinking, and the choice of formats for a model.
 
-A format counts only if the setting `thinking` names the format, or the model's tokenizer or chat template holds the
+A format counts only if the setting `thinking` names it, or if the model's tokenizer or chat template contains its
 marks.
 """
 
@@ -18,9 +18,9 @@ NONE = "none"
 class ThinkingFormat:
     """How a family of models marks its thinking.
 
-    `opening` and `closing` are matched exactly; with `any_case`, in upper and lower case alike. With `channels`, every
-    `opening` that is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model
-    whose vocabulary holds all `tokens` knows the format; these tokens are kept when completions are decoded.
+    `opening` and `closing` are matched exactly or, with `any_case`, ignoring case. With `channels`, each `opening` that
+    is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model knows the format if
+    its vocabulary has all `tokens`. These tokens are kept when completions are decoded.
     """
 
     name: str
@@ -69,13 +69,13 @@ NAMES = (AUTO_FORMAT, NONE, *(thinking_format.name for thinking_format in FORMAT
 
 
 class Thinking:
-    """The formats that count in completions of one model; no format comes twice in `formats`."""
+    """The formats that count in the completions of one model. No format may occur twice in `formats`."""
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
         self.names = tuple(thinking_format.name for thinking_format in self.formats)
         self.asks_for_tags = self.names == ("think",)
-        """Whether the system prompt asks for `<think>` tags: the model has no other format of its own."""
+        """Whether the system prompt should ask for `<think>` tags, because the model has no other format."""
         marks = [
             (mark, thinking_format)
             for thinking_format in self.formats
@@ -95,11 +95,11 @@ class Thinking:
 
 
 TAGS = Thinking(FORMATS[:1])
-"""`<think>` tags alone: the default for a model without a known tokenizer."""
+"""`<think>` tags only: the default for a model whose tokenizer is unknown."""
 
 
 def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thinking:
-    """Return the formats of the setting `thinking`; `auto` takes `<think>` and the formats `known` to the model."""
+    """Return the formats for the setting `thinking`. `auto` selects `<think>` and the formats `known` to the model."""
     if setting != AUTO_FORMAT:
         return named_thinking([setting])
     names = {"think", *(thinking_format.name for thinking_format in known)}
@@ -107,5 +107,5 @@ def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thi
 
 
 def named_thinking(names: Collection[str]) -> Thinking:
-    """Return the formats of these names; unknown names are passed over."""
+    """Return the formats with these names. Unknown names are ignored."""
     return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name in names])

@@ -1,12 +1,12 @@
-"""The child's side of the pool: a fork server, which imports the library once, and its workers.
+"""The child processes of the pool: the fork server, which imports the library once, and its workers.
 
-A fresh interpreter with an emptied environment runs this module as a script: `python child.py <socket fd> <json>`. The
-JSON tells which library to import and which folder to use. Settings come over the socket, because the main process may
+A fresh interpreter with an empty environment runs this module as a script: `python child.py <socket fd> <json>`. The
+JSON says which library to import and which folder to use. Settings come over the socket, because the main process may
 not have them yet when the import of the library begins.
 
-The fork server has one thread, so forking is safe. It kills workers on the pool's order: it is their parent, so no
-other process can have their ids. When its socket closes, because the main process has ended, it kills every worker,
-removes their folders and exits.
+The fork server has one thread, so forking is safe. It kills workers when the pool orders it: as their parent, it can be
+sure that no other process has their ids. When its socket closes, because the main process has ended, the fork server
+kills every worker, removes their folders and exits.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 if not __package__:
-    # Run as a script: the package is loaded from its folder, which may be on no path. The script's own folder leaves
-    # the path, so that no module in it can shadow a module that the library imports.
+    # This file runs as a script, so the package must be found by its folder. The script's own folder leaves the path,
+    # so that no module in it can shadow a module that the library imports.
     del sys.path[0]
     _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _spec = spec_from_file_location("reasoning_env", f"{_folder}/__init__.py", submodule_search_locations=[_folder])
@@ -59,23 +59,23 @@ from reasoning_env.workers.protocol import (
 from reasoning_env.workers.sandbox import Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
-"""Seconds of a turn, after which other groups have theirs. On a busy machine (load 14) with two verifiers, a group of 8
-answers waited 1.1 s at most beside 4 requests of 4,000 slow answers each, and 61 s when each request kept its worker to
-the end. A turn costs one round trip more, 0.1 ms."""
+"""Seconds of a turn, after which other groups have theirs. On a busy machine (load 14) with two verifiers and four
+requests of 4,000 slow answers each, a group of 8 answers waited at most 1.1 s. It waited 61 s when each request kept
+its worker to the end. A turn costs one more round trip, 0.1 ms."""
 
 DYING_S = 1.0
-"""Seconds within which a worker that closed its socket ends, if it closed the socket by dying. A dying process has
-given its memory back by then, so that even a busy machine needs some milliseconds."""
+"""Seconds in which a worker that closed its socket because it is dying ends. Such a process has already released its
+memory, so even a busy machine needs only milliseconds."""
 
 HUNGRY_MB = 128
-"""Megabytes by which a worker must have grown to count as hungry when the kernel kills it for lack of memory. A
-worker that grew less is more likely a victim of others."""
+"""Megabytes by which a worker must have grown to be blamed when the kernel kills it for lack of memory. A worker that
+grew less is more likely a victim of other processes."""
 
 
 def freeze_imports() -> None:
-    """Exclude present objects from garbage collections, so that workers share their pages; collect less often.
+    """Exclude existing objects from garbage collection, so that workers share their pages, and collect less often.
 
-    There is no collection before: it would free 3,000 of 240,000 objects in an eighth of a second.
+    There is no collection first, because it would free 3,000 of 240,000 objects and take an eighth of a second.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -83,7 +83,7 @@ def freeze_imports() -> None:
 
 
 def serve_generator(source: Source, sock: socket.socket) -> None:
-    """Answer requests to generate, and to check or describe parameters, until the socket closes."""
+    """Reply to requests to generate problems, and to check or describe parameters, until the socket closes."""
     while (request := read_frame(sock)) is not None:
         if "check" in request.header:
             faults = [source.check(*checked) for checked in request.header["check"]]
@@ -110,9 +110,10 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
-    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer.
+    """Reply to score requests until the socket closes: one frame when the task is built, then one for each answer.
 
-    Answers after SLICE_S get no frame: they are asked again. `explain` adds to the text of an error of the verifier.
+    The turn ends after SLICE_S. The remaining answers get no frame, and the pool sends them again. `explain` adds to
+    the message of a verifier's error.
     """
     while (request := read_frame(sock)) is not None:
         header = request.header
@@ -154,7 +155,7 @@ def _score_answer(scorer: Answers, answer: str, explain: Callable[[BaseException
 
 
 def _exit_out_of_memory() -> NoReturn:
-    """End this worker, whose state cannot be trusted any more. The pool starts another worker."""
+    """End this worker, because its state cannot be trusted any more. The pool starts another worker."""
     os._exit(OUT_OF_MEMORY_STATUS)
 
 
@@ -163,12 +164,12 @@ def _reply(sock: socket.socket, request: Frame, header: Mapping[str, object], bl
 
 
 def _describe(error: BaseException) -> str:
-    # Cut to fit into a verifier worker's frame even if JSON needs twelve bytes for each character.
+    # Short enough for a verifier worker's frame, even if JSON needs twelve bytes per character.
     return named(error)[:300]
 
 
 class Forker:
-    """Forks and ends workers by the orders on a socket, and clears up after workers that ended."""
+    """Forks and kills workers as ordered over a socket, and cleans up after workers that ended."""
 
     def __init__(
         self,
@@ -187,16 +188,16 @@ class Forker:
         self._niceness = niceness
         self._forked = 0
         self._folders: dict[int, str] = {}
-        """Folders of workers that were not waited for yet, by process id."""
+        """Folders of running workers, by process id."""
         self._kills_before: dict[int, int] = {}
-        """What `kills_for_memory` returned when such a worker was forked, by process id."""
+        """The result of `kills_for_memory` when each running worker was forked, by process id."""
         self._ends: dict[int, int] = {}
         """Exit codes of workers that ended and were not replaced yet, by process id."""
 
     def run(self) -> None:
-        """Fork and end workers until the socket closes."""
+        """Fork and kill workers until the socket closes."""
         while True:
-            # A worker closes its socket before it can be waited for: without the time limit, the last one would stay.
+            # With a timeout, because a worker closes its socket a moment before its end can be collected.
             readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
                 if _has_ended(pid):
@@ -222,7 +223,7 @@ class Forker:
         kills_before = kills_for_memory()
         try:
             pid = os.fork()
-        except OSError:  # the pool sees a closed socket, and tries again
+        except OSError:  # the pool sees a closed socket and retries
             os.close(descriptor)
             return
         if pid == 0:
@@ -232,14 +233,15 @@ class Forker:
         self._kills_before[pid] = kills_before
 
     def _clear_up(self, pid: int, *, has_closed: bool = False) -> None:
-        """Make sure that a worker and its process group have ended, keep the exit code, and remove its folder.
+        """Kill a worker and its process group, keep its exit code, and remove its folder.
 
-        A worker that was ending already keeps the code of its own end. A worker that closed its socket gets DYING_S to
-        end: its code then tells whether somebody killed the worker. LEFT_STATUS is the code of a worker that lives on.
+        A worker that was already ending keeps the exit code of its own end. A worker that closed its socket gets
+        DYING_S seconds to end, so that its code shows whether it was killed. A worker that lives on gets the code
+        LEFT_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
-        # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
+        # No other process can get the worker's id before `waitpid`. The worker leads a process group from its start on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
@@ -250,10 +252,10 @@ class Forker:
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
-        """Run a worker to its end; never returns into the fork server's code.
+        """Run a worker to its end. This call never returns into the fork server's code.
 
-        The first frame tells the process id, and the exit code of the worker that this worker replaces; or why the
-        worker cannot be what the session's first workers were, with all their layers.
+        The first frame has the process id and the exit code of the worker that this worker replaces. If a layer of the
+        session's sandbox is missing, the first frame has that error instead.
         """
         status = 1
         try:
@@ -279,16 +281,16 @@ class Forker:
 
 
 def blame_for_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS in place of an exit code that says that the kernel killed a hungry worker.
+    """Return OUT_OF_MEMORY_STATUS if the exit code means that the kernel killed a worker that had grown by HUNGRY_MB.
 
-    A container or a machine may have less memory than its workers may use. `kills` is how many processes the kernel
-    killed for lack of memory while the worker lived.
+    A container or a machine may have less memory than its workers may use. `kills` is the number of processes that the
+    kernel killed for lack of memory while the worker lived.
     """
     return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= HUNGRY_MB else code
 
 
 def kills_for_memory() -> int:
-    """Return how many processes the kernel killed for lack of memory so far; 0 where the system does not tell it."""
+    """Return how many processes the kernel has killed for lack of memory; 0 if the system does not report it."""
     with contextlib.suppress(OSError), open("/proc/vmstat") as counters:
         for line in counters:
             name, _, count = line.partition(" ")
@@ -303,7 +305,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _ends_soon(pid: int) -> bool:
-    """Return True as soon as a child of this process has ended, and False after DYING_S."""
+    """Wait for the end of a child process. Return True when it has ended, and False after DYING_S seconds."""
     deadline = time.monotonic() + DYING_S
     while not _has_ended(pid):
         if time.monotonic() >= deadline:
@@ -313,8 +315,8 @@ def _ends_soon(pid: int) -> bool:
 
 
 def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
-    """Import the library, read the settings, report the library, and fork workers until the socket closes."""
-    gc.disable()  # collections would take a fifth of the time of the imports
+    """Import the library, read the settings, report on the library, and fork workers until the socket closes."""
+    gc.disable()  # collections would take a fifth of the import time
     orders = socket.socket(fileno=socket_fd)
     try:
         _serve_orders(orders, start)
@@ -331,7 +333,9 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
-        read_frame(orders)  # whoever sends settings to a closed socket gets another error, and never reads this one
+        read_frame(
+            orders
+        )  # if the socket closed now, the sender of the settings would get another error and never read this one
         return
     frame = read_frame(orders)
     if frame is None:  # the main process ended before it sent settings
@@ -350,7 +354,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     except TaskModuleError as error:
         orders.sendall(encode_frame({"user_code": str(error)}))
         return
-    # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
+    # The user's modules are added to the limit: importing torch alone reserves 3,000 MB of mostly unused addresses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
     try:
         sandbox = prepare(
@@ -364,7 +368,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         orders.sendall(encode_frame({"sandbox_error": _describe(error)}))
         return
     orders.sendall(encode_frame({**loaded.hello, "restrictions": vars(sandbox.restrictions)}))
-    freeze_imports()  # all workers share the present objects
+    freeze_imports()  # all workers share the existing objects
     source = loaded.source
     if settings["source_wrapper"] is not None:
         module, _, function = settings["source_wrapper"].partition(":")
@@ -378,7 +382,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What workers work with: a source, the facts that the pool is told, and what verifiers may use."""
+    """What workers need: the source of problems, the facts that the pool gets, and what verifiers may use."""
 
     source: Source
     hello: Mapping[str, object]
@@ -388,7 +392,7 @@ class Loaded:
 
 
 def address_space_mb() -> int:
-    """Return the addresses of this process, in megabytes; 0 where the system does not tell it."""
+    """Return the size of this process's address space in megabytes; 0 if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:

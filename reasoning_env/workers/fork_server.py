@@ -1,6 +1,6 @@
 """Start the fork server, which forks workers on request.
 
-The process of the event loop never forks. It starts a fresh interpreter, the fork server, which imports the library
+The process with the event loop never forks. It starts a fresh interpreter, the fork server, which imports the library
 once and forks all workers (`child.py`). This module runs on the event loop's thread.
 """
 
@@ -38,43 +38,44 @@ CHILD = Path(__file__).with_name("child.py")
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
-    # A verifier worker has read model text: its replies hold numbers and short texts only. The longest sound reply has
-    # 24 KB: 32 further numbers of a score function, with twelve bytes for each character of their names.
+    # A verifier worker has read hostile text, so its replies are limited to numbers and short strings. The longest
+    # valid reply has 24 KB: 32 extra numbers of a score function, whose names take up to twelve bytes per character.
     Role.VERIFIER: FrameLimits(header=1 << 15, blob=0),
 }
 
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """What a pool works by: a user's settings, and what no user sets.
+    """Settings of a pool: the user's settings, and internal ones.
 
-    With a `score_function` in place of the library, the pool scores rows, and generates nothing. `hash_seed` is
-    PYTHONHASHSEED of the workers: some tasks make other problems under another one.
+    With a `score_function` instead of the library, the pool scores rows and generates nothing. `hash_seed` is
+    PYTHONHASHSEED of the workers, because some tasks make other problems under another one.
     """
 
     user: ReasoningSettings = field(default_factory=ReasoningSettings)
     beside: Path | None = None
-    """A folder with a `reasoning_gym` package, to use where the user's settings name none."""
+    """A folder with a `reasoning_gym` package, used if the user's settings name none."""
     budget_s: float | None = None
-    """Seconds of processor time for the scoring of a group; None for the user's."""
+    """Seconds of processor time for scoring a group; None for the user's setting."""
     score_function: ScoreFunction | None = None
     source_wrapper: str | None = None
-    """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
+    """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
     hash_seed: int = 0
     fast: bool = True
-    """Generate the same problems faster, if the version of the library is a known one."""
+    """Replace slow generators by faster ones that make the same problems, if the library's version is known."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
-        """Return the settings of a pool that scores rows. Each completion has its own limit, by default the only one.
+        """Return the settings of a pool that scores rows.
 
-        In a group of many bad completions the others then keep their scores.
+        By default, only the limit per completion applies, so that many bad completions do not cost the others in the
+        group their scores.
         """
         return cls(user, score_function=function, budget_s=math.inf)
 
     @property
     def group_budget_s(self) -> float:
-        """Seconds of processor time for the scoring of a group."""
+        """Seconds of processor time for scoring a group."""
         return self.user.scoring_budget_s if self.budget_s is None else self.budget_s
 
     @property
@@ -89,7 +90,7 @@ class PoolSettings:
         return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
-        """Return as JSON values what the fork server needs to know, and no more: its workers read model text."""
+        """Return, as JSON values, only what the fork server needs, because its workers read hostile text."""
         return {
             **self.user.model_dump(include=SENT),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
@@ -101,7 +102,7 @@ class PoolSettings:
 
 
 WORKER_NICENESS = 3
-"""Leaves more processor time to the event loop where a trainer keeps all processors busy."""
+"""Leaves more processor time to the event loop if a trainer uses all processors."""
 
 SENT = {
     "rewards",
@@ -113,7 +114,7 @@ SENT = {
 def run_child(
     orders: socket.socket, start: str, environment: Mapping[str, str], folder: str, error_log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Run `child.py` in a fresh interpreter, in a session of its own: `orders` and `start` are its arguments."""
+    """Run `child.py` in a fresh interpreter, in its own session. `orders` and `start` are its arguments."""
     return subprocess.Popen(
         [sys.executable, str(CHILD), str(orders.fileno()), start],
         pass_fds=[orders.fileno()],
@@ -127,20 +128,20 @@ def run_child(
 
 
 class KilledError(WorkerError):
-    """Somebody, or the kernel for lack of memory, killed the fork server while it started."""
+    """The fork server was killed while it started, by another process or because the machine ran out of memory."""
 
 
 class ForkServer:
-    """The process of the fork server: call `start`, then `spawn` for each worker, then `stop`.
+    """The process of the fork server. Call `start`, then `spawn` for each worker, then `stop`.
 
-    The process begins at construction to import what the settings name: the installed library, a checkout, or in their
-    place the module of a score function.
+    The constructor starts the process, which begins to import what the settings name: the installed library, a
+    checkout, or the module of a score function.
     """
 
     SLOW_IMPORT_S = 20.0
-    """Seconds after which an import is logged: the tasks of reasoning-core take 6 s of processor time."""
+    """Seconds after which a slow import is logged. The tasks of reasoning-core take 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
-    """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
+    """Seconds for the process to end by itself before it is killed. A pool must close within five seconds."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._channel: Channel | None = None
@@ -148,7 +149,7 @@ class ForkServer:
         self._answers = True
         self._threaded = settings.score_function is not None and settings.score_function.threads
         self.restrictions = Restrictions([], [], {})
-        """What restricts its workers; nothing before `start` returns."""
+        """The restrictions of its workers; empty before `start` returns."""
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
         with contextlib.ExitStack() as after_an_error:
             after_an_error.callback(shutil.rmtree, self._directory, ignore_errors=True)
@@ -160,20 +161,20 @@ class ForkServer:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the process can fork further workers: it lives, takes orders and answered the last one in time."""
+        """Whether the process can fork workers: it lives, accepts orders, and answered the last one in time."""
         return self._answers and self.process.poll() is None
 
     def _launch(self, theirs: socket.socket, settings: PoolSettings) -> subprocess.Popen[bytes]:
         folder, function = self._directory, settings.score_function
-        # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
-        # this process (keys, tokens, proxies) are kept from workers.
+        # A fixed hash seed, because some tasks depend on it; one thread, because threads make forking unsafe. Workers
+        # get no other variables of this process, such as keys, tokens and proxies.
         environment = {
             "PYTHONHASHSEED": str(settings.hash_seed),
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
             "HOME": folder,
             "TMPDIR": folder,
-            # A user's module that imports matplotlib finds its list of fonts there.
+            # A user's module that imports matplotlib keeps its list of fonts there.
             "MPLBACKEND": "Agg",
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
             "LC_ALL": "C.UTF-8",
@@ -194,14 +195,16 @@ class ForkServer:
     async def start(self, settings: PoolSettings, at_start: Restrictions | None = None) -> LibraryInfo:
         """Send the settings and wait until the library is imported.
 
-        `at_start` is what restricted the workers of the first fork server; None for the first one.
+        `at_start` are the restrictions of the first fork server's workers; None for the first fork server.
 
-        Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, such as a lost layer
-        of the sandbox, and ConfigError for a module of `task_modules` that cannot be used.
+        Raises:
+            KilledError: the process was killed meanwhile.
+            WorkerError: any other failure, such as a missing layer of the sandbox.
+            ConfigError: a module of `task_modules` cannot be used.
         """
         in_setting = "task_modules" if settings.score_function is None else "score"
         try:
-            # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
+            # The channel gets a duplicate, because `spawn` sends file descriptors over the socket.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
             channel.send({**settings.for_child(), "at_start": None if at_start is None else vars(at_start)})
             hello = (await self._await_import(channel)).header
@@ -251,9 +254,9 @@ class ForkServer:
         )
 
     async def _await_import(self, channel: Channel) -> Frame:
-        """Return the first frame after the import of the library and of the user's modules, each of which has a frame.
+        """Return the first frame after the import of the library and of the user's modules. Each import sends a frame.
 
-        `_importing` is the module that is being imported. A warning names one that takes over SLOW_IMPORT_S seconds.
+        `_importing` is the module that is being imported. After SLOW_IMPORT_S seconds, a warning names that module.
         """
         while True:
             loop = asyncio.get_running_loop()
@@ -271,8 +274,8 @@ class ForkServer:
     async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces ended.
 
-        Raises WorkerError when the fork server is gone, the worker is not ready in time or ends at once, or this
-        process has no descriptor left. `is_usable` then tells whether another worker can be forked.
+        Raises WorkerError if the fork server is gone, if the worker is not ready in time or ends at once, or if this
+        process has no free file descriptor. Then `is_usable` shows whether the fork server can fork another worker.
         """
         replaced_pid = 0
         if instead_of is not None and instead_of.forked_by is self:
@@ -293,15 +296,16 @@ class ForkServer:
                 raise WorkerError(f"no worker was ready after {WORKER_START_TIMEOUT_S:g} s") from None
             except (WorkerDied, ProtocolFault) as error:
                 raise WorkerError(f"a worker ended at its start: {error}") from error
-            except OSError as error:  # no descriptor is left
+            except OSError as error:  # no file descriptor is free
                 raise WorkerError(f"a worker cannot be started: {error}") from error
             after_an_error.pop_all()
             return worker, _read_end(hello["replaced_code"])
 
     async def _first_frame(self, channel: Channel) -> Frame:
-        """Return the first frame of a started process. Raises WorkerError as soon as this process is seen stopped.
+        """Return the first frame of a started process.
 
-        A new worker that is seen stopped is killed. Raises the errors of `Channel.receive` too.
+        Raises WorkerError if the fork server is stopped by a signal, and the errors of `Channel.receive`. A new worker
+        that is stopped is killed.
         """
         left_s = WORKER_START_TIMEOUT_S
         while True:
@@ -319,14 +323,14 @@ class ForkServer:
                     raise
 
     def _newest_child(self) -> int | None:
-        """Return the process id of the latest worker; None where the system does not tell it."""
+        """Return the process id of the latest worker; None if the system does not report it."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         with contextlib.suppress(OSError, IndexError):
-            return int(children.read_text().split()[-1])  # the kernel lists children in the order of their birth
+            return int(children.read_text().split()[-1])  # the kernel lists children in the order of their start
         return None
 
     def _order(self, order: bytes, worker_socket: socket.socket) -> None:
-        """Send an order. Raises WorkerError when the process takes no orders."""
+        """Send an order. Raises WorkerError if the process does not accept it."""
         try:
             socket.send_fds(self._orders, [order], [worker_socket.fileno()])
         except OSError as error:
@@ -334,7 +338,7 @@ class ForkServer:
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
 
     def end_worker(self, pid: int, has_closed: bool) -> None:
-        """Have a worker killed. A process that takes no orders is gone, and all its workers with it.
+        """Have the fork server kill a worker. If the fork server is gone, all its workers are gone too.
 
         A worker that closed its socket (`has_closed`) first gets time to end by itself.
         """
@@ -352,9 +356,9 @@ class ForkServer:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     async def _wait_or_kill(self) -> None:
-        """Wait for the end of the process, or kill it: after a while, and at once when the caller is cancelled.
+        """Wait for the end of the process. Kill it after STOP_TIMEOUT_S, or at once if the caller is cancelled.
 
-        Polls, because no thread can wait at interpreter exit.
+        Polls, because no thread can wait while the interpreter shuts down.
         """
         deadline = time.monotonic() + self.STOP_TIMEOUT_S
         try:
@@ -372,36 +376,36 @@ class ForkServer:
         return Path(self._directory) / "stderr"
 
     def _last_words(self) -> str:
-        """Return the end of the process's stderr."""
+        """Return the last part of the process's stderr."""
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()
         return ""
 
 
 def _read_end(code: int | None) -> WorkerEnd:
-    """Return the end of a process from its exit code, which is minus the number of a signal; None is an unknown end."""
+    """Return how a process ended, from its exit code (negative for a signal). None means unknown."""
     if code is None:
         return WorkerEnd()
     return WorkerEnd(signal=-code) if code < 0 else WorkerEnd(status=code)
 
 
 _started_ahead: list[ForkServer] = []
-"""At most one fork server; the next pool of the installed library takes it."""
+"""At most one fork server, which the next pool of the installed library uses."""
 
 
 def start_ahead() -> None:
-    """Start the next pool's fork server, so that it imports the installed library beside this program's own imports.
+    """Start the fork server of the next pool now, so that the library is imported while this program starts.
 
-    On two cores `serve` is ready 1.2 s earlier: imports take 2.5 s here and 1.2 s there. A fork server that no pool
-    takes ends with this process.
+    With two cores, `serve` is ready 1.2 s earlier: imports take 2.5 s here and 1.2 s there. If no pool takes the fork
+    server, it ends with this process.
     """
     _started_ahead.append(ForkServer(PoolSettings()))
 
 
 def launch(settings: PoolSettings) -> ForkServer:
-    """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one.
+    """Return a fork server: the one of `start_ahead` if it has the right library, else a new one.
 
-    Raises WorkerError when the process cannot be started.
+    Raises WorkerError if the process cannot be started.
     """
     if _started_ahead and settings.checkout is None and settings.score_function is None and settings.hash_seed == 0:
         return _started_ahead.pop()

@@ -1,4 +1,4 @@
-"""Generate and score with reasoning-gym: the only module that imports it. Runs in workers only."""
+"""Generate and score with reasoning-gym. Only this module imports it, and only in workers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from .levels import DifficultyMap, Resolved
 
 
 class Library(Source):
-    """The imported library with its caches, one per worker process: the first source of problems.
+    """The imported library with its caches; one per worker process.
 
-    `rewards` is the setting of that name: with "strict", verifiers that pay for nonsense are corrected; with "library",
-    problems and scores are the library's own. `rewards` may be changed.
+    `rewards` is the setting of that name and may be changed. With "strict", verifiers that reward nonsense are
+    corrected. With "library", problems and scores are the library's own.
 
-    Construction raises what the import of reasoning_gym raises, and the reading of its registry of tasks.
+    The constructor raises any error of importing reasoning_gym and of reading its registry of tasks.
     """
 
     def __init__(self, checkout: str | None) -> None:
@@ -54,7 +54,7 @@ class Library(Source):
         self.warnings: list[str] = []
         self._modules: dict[str, TaskModule] = {}
         self.read_paths = [self.path]
-        """Paths that verifier workers read: of the library, and of the modules with tasks."""
+        """Paths that verifier workers may read: of the library, and of the modules with tasks."""
         sort_fonts()
         self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
         registered = sorted(self._factory.DATASETS.items())
@@ -70,9 +70,9 @@ class Library(Source):
     def add_modules(
         self, entries: Sequence[str], folder: str | None = None, announce: Callable[[str], None] = lambda entry: None
     ) -> Source:
-        """Import modules that register tasks with the library, and return it joined with the modules' own sources.
+        """Import modules that register tasks with the library. Return the library joined with the modules' own sources.
 
-        Arguments and errors as in `import_task_modules`.
+        Arguments and errors are those of `import_task_modules`.
         """
         if not entries:
             return self
@@ -89,7 +89,7 @@ class Library(Source):
 
     @cached_property
     def version(self) -> str:
-        """The version of the installed distribution: the module's own `__version__` is older."""
+        """The version of the installed distribution. The module's own `__version__` is out of date."""
         if not self._from_checkout:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 return importlib.metadata.version("reasoning-gym")
@@ -97,12 +97,12 @@ class Library(Source):
 
     @property
     def system_prompt(self) -> str:
-        """The system message of the library's own evaluation; empty if the library has none."""
+        """The system message of the library's own evaluation; empty if there is none."""
         prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Return the fault in a task's parameters, at a level or over the defaults (None); None without a fault.
+        """Return what is wrong with a task's parameters; None if they are valid. A level of None means the defaults.
 
         The library's config must accept the parameters, and make a problem with them.
         """
@@ -119,7 +119,7 @@ class Library(Source):
         return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
-        """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
+        """Return the parameters of a task like `DifficultyMap.describe`, as strict JSON values."""
         parameters = self._difficulty.describe(task)
         return {
             name: {fact: json_value(value, other=repr) for fact, value in facts.items()}
@@ -185,7 +185,7 @@ class Library(Source):
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
-        if task in self._modules:  # its constructor may have drawn random numbers, or imported code that does
+        if task in self._modules:  # the constructor may have used random numbers
             _reset_globals(request.seed)
         declared = find_task(task)
         if declared.preview is not None and not request.exact_seed:
@@ -228,10 +228,10 @@ class Library(Source):
     ) -> Scorer:
         """Return the scorer of an entry. Raises any error of unpickling the entry and of building its task.
 
-        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and only
-        the bare answer.
+        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
+        removing formatting from the answer.
         """
-        # Here, an unreadable entry is an infrastructure error; later, it would be the answer's.
+        # Unpickle here, where an error is an infrastructure error. Later, it would count as the answer's.
         whole = pickle.loads(entry)
         if plainly and LIBRARY_ENTRY in whole:
             whole = whole[LIBRARY_ENTRY]
@@ -240,8 +240,8 @@ class Library(Source):
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
-        # No verifier of a declared task looks for the tags. The tagged form could only earn more if a verifier took
-        # letters of the tags for a part of the answer. Plain rewards are the library's, with the tags.
+        # Strict rewards do not also try the answer with its tags: no verifier of a declared task needs the tags, and a
+        # verifier could take letters of the tags for a part of the answer. Plain rewards try both, as the library does.
         plainly = plainly or self.rewards == "library"
         strict = self.rewards == "strict" and not plainly
         with_tags = not plainly and (not strict or task not in TASKS)
@@ -254,9 +254,9 @@ class Library(Source):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the library's or the module's own verifier; with strict rewards, the library's corrected one.
+        """Return the verifier of the library or the module; with strict rewards, the corrected one.
 
-        All calls get the same entry: a verifier that writes into it is found out.
+        All calls get the same entry, so that a verifier that changes the entry is detected.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
@@ -268,8 +268,7 @@ class Library(Source):
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return why an entry must not be served.
 
-        For another library, rules that are written for the words of the known library, and cannot read the entry, are
-        skipped.
+        If another library made the entry, rules that cannot read its wording are skipped.
         """
         try:
             return find_flaw(task, entry, seed)
@@ -279,7 +278,7 @@ class Library(Source):
             return None
 
     def _check_score(self, task: str, generated: Generated) -> str | None:
-        """Return the fault in a user's verifier: its score of its own answer is no number from 0 to 1."""
+        """Return what is wrong with a user's verifier: its score of the expected answer is not a number from 0 to 1."""
         if generated.answer is None:
             return None
         params = self._resolve(task, generated.params, None).params
@@ -299,15 +298,16 @@ class Library(Source):
 
 
 def _denies_own_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
-    """Tell whether the type of the task does not read the expected answer.
+    """Return True if the type of the task's answers rejects the expected answer.
 
-    Types are written for the words of the known library: in another language, `gieße A->B` is no move of jugs.
+    Types are written for the wording of the known library. In another language, `gieße A->B` is not a valid move of
+    jugs.
     """
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key of a served entry whose answer or question differs from the library's entry: the library's entry."""
+"""Key of the library's own entry, in a served entry whose answer or question differs from it."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",
@@ -316,12 +316,12 @@ PLOTTING = (
     "mpl_toolkits",
     "mpl_toolkits.mplot3d",
 )
-"""Modules that cellpylib imports to draw pictures, which no task does."""
+"""Modules that cellpylib imports for pictures, which no task draws."""
 
 
 @contextlib.contextmanager
 def without_plotting() -> Iterator[None]:
-    """Let the library's imports find empty modules in place of matplotlib; later imports find the real ones.
+    """Replace matplotlib by empty modules while the library is imported. Later imports find the real ones.
 
     matplotlib takes a third of the processor time of the library's import, and 31 of 111 MB.
     """
@@ -340,10 +340,10 @@ def without_plotting() -> Iterator[None]:
 
 
 def sort_fonts() -> None:
-    """Put the fonts of figlet_font into an order that every machine has, without fonts that a user installed.
+    """Sort the fonts of figlet_font and leave out fonts that a user installed, so that every machine has the same list.
 
-    The library draws from a list in the order of a directory's listing, which differs between file systems: of 50
-    questions, none was the same on ext4 and tmpfs.
+    The library picks from a list in the order of a directory, which differs between file systems: of 50 questions, none
+    was the same on ext4 and tmpfs.
     """
     module = sys.modules.get("reasoning_gym.cognition.figlet_fonts")
     fonts = getattr(module, "OK_FONTS", None)
@@ -354,7 +354,9 @@ def sort_fonts() -> None:
 
 
 def _reset_globals(seed: int) -> None:
-    """Make items independent: some tasks draw from global generators, and one task sets the decimal precision."""
+    """Make items independent of each other: some tasks use global random generators, and one sets the decimal
+    precision.
+    """
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -368,7 +370,7 @@ def _category(module_name: str) -> str:
 
 
 def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, object]]:
-    """Return task, seed and parameters of the member that CompositeDataset draws for its first item."""
+    """Return task, seed and parameters of the member that CompositeDataset picks for its first item."""
     members = params["datasets"]
     weights = [float(member.get("weight", 1.0)) for member in members]
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
@@ -377,7 +379,7 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 
 
 def _check_entry(entry: object) -> None:
-    """Raise ValueError for an entry of a user's task that is no problem."""
+    """Raise ValueError for an entry of a user's task that is not a valid problem."""
     if not isinstance(entry, dict):
         raise ValueError(f"an entry is a dictionary with question and answer, not {type(entry).__name__}")
     question = entry.get("question")

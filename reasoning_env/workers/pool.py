@@ -1,14 +1,14 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
-Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
-each worker has a slot, owned by an asyncio task. Deadlines count from the moment a job reaches a worker, not from its
-arrival in the queue; `scoring.py` tells how long scoring may take. A job without a caller leaves the queue at once; a
-worker has REPLACEMENT_S to end such a job, and is replaced otherwise.
+Generator workers make problems and never see text of a model; verifier workers score answers. Each role has a queue of
+jobs. Each worker has a slot, which an asyncio task owns. Deadlines start when a worker gets the job, not when the job
+is queued; `scoring.py` describes the deadlines of scoring. If a job's caller is gone, the job leaves the queue at once.
+If a worker is already running the job, it has REPLACEMENT_S to finish and is replaced otherwise.
 
-One rule replaces whatever died. The owner of a slot starts a worker as soon as the slot is empty, and tries again with
-growing pauses for as long as the pool is open. An error that nobody foresaw fails one job and empties one slot. A role
-is out of order while all its slots are empty and MAX_FAILED_STARTS starts in a row failed in each of them: its jobs
-then fail with WorkerError at once, until a worker starts.
+Dead workers are always replaced in the same way. As soon as a slot is empty, its owner starts a worker, and retries
+with growing pauses as long as the pool is open. An unexpected error fails one job and empties one slot. A role is out
+of order if all its slots are empty and each of them had MAX_FAILED_STARTS failed starts in a row. Its jobs then fail at
+once with WorkerError, until a worker starts.
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which jobs do not wait any longer: three in a row are no accident."""
+"""Failed starts in a row after which jobs no longer wait: three in a row are no accident."""
 REPLACEMENT_S = 0.1
 """Seconds that a worker may spend on a job without a caller. Replacing the worker costs about as much: 20 ms for the
-fork, and 50 to 300 ms where the fresh worker has to build the dataset of a task again. Clients that hung up on jobs of
-a millisecond cost all workers their lives again and again, and `/health` was 503 in a fifth of the time."""
+fork, and 50 to 300 ms if the fresh worker has to build a task's dataset again. Without this limit, clients that
+disconnected after a millisecond made the pool replace all workers again and again, and `/health` returned 503 in a
+fifth of the time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A job for a worker: `run` is called with the worker's slot. Urgent jobs come before all others."""
+    """A job for a worker. `run` is called with the worker's slot. Urgent jobs run before all others."""
 
     run: Callable[[Slot], Awaitable[object]]
     result: asyncio.Future[Any]
@@ -76,7 +77,7 @@ class Job:
 
 
 class JobQueue:
-    """The jobs of a role that wait: urgent jobs first, then in order of arrival.
+    """The waiting jobs of a role: urgent jobs first, then in order of arrival.
 
     A job leaves the queue as soon as its caller is gone.
     """
@@ -85,7 +86,7 @@ class JobQueue:
         self._urgent: dict[Job, None] = {}
         self._others: dict[Job, None] = {}
         self._free: deque[asyncio.Future[None]] = deque()
-        """A future for each free worker. The worker looks at the queue when the future is done."""
+        """One future for each free worker. When the future is done, the worker looks at the queue."""
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
@@ -97,14 +98,14 @@ class JobQueue:
         self.wake()
 
     def take(self) -> Job:
-        """Return the next job, which leaves the queue."""
+        """Remove and return the next job."""
         line = self._urgent or self._others
         job = next(iter(line))
         del line[job]
         return job
 
     def wake(self) -> None:
-        """Let a free worker look at the queue."""
+        """Wake a free worker, so that it looks at the queue."""
         while self._free:
             free = self._free.popleft()
             if not free.done():
@@ -112,7 +113,7 @@ class JobQueue:
                 return
 
     async def wait(self, ended: asyncio.Future[None], timeout_s: float) -> None:
-        """Wait for `wake`, for the end of the worker, or for `timeout_s`, whichever comes first."""
+        """Wait for `wake`, for the end of the worker, or for `timeout_s` seconds, whichever comes first."""
         loop = asyncio.get_running_loop()
         free: asyncio.Future[None] = loop.create_future()
 
@@ -133,7 +134,7 @@ class JobQueue:
 
 
 class WorkerPool:
-    """Worker processes of both roles: start the pool, use it from one event loop, close it."""
+    """Worker processes of both roles. Start the pool, use it from one event loop, and close it."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
@@ -143,14 +144,14 @@ class WorkerPool:
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failures: dict[Role, WorkerError] = {}
-        """The last failed start of each role; none after a start that succeeded."""
+        """The last failed start of each role. A successful start removes it."""
         self._outages = {role: OutageLog(logger) for role in Role}
         self._closed = False
         self._library: LibraryInfo | None = None
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before the pool is started."""
         self._restrictions: Restrictions | None = None
-        """What restricts the workers of the first fork server, and of all later ones."""
+        """The restrictions of the first fork server's workers, which all later workers must have too."""
         self.stats = PoolStats()
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
 
@@ -158,8 +159,11 @@ class WorkerPool:
         """Start the processes, and return when the library is imported.
 
         `workers` limits the number of workers of each role until `grow` is called. A fork server that is killed while
-        it starts is started again, MAX_FAILED_STARTS times in all. Raises WorkerError, and ConfigError for a module of
-        `task_modules` that cannot be used.
+        it starts is started again, MAX_FAILED_STARTS times in all.
+
+        Raises:
+            WorkerError: the processes cannot be started.
+            ConfigError: a module of `task_modules` cannot be used.
         """
         try:
             info = await self._start_first_fork_server()
@@ -170,7 +174,7 @@ class WorkerPool:
         return info
 
     def grow(self, workers: int | None = None) -> None:
-        """Start workers of each role up to the number in the settings, or `workers` if that is less."""
+        """Start more workers of each role: as many as the settings say, or `workers` if that is less."""
         for role, owners in self._owners.items():
             full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
@@ -192,7 +196,7 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why jobs get no worker, in one line; None while workers of both roles live, and some are not stopped."""
+        """Why jobs get no worker, in one line; None if each role has a living worker that is not stopped."""
         if self._closed:
             return str(_closed())
         for role in filter(self._settings.workers, Role):
@@ -212,12 +216,12 @@ class WorkerPool:
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
 
-        With `cpu_s`, the limit is that processor time in seconds, and `deadline_s` is the patience with a busy machine.
+        `cpu_s`, if given, limits the processor time in seconds; `deadline_s` then limits the time on a busy machine.
 
         Raises:
             GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
-            GeneratorFaultError: an unexpected error of ours, or a worker that breaks the protocol.
-            WorkerError: MAX_KILLS workers were killed from outside, no generator can be started, or, with `cpu_s`, the
+            GeneratorFaultError: an unexpected error of this project, or a worker that violates the protocol.
+            WorkerError: MAX_KILLS workers were killed from outside, no generator can be started or, with `cpu_s`, the
                 machine gives generators hardly any processor time.
             ClosedError: the pool is closed.
         """
@@ -233,11 +237,10 @@ class WorkerPool:
             raise _failed(spec, "has parameters that are nested too deep for a reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
-        """Score answers to a problem, in turns with other groups: a verdict for each, in order. Equal answers are
-        scored once.
+        """Return a verdict for each answer to a problem, in order. Equal answers are scored once. Groups take turns.
 
-        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and only
-        the bare answer.
+        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
+        removing formatting from the answers.
 
         Raises:
             ScoringError: an infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
@@ -254,7 +257,7 @@ class WorkerPool:
         return [by_answer[answer] for answer in answers]
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
-        """Return the faults in tasks' parameters. A level of None checks parameters over the library's defaults.
+        """Return what is wrong with the parameters of tasks. A level of None stands for the library's defaults.
 
         Raises WorkerError if the parameters cannot be checked.
         """
@@ -263,9 +266,9 @@ class WorkerPool:
         return [str(fault) for fault in await self._ask_about_parameters(asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
-        """Return the parameters of tasks by task and name, each with its `default` and, if levels move it, `levels`.
+        """Return the parameters of tasks, by task and name. Each has its `default` and, if levels change it, `levels`.
 
-        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library cannot be asked.
+        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library gives no reply.
         """
         return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described", tasks))
 
@@ -288,10 +291,11 @@ class WorkerPool:
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
-        """Generate a problem, once more if the task ends its worker, and up to MAX_KILLS times if others kill it.
+        """Generate a problem, and retry if the worker ends.
 
-        The fresh worker tells how the one before ended. A worker that is stopped or gets no processor time is replaced
-        once.
+        The problem is retried once if the task ends its worker, up to MAX_KILLS times if other processes kill the
+        worker, and once if the worker is stopped or gets no processor time. The fresh worker reports how the previous
+        one ended.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -345,7 +349,7 @@ class WorkerPool:
         return await result
 
     async def _own_worker(self, role: Role) -> None:
-        """Keep a worker in a slot and give it jobs, for as long as the pool is open."""
+        """Keep a worker in a slot and give it jobs, as long as the pool is open."""
         slot = Slot(role)
         self._slots.append(slot)
         try:
@@ -362,7 +366,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Return the next job for a slot's worker; None if the worker ends, or is stopped, before a job comes."""
+        """Return the next job for a slot's worker; None if the worker ends or is stopped before a job arrives."""
         jobs = self._jobs[slot.role]
         worker = slot.current
         while not worker.ended.done():
@@ -371,13 +375,14 @@ class WorkerPool:
             await jobs.wait(worker.ended, WORKER_STALL_S)
             if not jobs and worker.is_stopped:
                 break
-        jobs.wake()  # this worker may have been woken for a job that another worker must do now
+        jobs.wake()  # another worker must do the job for which this worker may have been woken
         return None
 
     async def _run(self, slot: Slot, job: Job) -> None:
-        """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot.
+        """Run a job and pass its result or error to the caller. An unexpected error also empties the slot.
 
-        The result of a job whose caller is gone is dropped. The slot is emptied if the job takes REPLACEMENT_S longer.
+        If the caller is gone, the result is dropped, and the slot is emptied if the job takes more than REPLACEMENT_S
+        longer.
         """
         if job.result.done():  # its caller is gone
             return
@@ -414,11 +419,10 @@ class WorkerPool:
     # ---- replacing workers
 
     async def _replace(self, slot: Slot) -> WorkerEnd:
-        """Put a fresh worker into a slot, for the job that runs there, and return how the slot's last worker ended.
+        """Put a fresh worker into a slot while a job runs there, and return how the slot's last worker ended.
 
-        The slot's owner waits for the job, so this and `_fill` never start a worker for one slot at once.
-
-        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then goes on trying.
+        The slot's owner waits for the job meanwhile, so this method and `_fill` never start a worker for the same slot.
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row; then the slot's owner retries.
         """
         self._vacate(slot)
         for pause_s in pauses():
@@ -431,7 +435,7 @@ class WorkerPool:
         raise AssertionError("pauses have no end")
 
     async def _fill(self, slot: Slot) -> None:
-        """Put a worker into an empty slot, however many tries it takes."""
+        """Put a worker into an empty slot, and retry until it starts."""
         for pause_s in pauses():
             with contextlib.suppress(WorkerError):
                 await self._start_worker(slot)
@@ -439,9 +443,9 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to put a worker into an empty slot, and start the fork server if it is gone. Raises WorkerError.
+        """Try once to put a worker into an empty slot, and start the fork server if it is gone.
 
-        Returns how the slot's last worker ended.
+        Returns how the slot's last worker ended. Raises WorkerError.
         """
         async with self._fork_server_lock:
             try:
@@ -458,7 +462,7 @@ class WorkerPool:
                 failure = WorkerError(str(error))
                 self._note_failed_start(slot, failure)
                 raise failure from error
-            except Exception as error:  # an owner that ends would leave the jobs of its role waiting for ever
+            except Exception as error:  # without its owner, a slot would stay empty and jobs could wait for ever
                 logger.exception("a %s cannot be started", slot.role.name.lower())
                 failure = WorkerError(f"a worker cannot be started: {named(error)}")
                 self._note_failed_start(slot, failure)
@@ -477,7 +481,7 @@ class WorkerPool:
             self._fail_queued_jobs(slot.role, failure)
 
     def _outage(self, role: Role) -> WorkerError | None:
-        """Return why a role is out of order; None while a worker lives or may soon be started."""
+        """Return why a role is out of order; None while a worker lives or may start soon."""
         slots = self._slots_of(role)
         if slots and all(slot.failed_starts >= MAX_FAILED_STARTS for slot in slots):
             return self._failures.get(role)
@@ -492,7 +496,7 @@ class WorkerPool:
             self.stats.workers_replaced += 1
 
     def _log_sandbox(self, restrictions: Restrictions) -> None:
-        """Log what restricts verifier workers: a warning if the system refuses Landlock or seccomp."""
+        """Log what restricts verifier workers, as a warning if the system has no Landlock or no seccomp."""
         self.sandbox = restrictions.describe()
         if restrictions.lacks_a_filter:
             logger.warning("%s", self.sandbox)
@@ -529,7 +533,10 @@ class WorkerPool:
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`; without `cpu_s`, Starved if stopped."""
+    """Return a generator's reply.
+
+    Raises the errors of `receive_in_cpu_time`; without `cpu_s`, Starved if the worker is stopped.
+    """
     if cpu_s is not None:
         return await receive_in_cpu_time(worker, cpu_s, deadline_s)
     try:
@@ -541,7 +548,10 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return the problem in a generator's reply. Raises GenerationError for a reported error, and ProtocolFault."""
+    """Return the problem in a generator's reply.
+
+    Raises GenerationError if the worker reported an error, and ProtocolFault for an invalid reply.
+    """
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}
@@ -572,6 +582,6 @@ def _failed(spec: ProblemSpec, how: str) -> GenerationError:
 def _fail(future: asyncio.Future[object], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        # A cancelled caller never retrieves the exception; asyncio must not report it as forgotten.
+        # A cancelled caller never retrieves the exception, which asyncio would then log.
         with contextlib.suppress(Exception):
             future.exception()

@@ -1,8 +1,8 @@
-"""The wire format between the pool and its processes: frames of JSON and opaque bytes.
+"""The protocol between the pool and its processes: frames of JSON and bytes.
 
 A frame is two unsigned 32-bit lengths in network order, then JSON (an object) of the first length, then opaque bytes of
-the second length. The pool's side unpickles nothing, and its limits reject a frame by the lengths alone. `Restrictions`
-is what a fork server reports of the sandbox.
+the second length. The pool never unpickles these bytes, and rejects a frame by its lengths alone if they exceed the
+limits. `Restrictions` is a fork server's report on the sandbox.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ import msgspec
 
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!IB?")
-"""An order to the fork server: the process id of a worker to end (0 for none), the role of a worker to fork in its
-place, and whether the worker to end closed its socket. The new worker's socket comes with the order, and carries the
-worker's reply; without a socket none is forked."""
+"""An order to the fork server: the process id of a worker to kill (0 for none), the role of a worker to fork instead,
+and whether the worker to kill closed its socket. The new worker's socket is attached to the order, and carries the
+worker's reply. Without a socket, no worker is forked."""
 OUT_OF_MEMORY_STATUS = 12
-"""Exit status of a worker that ran out of memory: ENOMEM. Also stands for a worker that took much memory, and that the
-kernel killed for the lack of it."""
+"""Exit status of a worker that ran out of memory (ENOMEM). Also used for a worker that took much memory and was killed
+by the kernel for lack of memory."""
 LEFT_STATUS = 256
-"""In place of the exit status of a worker that closed its socket and lived on. No process exits with this status."""
+"""Exit status of a worker that closed its socket and kept running. No process can exit with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # timers of its own
     *(signal.SIGPIPE, signal.SIGXFSZ),  # a closed socket, a file over its limit
 })  # fmt: skip
-"""Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP.
+"""Signals that a process causes by what it executes. Other signals, such as SIGKILL, SIGTERM and SIGHUP, come from
+outside.
 
-Code in a worker could send these to its own process only where seccomp is missing."""
+Without seccomp, code in a worker could send those to its own process.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Restrictions:
 
     - `limits`: names of the layers of every worker.
     - `layers`: names of the further layers of verifier workers, in order of application.
-    - `missing`: why other layers do not hold, by name.
+    - `missing`: why other layers are missing, by name.
     - `readable`: device and inode number of each file and folder that verifier workers may read.
     """
 
@@ -56,18 +58,18 @@ class Restrictions:
 
     @property
     def lacks_a_filter(self) -> bool:
-        """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
+        """True if the system has no Landlock or no seccomp. Other layers are optional, or add little."""
         return "Landlock" in self.missing or "seccomp" in self.missing
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return which of these layers is missing `now`, and why; None if none is."""
+        """Return which of these layers is missing from `now`, and why; None if no layer is missing."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
         return None
 
     def explain(self, error: BaseException) -> str:
-        """Return what to add to the text of a verifier's error: why it was refused something, or nothing."""
+        """Return a text to add to a verifier's error: why the sandbox refused an operation, or an empty text."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
                 return "; a verifier may read Python's packages and what it was given to read, and write no file"
@@ -94,6 +96,8 @@ class FrameTooLargeError(ProtocolFault):
 
 
 class Role(IntEnum):
+    """What a worker does."""
+
     GENERATOR = 1
     """Generates problems; never sees model text."""
     VERIFIER = 2
@@ -102,10 +106,10 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class WorkerEnd:
-    """How a worker ended: its exit status, or the signal that ended it. Both are None if nobody knows.
+    """How a worker ended: its exit status, or the signal that ended it. Both are None if unknown.
 
-    The fork server knows, because it is the workers' parent. A worker that outlives its fork server is killed by the
-    system, so an unknown end comes from outside too.
+    Only the fork server knows, because it is the parent of the workers. The system kills workers that outlive their
+    fork server, so an unknown end counts as coming from outside.
     """
 
     status: int | None = None
@@ -113,7 +117,7 @@ class WorkerEnd:
 
     @property
     def from_outside(self) -> bool:
-        """Whether the worker was killed: by somebody, or by the kernel for lack of memory that others took."""
+        """Whether another process killed the worker, or the kernel because other processes took the memory."""
         return self.status is None and self.signal not in FATAL_SIGNALS
 
     @property
@@ -123,7 +127,7 @@ class WorkerEnd:
 
     @property
     def left(self) -> bool:
-        """Whether the worker closed its connection and lived on, until it was killed."""
+        """Whether the worker closed its connection but kept running until it was killed."""
         return self.status == LEFT_STATUS
 
     def __str__(self) -> str:
@@ -141,6 +145,8 @@ class WorkerEnd:
 
 @dataclass(frozen=True)
 class Frame:
+    """A message: a JSON object and opaque bytes."""
+
     header: dict[str, Any]
     blob: bytes
 
@@ -162,17 +168,17 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
-    """Return a frame as bytes. Raises TypeError, ValueError or RecursionError for a header that JSON cannot hold."""
+    """Return a frame as bytes. Raises TypeError, ValueError or RecursionError if JSON cannot represent the header."""
     text = _encode(header).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
-    """Parse the bytes after the two lengths. Raises ProtocolFault if the header is no JSON object."""
+    """Parse the bytes after the two lengths. Raises ProtocolFault if the header is not a JSON object."""
     text = body[:header_bytes]
     try:
         header = msgspec.json.decode(text)
-    except (ValueError, RecursionError):  # it refuses NaN, infinity and lone surrogates, which json reads
+    except (ValueError, RecursionError):  # unlike `json`, msgspec rejects NaN, infinity and lone surrogates
         try:
             header = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -183,7 +189,7 @@ def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
 
 
 def read_frame(sock: socket.socket) -> Frame | None:
-    """Read a frame from a blocking socket (the workers' side). None at the end of the stream."""
+    """Read a frame from a blocking socket, on the workers' side. Return None at the end of the stream."""
     prefix = _read_exactly(sock, FRAME.size)
     if prefix is None:
         return None

@@ -1,8 +1,8 @@
-"""Score the answers of a group on a verifier worker: turns, deadlines, the group's budget, second tries.
+"""Score the answers of a group on a verifier worker: turns, deadlines, the group's budget, and retries.
 
-A group has a worker for a turn, which ends after a slice of time (`child.SLICE_S`), so that long groups hold up no
+A group has a worker for a turn, which ends after a slice of time (`child.SLICE_S`), so that long groups do not delay
 short ones. An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's
-budget of processor time is not scored at all. `worker.py` measures.
+budget of processor time is not scored. `worker.py` measures the time.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from .worker import (
 logger = logging.getLogger(__name__)
 
 REQUEST_CHARACTERS = 1 << 17
-"""Characters of the answers in a request to a worker. The event loop encodes a request at once, and a group of a
-stranger may have 12 MB of answers."""
+"""Characters of answers per request to a worker. The event loop encodes a request in one step, and a hostile group may
+have 12 MB of answers."""
 MAX_OWN_ENDS = 2
-"""Workers that an answer ends by itself before the answer scores 0: the first may have been at fault."""
+"""Number of workers that an answer may end before it scores 0. The first end may have had another cause."""
 MAX_FAULTS = 2
-"""Infrastructure errors at an answer before its group is dropped."""
+"""Infrastructure errors at one answer before its group is dropped."""
 
 
 class Trouble(Enum):
-    """What went wrong at an answer: how often it may happen there, and what follows then."""
+    """What went wrong at an answer. MAX_TROUBLES says how often it may happen, and what follows."""
 
     SLOW = "the answer exceeded its deadline"
     OWN_END = "the answer ended its worker, or kept it from answering"
@@ -65,13 +65,13 @@ MAX_TROUBLES = {
     Trouble.FAULT: MAX_FAULTS,
     Trouble.HOPELESS: 1,
 }
-"""How often a trouble happens at an answer until something follows: before that, the answer is tried again. Of the
-first two the answer is to blame and scores 0; of the others nobody is to blame, and the group is dropped."""
+"""How often a trouble happens at an answer before it has consequences; until then, the answer is retried. For the first
+two, the answer is to blame and scores 0. For the others, the answer is not to blame and the group is dropped."""
 
 
 @dataclass
 class AnswerBatch:
-    """Answers to a problem, the verdicts on the first answers, and the processor time left for the other answers."""
+    """Answers to a problem, the verdicts on the first of them, and the processor time left for the rest."""
 
     problem: Problem
     answers: Sequence[str]
@@ -87,7 +87,7 @@ class AnswerBatch:
 
 
 class _Hopeless(ScoringError):
-    """A group that another try would not score: it takes too much processor time, or JSON cannot hold its problem."""
+    """A retry cannot score the group: it takes too much processor time, or JSON cannot represent its problem."""
 
 
 class _DiedBuilding(WorkerDied):
@@ -95,9 +95,9 @@ class _DiedBuilding(WorkerDied):
 
 
 class BatchScorer:
-    """Scores batches of answers, in seconds of processor time for an answer and for a batch.
+    """Scores batches of answers. Deadlines are in seconds of processor time, per answer and per batch.
 
-    `replace` gives a slot a fresh worker; `stats` are counted up.
+    `replace` puts a fresh worker into a slot. `stats` are updated.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class BatchScorer:
         return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
-        """Add verdicts on the next answers of a batch, as many as one turn allows, and one at least.
+        """Add verdicts on the next answers of a batch: as many as one turn allows, and at least one.
 
-        When a worker fails, the present answer is tried again on a fresh worker, as often as MAX_TROUBLES says. After
-        an answer that slept, which takes seconds, the turn is over without a verdict: other groups come first.
+        If a worker fails, the present answer is retried on a fresh worker, as often as MAX_TROUBLES says. An answer
+        that sleeps takes seconds, so the turn then ends without a verdict, and other groups come first.
 
         Raises:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
@@ -135,7 +135,7 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
+        """Add a score of 0 if the present answer is to blame. Raises ScoringError if a retry will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
         trouble = _trouble(error, end)
@@ -149,7 +149,7 @@ class BatchScorer:
             raise _lasting(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
-        """Score the present answer 0, and go on with the next answer."""
+        """Score the present answer 0, and continue with the next answer."""
         scoring_s = 0.0
         if reason is Reason.TIMEOUT:
             self._stats.timeouts += 1
@@ -159,7 +159,7 @@ class BatchScorer:
         batch.verdicts.append(Verdict(0.0, reason, batch.left[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
-        """Have a worker score answers that are left, until the turn is over, and add the verdicts.
+        """Have a worker score the remaining answers until the turn is over, and add the verdicts.
 
         Raises DeadlineExceeded, Asleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
         """
@@ -181,14 +181,14 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verifier that failed at what its sandbox refuses, and tell the first one of each task."""
+        """Count a verifier that failed because the sandbox refused an operation, and log the first one of each task."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)
             logger.debug("the sandbox refused a verifier of %s something: %s", task, verdict.error)
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task. That time counts for no answer.
+        """Wait until a verifier worker has built its task. This time does not count for any answer.
 
         Raises ScoringError and _DiedBuilding.
         """
@@ -257,7 +257,7 @@ def _trouble(error: Exception, end: WorkerEnd) -> Trouble:
 
 
 def _reason(error: Exception, end: WorkerEnd) -> Reason:
-    """Return the reason of a score of 0."""
+    """Return the reason for a score of 0."""
     if isinstance(error, DeadlineExceeded | Asleep):
         return Reason.TIMEOUT
     died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory
@@ -265,7 +265,7 @@ def _reason(error: Exception, end: WorkerEnd) -> Reason:
 
 
 def _lasting(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
-    """Return the error of a group that is dropped."""
+    """Return the error of a group that is dropped because the failure persists."""
     if isinstance(error, ScoringError):
         return error
     if end.from_outside:
@@ -274,7 +274,7 @@ def _lasting(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
 
 
 def _first_answers(answers: Sequence[str]) -> Sequence[str]:
-    """Return the first answers, and no more than the event loop encodes in a millisecond."""
+    """Return as many of the first answers as the event loop encodes in a millisecond."""
     size = 0
     for count, answer in enumerate(answers):
         if count > 0 and size + len(answer) > REQUEST_CHARACTERS:
@@ -288,12 +288,12 @@ PartName = Annotated[str, msgspec.Meta(max_length=MAX_PART_NAME)]
 
 
 class _VerdictReply(msgspec.Struct):
-    """What a sound verifier worker replies to an answer. Without a score, the verifier's error stands there."""
+    """The valid reply of a verifier worker to an answer. It has either a score or the verifier's error."""
 
     position: int
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Literal["scored", "verifier_error"]
-    scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # more than any deadline
+    scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # longer than any deadline
     frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 2)] = ()
     parts: Annotated[dict[PartName, Finite], msgspec.Meta(max_length=MAX_VERDICT_PARTS)] | None = None
     error: str | None = None
@@ -302,12 +302,11 @@ class _VerdictReply(msgspec.Struct):
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     """Return the verdict on the answer at a position.
 
-    A verifier worker has read model text, so its reply may be anything. Raises ProtocolFault for a reply that no sound
-    worker sends.
+    A verifier worker has read hostile text, so its reply may be anything. Raises ProtocolFault for an invalid reply.
     """
     try:
         said = msgspec.convert(reply.header, _VerdictReply)
-    except ValueError as error:  # msgspec's own error, and a text with half a surrogate pair
+    except ValueError as error:  # msgspec's own error, or a string with half a surrogate pair
         raise ProtocolFault(f"a verdict that cannot be one ({error}): {str(reply.header)[:500]}") from error
     is_paid_error = said.reason == "verifier_error" and said.score != 0.0
     if said.position != position or is_paid_error or not FRAME_NAMES.issuperset(said.frames):

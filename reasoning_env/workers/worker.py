@@ -1,8 +1,8 @@
-"""A worker process, seen from the pool: frames, processor time, end.
+"""A worker process, as the pool uses it: frames, processor time, and the end of the process.
 
-A reply is awaited by the worker's own processor time, so that a busy machine costs nobody an answer. Only Linux tells
-the processor time of another process; elsewhere the limit is wall-clock time. Everything here runs on the event loop's
-thread.
+Deadlines count the worker's own processor time, so that a busy machine makes no answer late. Only Linux reports the
+processor time of another process; elsewhere the deadlines count wall-clock time. Everything here runs on the event
+loop's thread.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from itertools import islice
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
 MAX_KILLS = 3
-"""Workers of a job that may be killed from outside before the job fails. With two, 11 of 400 groups failed at 5 kills a
-second."""
+"""Number of workers of one job that may be killed from outside before the job fails. With two, 11 of 400 groups failed
+at 5 kills per second."""
 
 
 class WorkerDied(Exception):
-    """The other process closed the socket, most likely by dying."""
+    """The other process closed the socket, most likely because it died."""
 
 
 class DeadlineExceeded(Exception):
@@ -37,7 +37,7 @@ class TooManyThreads(Exception):
 
 
 class _PipeReader(asyncio.StreamReader):
-    """A reader whose future `ended` tells the end of the stream."""
+    """A reader with the future `ended`, which is done at the end of the stream."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _PipeReader(asyncio.StreamReader):
 
 
 class Channel:
-    """A socket with one reader. Unread bytes wait in the kernel and a small buffer, however many come."""
+    """A socket with one reader. Unread bytes wait in the kernel and in a small buffer, so they take little memory."""
 
     def __init__(self, reader: _PipeReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
         self._reader = reader
@@ -67,7 +67,7 @@ class Channel:
 
     @classmethod
     async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
-        """Return a channel that owns a connected socket. The socket is closed after an error."""
+        """Return a channel that owns a connected socket. After an error, the socket is closed."""
         try:
             loop = asyncio.get_running_loop()
             reader = _PipeReader()
@@ -80,7 +80,7 @@ class Channel:
 
     @property
     def ended(self) -> asyncio.Future[None]:
-        """Done as soon as the other side has closed the socket, even while nobody reads."""
+        """Done as soon as the other side has closed the socket, even if nobody reads."""
         return self._reader.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
@@ -88,7 +88,7 @@ class Channel:
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float) -> Frame:
-        """Return the next frame within `deadline_s`. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
+        """Return the next frame within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
         frame = self._next_frame()
         if frame is not None:
             return frame
@@ -123,10 +123,12 @@ class Channel:
 
 
 class Worker:
-    """One generator or verifier worker: its process and the channel to it.
+    """A generator or verifier worker: its process, and the channel to it.
 
-    `forked_by` is the fork server that alone knows how the process ends; `end` has it kill the process,
-    and gets the process id, and whether the process closed its socket. `threaded`: the worker may start threads.
+    - `forked_by` is the fork server. Only the fork server can report how the process ended.
+    - `end` makes the fork server kill the process. Its arguments are the process id, and whether the process closed its
+      socket.
+    - `threaded` is True if the worker may start threads.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class Worker:
 
     @property
     def ended(self) -> asyncio.Future[None]:
-        """Done as soon as the worker has closed its socket, most likely by dying."""
+        """Done as soon as the worker has closed its socket, most likely because it died."""
         return self._channel.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
@@ -165,7 +167,7 @@ class Worker:
         return frame
 
     def cpu_s(self) -> float | None:
-        """Return the processor time of the worker in seconds; None except on Linux."""
+        """Return the worker's processor time in seconds; None on systems other than Linux."""
         if sys.platform != "linux":
             return None
         with contextlib.suppress(OSError):
@@ -175,26 +177,26 @@ class Worker:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody stopped the process; always False except on Linux."""
+        """Whether the process is stopped by a signal (SIGSTOP); always False on systems other than Linux."""
         return is_stopped(self.pid)
 
     @property
     def is_asleep(self) -> bool:
-        """Whether every thread of the process waits for an event, and none for a processor or a disk; only on Linux."""
+        """Whether every thread of the process waits for an event, not for a processor or a disk. Linux only."""
         is_asleep = False
         with contextlib.suppress(OSError), os.scandir(f"/proc/{self.pid}/task") as threads:
             for thread in islice(threads, MAX_THREADS):
                 match state_of(f"{thread.path}/stat"):
                     case b"S":
                         is_asleep = True
-                    case b"Z" | b"X" | b"":  # a thread that ended: the first one stays in the list
+                    case b"Z" | b"X" | b"":  # the thread ended; the first thread stays in the list
                         pass
                     case _:
                         return False
         return is_asleep
 
     def check_threads(self) -> None:
-        """Raise TooManyThreads for a worker that may start threads and has too many; only on Linux."""
+        """Raise TooManyThreads for a worker that may start threads and has too many. Linux only."""
         if self._threaded and (count := thread_count(self.pid)) > MAX_THREADS:
             raise TooManyThreads(f"a worker has {count} threads")
 
@@ -208,23 +210,23 @@ class Worker:
 
 
 def is_stopped(pid: int) -> bool:
-    """Tell whether somebody stopped a process, with SIGSTOP or a debugger; always False except on Linux."""
+    """Return True if a process is stopped by SIGSTOP or a debugger; always False on systems other than Linux."""
     return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
 
 
 def state_of(stat_file: str) -> bytes:
-    """Return the state in a file `stat` of a process or thread, a letter; empty where there is no such file."""
+    """Return the state (one letter) from the `stat` file of a process or thread; empty if the file does not exist."""
     return _read_stat(stat_file)[:1]
 
 
 def thread_count(pid: int) -> int:
-    """Return the number of threads of a process; 0 where the system does not tell it."""
+    """Return the number of threads of a process; 0 if the system does not report it."""
     fields = _read_stat(f"/proc/{pid}/stat").split()
-    return int(fields[17]) if fields else 0  # the 20th field of the file: the first two are cut off
+    return int(fields[17]) if fields else 0  # field 20 of the file, without the first two fields
 
 
 def _read_stat(stat_file: str) -> bytes:
-    """Return a file `stat` of a process or thread from the state on; empty where there is no such file."""
+    """Return the `stat` file of a process or thread, beginning with the state; empty if the file does not exist."""
     with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
         return stat.read().rpartition(b") ")[2]
     return b""
@@ -234,8 +236,9 @@ def _read_stat(stat_file: str) -> bytes:
 class Slot:
     """A place for a worker, whose process is replaced when it ends.
 
-    `worker` is None while the slot is empty. `last` is the worker that left the slot. `failed_starts` counts the starts
-    that failed in a row.
+    - `worker` is None while the slot is empty.
+    - `last` is the worker that left the slot last.
+    - `failed_starts` counts failed starts in a row.
     """
 
     role: Role
@@ -262,29 +265,29 @@ class Slot:
 
 
 WORKER_START_TIMEOUT_S = 300.0
-"""Seconds for a worker to import the library, or to build its task."""
+"""Seconds in which a worker must import the library, or build its task."""
 WORKER_LOOK_S = 1.0
-"""Seconds between two looks at a worker that has not replied yet."""
+"""Seconds between two checks of a worker that has not replied yet."""
 MAX_THREADS = 500
-"""Threads of a worker that may start threads. Libraries start one or two for each core, and every thread takes one of
-the machine's process ids, of which there may be no more than 32,768."""
+"""Limit for the threads of a worker that may start threads. Libraries start one or two per core. Every thread takes one
+of the machine's process ids, of which there may be only 32,768."""
 THREADED_LOOK_S = 0.1
-"""Seconds between two looks at such a worker, which can start a few thousand threads in this time."""
+"""Seconds between two checks of such a worker. It can start a few thousand threads in this time."""
 WORKER_STALL_S = 5.0
-"""Seconds without any processor time after which a worker counts as stopped. The kernel gives every process that can
-run some milliseconds a second, on a machine with fifty times as many processes as cores too."""
+"""Seconds without processor time after which a worker counts as stopped. The kernel gives every process that can run
+some milliseconds per second, even on a machine with fifty times as many processes as cores."""
 
 
 class Starved(Exception):
-    """A worker gets hardly any processor time, or is stopped: an infrastructure error."""
+    """A worker gets hardly any processor time, or is stopped by a signal. This is an infrastructure error."""
 
 
 class Asleep(Starved):
-    """A worker waits for an event that does not come, such as the end of `time.sleep`, and not for a processor."""
+    """A worker waits for an event that does not come, such as the end of `time.sleep`."""
 
 
 class Stopwatch:
-    """Measures the processor time of a worker from now on."""
+    """Measures the wall-clock time and processor time of a worker from its construction on."""
 
     def __init__(self, worker: Worker) -> None:
         self._now = asyncio.get_running_loop().time
@@ -299,7 +302,7 @@ class Stopwatch:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time since the start, in seconds; wall-clock time where the system does not tell it."""
+        """Processor time since the start, in seconds; wall-clock time if the system does not report processor time."""
         cpu_s = self._worker.cpu_s()
         if cpu_s is None or self._cpu_began_s is None:
             return self.wall_s
@@ -311,10 +314,10 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
 
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
-        Asleep: The worker was asleep at every look, for the longer of `limit_s` and WORKER_STALL_S seconds.
-        TooManyThreads: As `Worker.check_threads`.
-        Starved: The worker used less than `limit_s` in `patience_s` seconds, or none at all in WORKER_STALL_S seconds.
-        WorkerDied, ProtocolFault: As `Worker.receive`.
+        Asleep: The worker was asleep at every check, for the longer of `limit_s` and WORKER_STALL_S seconds.
+        TooManyThreads: See `Worker.check_threads`.
+        Starved: The worker used less than `limit_s` in `patience_s` seconds, or nothing in WORKER_STALL_S seconds.
+        WorkerDied, ProtocolFault: See `Worker.receive`.
     """
     used = Stopwatch(worker)
     cpu_s = 0.0
@@ -324,7 +327,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     awake_s: float | None = None
     while cpu_s < limit_s:
         try:
-            # At least 20 ms between two measurements, however close the worker is to its limit.
+            # At least 20 ms between two measurements, even if the worker is close to its limit.
             reply = await worker.receive(min(max(limit_s - cpu_s, 0.02), worker.look_s, WORKER_STALL_S))
         except DeadlineExceeded:
             before_s = cpu_s
