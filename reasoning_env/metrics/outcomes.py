@@ -96,9 +96,8 @@ def outcome_of(rollout: Rollout) -> str:
 class Remark:
     """What a frequent outcome says about the setup.
 
-    The remark is logged if at least `share` of the completions have the outcome. `fact` says what these completions
-    have in common, and `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the
-    token limit.
+    The remark is logged if at least `share` of the completions have the outcome. `fact` says what they have in common;
+    `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the token limit.
     """
 
     share: float

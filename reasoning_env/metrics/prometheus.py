@@ -37,11 +37,7 @@ def histograms(metric: Metric[Never], labels: Iterable[str], registry: Collector
 
 def build_info(version: str, library: LibraryInfo) -> Family:
     """Return a metric whose labels are the running versions."""
-    versions = {
-        "version": version,
-        "reasoning_gym": library.version,
-        "python": platform.python_version(),
-    }
+    versions = {"version": version, "reasoning_gym": library.version, "python": platform.python_version()}
     return InfoMetricFamily("reasoning_build", "Versions at work; reasoning_gym is empty for rows", versions)
 
 

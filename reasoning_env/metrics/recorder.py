@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 class Sums:
     """Totals over a set of groups: numbers of groups and completions, and tallies over completions.
 
-    `frames` counts completions by the formatting that was removed from their answers. `level` and `generation_s` are
-    tallies over problems.
+    `frames` counts completions by the formatting that was removed. `level` and `generation_s` are tallies over
+    problems.
     """
 
     groups: Counter[str] = field(default_factory=Counter)
@@ -131,9 +131,7 @@ def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict
 
 
 class RecentAnswers:
-    """The latest answers of each task. They reveal a collapsed policy, which gives one answer to all problems of a
-    task.
-    """
+    """The latest answers of each task, to detect a collapsed policy that gives one answer to all problems of a task."""
 
     KEPT = 1_000
     """Number of answers kept per task. The standard error of a share is then at most 0.016."""
@@ -211,8 +209,8 @@ class RecentRates:
 class MetricsRecorder:
     """Counts groups and dropped problems. Use it on the event loop only.
 
-    A group is added to the totals of its task since the last report, and to the totals of the present second. All other
-    totals are computed from these when they are read.
+    A group is added to two totals: of its task since the last report, and of the present second. All others are
+    computed from these when they are read.
     """
 
     REMARKED = 200
@@ -231,8 +229,7 @@ class MetricsRecorder:
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's own for completions"
-        """Name of the token limit in remarks. An adapter that knows its trainer's option sets the name of that option.
-        """
+        """Name of the token limit in remarks. An adapter that knows its trainer's option sets its name."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if it will not be sent."""

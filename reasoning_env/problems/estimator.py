@@ -123,9 +123,9 @@ class Estimate:
 class SignalEstimator:
     """Estimates for all tasks, from groups of `group_size` rollouts.
 
-    Tasks in `adjustable` have an arm for each of LEVELS, other tasks have a single arm. Levels are chosen for pass
-    rates near `target`, in (0, 1). `questions` has the number of different questions of a task at a level, where known.
-    `state` is the result of `state()` in an earlier run.
+    Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels are chosen for pass rates near
+    `target`, in (0, 1). `questions` has the number of different questions by task and level, where known. `state` is
+    the result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0

@@ -34,7 +34,7 @@ class EvaluationSet:
 
     `params` has the parameters, by task, that differ from the library's defaults. `level` is the difficulty, in [0, 1],
     of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out with a
-    warning. If a task runs out of different questions, its remaining problems are left out too.
+    warning. So are the remaining problems of a task that runs out of different questions.
     """
 
     library_seeds = False

@@ -121,11 +121,8 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
 
-    Another problem instead would change the order of a stream, or the problems of an evaluation.
-
-    Raises:
-        GenerationError: The task cannot generate the problem.
-        ClosedError: The generator is closed.
+    Another problem instead would change the order of a stream, or an evaluation. Raises GenerationError if the task
+    cannot generate the problem, and ClosedError if the generator is closed.
     """
     for pause_s in pauses():
         try:
@@ -366,11 +363,7 @@ class ProblemStream(Generic[T]):
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
-        return {
-            "next_index": self._first_undrawn(),
-            "positions": [*in_flight, *drawn],
-            **self._exclusions.state(),
-        }
+        return {"next_index": self._first_undrawn(), "positions": [*in_flight, *drawn], **self._exclusions.state()}
 
     @property
     def stats(self) -> StreamStats:

@@ -99,12 +99,8 @@ Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 def read_completions(completions: object) -> list[str]:
     """Return the texts of the completions that callers pass to `Session` and `Bridge`.
 
-    A completion is one of the following; anything else raises ConfigError:
-
-    - a string
-    - a message of the assistant: a mapping with `content`
-    - a conversation, of which the assistant's last message counts
-    - None, if the model wrote nothing
+    A completion is a string, a message of the assistant (a mapping with `content`), a conversation, of which the
+    assistant's last message counts, or None if the model wrote nothing. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
         remedy = "for a single completion write [text]"

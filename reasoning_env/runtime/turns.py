@@ -30,8 +30,7 @@ LONGEST_HOP_S = 0.005
 async def together(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` on the thread DECODER and return its result.
 
-    Work that arrives while the thread is busy is handed over in batches, because each handover costs the event loop 0.1
-    ms.
+    Work that arrives while the thread is busy goes there in batches, because each handover costs the event loop 0.1 ms.
     """
     return await _turns().pieces.add(partial(work, *arguments))  # type: ignore[no-any-return]
 
@@ -128,8 +127,7 @@ async def in_turn(work: Callable[[], T]) -> T:
 async def each_in_turn(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
     """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_IN_A_TURN numbers.
 
-    Several short sequences share an iteration, because yielding costs more than they do. If all sequences together are
-    short, they are handled at once.
+    Short sequences share an iteration, because yielding costs more than they do. Few numbers are handled at once.
     """
     if sum(map(len, sequences)) <= NUMBERS_IN_A_TURN:
         return [work(sequence) for sequence in sequences]

@@ -210,13 +210,7 @@ MINI_SUDOKU = Task(
     "games",
     has_small_pool=True,
     question_counts=(5000, 6900, 6400),
-    levels=(
-        FieldLevels(
-            ("min_empty", "max_empty"),
-            (6, 8, 10, 12),
-            "of four blanks, most are alone in their row",
-        ),
-    ),
+    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "of four blanks, most are alone in their row"),),
     answer=A_BOARD,
 )
 
@@ -252,9 +246,7 @@ PUZZLE24 = Task(
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
     clarification=Clarification(
-        "whether a number may be left out",
-        EACH_NUMBER,
-        replacing("You can only use each number once.", EACH_NUMBER),
+        "whether a number may be left out", EACH_NUMBER, replacing("You can only use each number once.", EACH_NUMBER)
     ),
     verifier_flaw="the numbers need not be those of the question",
     answer=AnswerRules(

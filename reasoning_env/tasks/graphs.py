@@ -7,16 +7,7 @@ from typing import Any
 
 from ..answers import types, values
 from ..answers.rules import AnswerRules, Entry
-from .declaration import (
-    A_TEXT,
-    BOTH_OPTIONS,
-    FieldLevels,
-    Replacement,
-    Task,
-    added,
-    easy,
-    frequent,
-)
+from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Replacement, Task, added, easy, frequent
 
 FEW_PREREQUISITES = (
     "of one or two prerequisites, those that close a cycle are so many that their number tells the answer"

@@ -9,27 +9,9 @@ from typing import Any
 from ..answers import corrections, expressions, guards, notations, types
 from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, simple_conclusion
 from ..answers.rules import AnswerRules, Dataset, Entry
-from .declaration import (
-    A_NUMBER,
-    A_TEXT,
-    BOTH_OPTIONS,
-    Corrected,
-    FieldLevels,
-    Replacement,
-    Task,
-    added,
-    easy,
-    wrong,
-)
+from .declaration import A_NUMBER, A_TEXT, BOTH_OPTIONS, Corrected, FieldLevels, Replacement, Task, added, easy, wrong
 
-ACRE = Task(
-    "acre",
-    "induction",
-    question_counts=(None,),
-    constructor_uses_seed=True,
-    options=3,
-    answer=A_TEXT,
-)
+ACRE = Task("acre", "induction", question_counts=(None,), constructor_uses_seed=True, options=3, answer=A_TEXT)
 
 
 def _ends_without_xor(entry: Entry) -> bool:

@@ -324,13 +324,9 @@ STRING_SPLITTING = Task(
     ),
     rejected=(wrong("its rules are applied too often for its limit", _exceeds_rule_limit),),
     clarification=added(
-        "whether conversions or exhausted rules are counted",
-        ONE_CONVERSION,
-        after="restart the process from rule 1.",
+        "whether conversions or exhausted rules are counted", ONE_CONVERSION, after="restart the process from rule 1."
     ),
-    answer=AnswerRules(
-        boards.counts({**dict.fromkeys("ABC", "machine"), **dict.fromkeys("XYZ", "part")}),
-    ),
+    answer=AnswerRules(boards.counts({**dict.fromkeys("ABC", "machine"), **dict.fromkeys("XYZ", "part")})),
 )
 
 STRING_SYNTHESIS = Task(

@@ -1,4 +1,4 @@
-"""A clock that stands still: some generators run code that reads the time, and a seed must give one problem."""
+"""Freeze the clock: some generators run code that reads the time, but a seed must give one problem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NOON = datetime.datetime(2025, 1, 1, 12, tzinfo=datetime.UTC)
-"""The time of the standing clock, as local time in every time zone."""
+"""The frozen time, which is also the local time in every time zone."""
 
 
 class _Date(datetime.date):
@@ -33,7 +33,7 @@ class _Datetime(datetime.datetime):
 
 @contextmanager
 def standing_clock() -> Iterator[None]:
-    """Stop the time that code reads, in UTC. Code that sleeps goes on at once."""
+    """Freeze the time that code reads, in UTC. `time.sleep` returns at once."""
     seconds = NOON.timestamp()
     real_gmtime = time.gmtime
     real_strftime = time.strftime

@@ -20,10 +20,10 @@ from ..tasks import find_task
 
 
 class DatasetCache:
-    """The datasets of the library `module` that were used last, by task."""
+    """The most recently used datasets of the library `module`, by task."""
 
     KEPT_OF_A_TASK = LEVEL_STEPS + 1
-    """All levels of a task: random levels come in any order. Those of all tasks take 180 MB of a generator."""
+    """Cached datasets per task: all levels, because random levels come in any order. All tasks together take 180 MB."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -51,13 +51,13 @@ class DatasetCache:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
-            dataset.size = 1  # word_ladder sets 0 at a seed without a ladder, and would find none any more
+            dataset.size = 1  # word_ladder sets 0 for a seed without a ladder, and then never finds one again
             dataset.config.seed = seed
         _put_on_class(task, dataset)
         return dataset
 
     def get_whole(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
-        """Return a dataset of several items at a seed; the last dataset is kept. Raises the library's errors."""
+        """Return a dataset of several items at a seed. The last one is cached. Raises the library's errors."""
         key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._build(task, params, seed, size)
@@ -73,7 +73,7 @@ class DatasetCache:
 
 
 def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
-    """Return a copy of a dataset with other parameters, which its constructor does not read."""
+    """Return a copy of a dataset with other values of parameters that its constructor does not read."""
     changed = copy(dataset)
     changed.config = type(dataset.config)(**params, seed=0, size=1)
     changed.config.validate()
@@ -81,7 +81,7 @@ def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
 
 
 def _put_on_class(task: str, dataset: object) -> None:
-    """Put the data of a dataset on its class again: the constructor of a later dataset may have replaced the data."""
+    """Store the data of a dataset on its class again, because a later constructor may have replaced the data."""
     name = find_task(task).class_data
     if name:
         setattr(type(dataset), name, getattr(dataset, name))

@@ -104,11 +104,7 @@ class PoolSettings:
 WORKER_NICENESS = 3
 """Leaves more processor time to the event loop if a trainer uses all processors."""
 
-SENT = {
-    "rewards",
-    "sandbox_verifiers",
-    "worker_memory_mb",
-}
+SENT = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 
 
 def run_child(

@@ -1,12 +1,12 @@
 """Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
-A level is rounded to one of `LEVEL_STEPS` + 1 points: a task then has few distinct parameters, and their datasets can
-be kept. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
-interpolated between neighbouring levels; other values change half way between them. A range spans one step of its
-attribute, and both ends rise with the level, so that hard levels hold no easy problems. Where an attribute has few
-values, the seed draws one of the two neighbours (`drawn`): a quarter of the way, one problem in four is of the harder
-one. If the library's first level is harder than the task's defaults, the easiest default comes before the first level,
-so that level 0 is not harder than the defaults.
+A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be
+cached. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
+interpolated between neighbouring levels; other values change half way between them. A range covers one step of its
+attribute, and both of its bounds rise with the level, so that hard levels have no easy problems. If an attribute has
+few values, the seed draws one of the two neighbours (`drawn`): a quarter of the way, one problem in four is of the
+harder one. If the library's first level is harder than the task's defaults, the easiest default is added before the
+first level, so that level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..runtime.text import named
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 SET_BY_US = ("seed", "size")
-"""Fields of the library's configs that no user can set: every problem has its own seed and is one item."""
+"""Config fields that no user can set: every problem has its own seed and is one item."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Parameters of a task, as JSON can hold them. Callers share the record and must not change it.
+    """Parameters of a task, as JSON values. Callers share the record and must not change it.
 
-    `level` is the difficulty of the parameters: a multiple of 1 / LEVEL_STEPS, and the nearest to the requested level
-    that works; None if the task has no levels.
+    `level` is the difficulty of the parameters: the valid multiple of 1 / LEVEL_STEPS that is nearest to the requested
+    level; None if the task has no levels.
     """
 
     params: Mapping[str, object]
@@ -45,7 +45,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a curriculum: one field of the config, or the lower and upper field of a range.
+    """An attribute of a curriculum: one config field, or the lower and upper field of a range.
 
     A level of a range is one number, or a pair of bounds. `drawn` levels are not interpolated.
     """
@@ -56,7 +56,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level in [0, 1]; `draw`, in [0, 1), picks between two levels if `drawn`."""
+        """Return the fields' values at a level in [0, 1]. `draw`, in [0, 1), selects one of two levels if `drawn`."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -82,31 +82,31 @@ class DifficultyMap:
         self.configs = configs
         self._curricula = curricula
         self._attributes = lru_cache(maxsize=None)(self._read_attributes)
-        # Room for all tasks at all levels, twice.
+        # Twice the number of tasks times levels.
         self._resolve_cached = lru_cache(maxsize=4096)(self._resolve)
 
     @classmethod
     def from_factory(cls, factory: ModuleType) -> DifficultyMap:
-        """Return the map for the tasks in the registry of the library's `factory` module."""
+        """Return the map for all tasks in the registry of the library's `factory` module."""
         configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
     def adjustable(self, task: str) -> bool:
-        """Tell whether a task has levels. A composite may have: that depends on its members."""
+        """Return True if a task has levels. For a composite this is True, although it depends on the members."""
         return task == COMPOSITE or bool(self._attributes(task))
 
     def parameters(
         self, task: str, level: float, overrides: Mapping[str, Any] | None = None, *, draw: float = 0.5
     ) -> Resolved:
-        """Return the parameters of a task at a level in [0, 1]; `overrides` win over the parameters of the level.
+        """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        `draw`, in [0, 1), picks one of two neighbouring values where a level lies between few values.
-        If the library's config refuses the parameters, the nearest level that works is used, the lower of two. A
-        composite needs its members in `overrides`, and its level is the members'.
+        `draw`, in [0, 1), selects one of two neighbouring values of attributes with few values. If the library's config
+        rejects the parameters, the nearest valid level is used, the lower of two. A composite needs its members in
+        `overrides`; its level applies to them.
 
         Raises:
-            ValueError: no level works, or the level is not in [0, 1].
-            TypeError: JSON cannot hold the overrides.
+            ValueError: no level is valid, or the level is not in [0, 1].
+            TypeError: JSON cannot represent the overrides.
         """
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"a level lies between 0 and 1, not at {level}")
@@ -125,9 +125,9 @@ class DifficultyMap:
         return Resolved({**params, "datasets": members}, step / LEVEL_STEPS if adjustable else None)
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
-        """Return each parameter of a task with its `default`, and with its values at SHOWN_LEVELS if these move.
+        """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        Where a seed draws one of two values, the value is one of the two. A composite has no parameters here.
+        If the seed draws one of two values, one of the two is shown. A composite has no parameters here.
         """
         if task == COMPOSITE:
             return {}
@@ -143,7 +143,9 @@ class DifficultyMap:
         return parameters
 
     def check(self, task: str, params: Mapping[str, object], level: float | None = None) -> str | None:
-        """Return the fault in a user's parameters, at a level or over the defaults (None); None without a fault."""
+        """Return what is wrong with a user's parameters, at a level or over the defaults (None); None if they are
+        valid.
+        """
         if task == COMPOSITE:
             return self._check_composite(params, level)
         config = self.configs[task]
@@ -160,15 +162,15 @@ class DifficultyMap:
                 self._validate(task, params)
             else:
                 self.parameters(task, level, params)
-        except Exception as error:  # the library's configs raise anything for values they do not expect
+        except Exception as error:  # configs raise any error for unexpected values
             return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({named(error)})"
         return None
 
     def check_curriculum(self, task: str) -> str | None:
-        """Return the fault in a user's own curriculum; None without a fault or a curriculum.
+        """Return what is wrong with a user's own curriculum; None if nothing is, or without a curriculum.
 
-        Every attribute has levels, its default level is among them, and the config accepts each of them: a level that
-        fails is an error here, where a level of the library is clamped to the nearest that works.
+        Every attribute must have levels that include its default level, and the config must accept all of them. For the
+        library's tasks, an invalid level is instead clamped to the nearest valid one.
         """
         if task not in self._curricula:
             return None
@@ -217,9 +219,9 @@ class DifficultyMap:
                 params = {
                     field: value for attribute in attributes for field, value in attribute.at(level, draw).items()
                 }
-                params = json.loads(json.dumps({**params, **overrides}))  # a copy, without the library's own lists
+                params = json.loads(json.dumps({**params, **overrides}))  # a copy that shares no lists with the library
                 self._validate(task, params)
-            except Exception as error:  # configs raise anything for values they do not expect
+            except Exception as error:  # configs raise any error for unexpected values
                 refusal = refusal or error
             else:
                 return Resolved(params, level)
@@ -251,28 +253,28 @@ class DifficultyMap:
 
 
 def _default(field: dataclasses.Field[object]) -> object:
-    """Return the default value of a config's field; None if the field has no default."""
+    """Return the default value of a config field; None if it has none."""
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return None if field.default is dataclasses.MISSING else field.default
 
 
 def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels, with the easiest default before them if they begin at the hardest default or above."""
+    """Return the levels, preceded by the easiest default if they begin at the hardest default or above."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
 
 
 def _middle_of_step(draw: float) -> float:
-    """Return the middle of the step that holds a draw: then a task has few distinct draws."""
+    """Return the middle of the step that contains a draw, so that a task has few distinct draws."""
     return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
     """Return the value at a position in [0, len(levels) - 1].
 
-    Numbers and lists of numbers are interpolated, and integers rounded. Another value is the nearer neighbour's.
+    Numbers and lists of numbers are interpolated, and integers rounded. Other values are those of the nearer neighbour.
     """
     before = math.floor(position)
     share = position - before
@@ -284,7 +286,7 @@ def _between(first: object, second: object, share: float) -> Any:
         value = first + share * (second - first)
         if isinstance(first, int) and isinstance(second, int):
             return math.floor(value + 0.5)
-        # Enough digits for weights to add up to 1, and too few to show rounding errors.
+        # Enough digits for weights to sum to 1, and few enough to hide rounding errors.
         return float(f"{value:.12g}")
     if isinstance(first, list) and isinstance(second, list) and all(map(_is_number, (*first, *second))):
         return [_between(float(start), float(end), share) for start, end in zip(first, second, strict=True)]
@@ -296,7 +298,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
-    """Return a message about the first name that is not among the choices; None if all are."""
+    """Return a message about the first name that is not one of the choices; None if all are."""
     for name in names:
         if name in SET_BY_US:
             return f"{name} cannot be set: every problem gets its own"
@@ -307,7 +309,7 @@ def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | N
 
 
 def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
-    """Return a message about the first value that is not of its field's type; None if all are."""
+    """Return a message about the first value whose type is wrong; None if there is none."""
     types = get_type_hints(config)
     for field in dataclasses.fields(config):
         if field.name not in params:
@@ -325,7 +327,7 @@ def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
 
 
 def _type_fault(annotation: object, value: object) -> str | None:
-    """Return what is wrong with a value, as JSON holds it; None if it is of the type, or only the library can tell."""
+    """Return what is wrong with a JSON value; None if its type is right, or if only the library can check it."""
     try:
         msgspec.json.decode(msgspec.json.encode(value), type=annotation)
     except msgspec.ValidationError as error:

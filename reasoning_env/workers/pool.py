@@ -1,14 +1,13 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
 Generator workers make problems and never see text of a model; verifier workers score answers. Each role has a queue of
-jobs. Each worker has a slot, which an asyncio task owns. Deadlines start when a worker gets the job, not when the job
-is queued; `scoring.py` describes the deadlines of scoring. If a job's caller is gone, the job leaves the queue at once.
-If a worker is already running the job, it has REPLACEMENT_S to finish and is replaced otherwise.
+jobs. Each worker has a slot, which an asyncio task owns. Deadlines start when a worker gets the job; `scoring.py`
+describes the deadlines of scoring. If a job's caller is gone, the job leaves the queue at once. If a worker is already
+running the job, it has REPLACEMENT_S to finish and is replaced otherwise.
 
-Dead workers are always replaced in the same way. As soon as a slot is empty, its owner starts a worker, and retries
-with growing pauses as long as the pool is open. An unexpected error fails one job and empties one slot. A role is out
-of order if all its slots are empty and each of them had MAX_FAILED_STARTS failed starts in a row. Its jobs then fail at
-once with WorkerError, until a worker starts.
+As soon as a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
+unexpected error fails one job and empties one slot. A role is out of order if all its slots are empty and each of them
+had MAX_FAILED_STARTS failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
 
 from __future__ import annotations
@@ -61,10 +60,9 @@ T = TypeVar("T")
 MAX_FAILED_STARTS = 3
 """Failed starts in a row after which jobs no longer wait: three in a row are no accident."""
 REPLACEMENT_S = 0.1
-"""Seconds that a worker may spend on a job without a caller. Replacing the worker costs about as much: 20 ms for the
-fork, and 50 to 300 ms if the fresh worker has to build a task's dataset again. Without this limit, clients that
-disconnected after a millisecond made the pool replace all workers again and again, and `/health` returned 503 in a
-fifth of the time."""
+"""Seconds that a worker may spend on a job without a caller. Replacing it costs about as much: 20 ms for the fork, and
+50 to 300 ms to build a task's dataset again. Without this limit, clients that disconnected after a millisecond made the
+pool replace all workers again and again, and `/health` returned 503 in a fifth of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +157,8 @@ class WorkerPool:
         """Start the processes, and return when the library is imported.
 
         `workers` limits the number of workers of each role until `grow` is called. A fork server that is killed while
-        it starts is started again, MAX_FAILED_STARTS times in all.
-
-        Raises:
-            WorkerError: the processes cannot be started.
-            ConfigError: a module of `task_modules` cannot be used.
+        it starts is started again, MAX_FAILED_STARTS times in all. Raises WorkerError if the processes cannot be
+        started, and ConfigError for a module of `task_modules` that cannot be used.
         """
         try:
             info = await self._start_first_fork_server()
@@ -291,11 +286,10 @@ class WorkerPool:
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
-        """Generate a problem, and retry if the worker ends.
+        """Generate a problem, and retry if the worker ends: the fresh worker reports how the previous one ended.
 
-        The problem is retried once if the task ends its worker, up to MAX_KILLS times if other processes kill the
-        worker, and once if the worker is stopped or gets no processor time. The fresh worker reports how the previous
-        one ended.
+        There is one retry if the task ends its worker, and one if the worker is stopped or gets no processor time. If
+        other processes kill workers, up to MAX_KILLS workers are tried.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -443,10 +437,7 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to put a worker into an empty slot, and start the fork server if it is gone.
-
-        Returns how the slot's last worker ended. Raises WorkerError.
-        """
+        """Try once to start a worker in an empty slot. Return how its last worker ended. Raises WorkerError."""
         async with self._fork_server_lock:
             try:
                 if self._fork_server is not None and not self._fork_server.is_usable:
@@ -533,10 +524,7 @@ class WorkerPool:
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply.
-
-    Raises the errors of `receive_in_cpu_time`; without `cpu_s`, Starved if the worker is stopped.
-    """
+    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`, or Starved if the worker is stopped."""
     if cpu_s is not None:
         return await receive_in_cpu_time(worker, cpu_s, deadline_s)
     try:
@@ -548,10 +536,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return the problem in a generator's reply.
-
-    Raises GenerationError if the worker reported an error, and ProtocolFault for an invalid reply.
-    """
+    """Return a reply's problem. Raises GenerationError for a reported error, ProtocolFault for an invalid reply."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}

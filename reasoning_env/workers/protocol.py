@@ -34,11 +34,8 @@ FATAL_SIGNALS = frozenset({
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # timers of its own
     *(signal.SIGPIPE, signal.SIGXFSZ),  # a closed socket, a file over its limit
 })  # fmt: skip
-"""Signals that a process causes by what it executes. Other signals, such as SIGKILL, SIGTERM and SIGHUP, come from
-outside.
-
-Without seccomp, code in a worker could send those to its own process.
-"""
+"""Signals that a process causes by what it executes. Others, such as SIGKILL and SIGTERM, come from outside. Only
+without seccomp could code in a worker send those to its own process."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,6 @@ class FrameTooLargeError(ProtocolFault):
 
 
 class Role(IntEnum):
-    """What a worker does."""
-
     GENERATOR = 1
     """Generates problems; never sees model text."""
     VERIFIER = 2
@@ -108,8 +103,8 @@ class Role(IntEnum):
 class WorkerEnd:
     """How a worker ended: its exit status, or the signal that ended it. Both are None if unknown.
 
-    Only the fork server knows, because it is the parent of the workers. The system kills workers that outlive their
-    fork server, so an unknown end counts as coming from outside.
+    Only the fork server knows, because it is the workers' parent. The system kills workers that outlive their fork
+    server, so an unknown end counts as coming from outside.
     """
 
     status: int | None = None

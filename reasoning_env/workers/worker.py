@@ -125,10 +125,8 @@ class Channel:
 class Worker:
     """A generator or verifier worker: its process, and the channel to it.
 
-    - `forked_by` is the fork server. Only the fork server can report how the process ended.
-    - `end` makes the fork server kill the process. Its arguments are the process id, and whether the process closed its
-      socket.
-    - `threaded` is True if the worker may start threads.
+    Only the fork server `forked_by` can report how the process ends. `end` makes the fork server kill it; its arguments
+    are the process id, and whether the process closed its socket. `threaded` workers may start threads.
     """
 
     def __init__(
@@ -236,9 +234,8 @@ def _read_stat(stat_file: str) -> bytes:
 class Slot:
     """A place for a worker, whose process is replaced when it ends.
 
-    - `worker` is None while the slot is empty.
-    - `last` is the worker that left the slot last.
-    - `failed_starts` counts failed starts in a row.
+    `worker` is None while the slot is empty. `last` is the worker that left the slot last. `failed_starts` counts
+    failed starts in a row.
     """
 
     role: Role
@@ -269,8 +266,8 @@ WORKER_START_TIMEOUT_S = 300.0
 WORKER_LOOK_S = 1.0
 """Seconds between two checks of a worker that has not replied yet."""
 MAX_THREADS = 500
-"""Limit for the threads of a worker that may start threads. Libraries start one or two per core. Every thread takes one
-of the machine's process ids, of which there may be only 32,768."""
+"""Limit for the threads of a worker that may start threads. Libraries start one or two per core, and each takes one of
+the machine's process ids, of which there may be only 32,768."""
 THREADED_LOOK_S = 0.1
 """Seconds between two checks of such a worker. It can start a few thousand threads in this time."""
 WORKER_STALL_S = 5.0

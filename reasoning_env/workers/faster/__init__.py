@@ -1,8 +1,8 @@
-"""Make the library's slow generators fast, without changing a single problem. Generator workers only.
+"""Faster functions for slow generators of the library, which make exactly the same problems. Generator workers only.
 
-Each module holds faster functions of a task, or of some tasks, with the argument why every question, answer and piece
-of metadata stays the same. The task's declaration names them. They take the place of the library's own where its files
-are, byte for byte, those of the argument.
+Each module has the functions for one task or a few, and the proof that every question, answer and piece of metadata
+stays the same. The task's declaration names them. They are installed only if the library's files are, byte for byte,
+those for which the proof holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .printing import write_polynomials_at_once
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
-    """Tell whether the library in a folder has the very files of a replacement's argument."""
+    """Return True if the library in a folder has exactly the files for which a replacement was proven."""
     digest = sha256()
     files = library / replacement.module.replace(".", "/")
     for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
@@ -33,7 +33,7 @@ def fits(replacement: Replacement, library: Path) -> bool:
 
 
 class FasterGenerators:
-    """The replacements that fit a library; `warnings` name the `tasks` whose sources differ."""
+    """The replacements that fit a library. `warnings` name the `tasks` whose source files differ."""
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library
@@ -58,10 +58,9 @@ class FasterGenerators:
 
 
 def edited(function: Any, replacements: Mapping[str, str], **names: object) -> Any:
-    """Compile a function with replaced text; `names` holds what the new text uses beyond the function's own names.
+    """Compile a function with replaced text. `names` has values for names that the new text uses in addition.
 
-    The function's file must be the one that the replacements were written for. Raises ValueError for an old text that
-    is not there exactly once.
+    Raises ValueError unless each old text occurs exactly once.
     """
     source = textwrap.dedent(inspect.getsource(function))
     for old, new in replacements.items():

@@ -1,9 +1,9 @@
-"""bf: run programs as Python functions, and give up those that never end.
+"""bf: run programs as Python functions, and detect those that never end.
 
-The same outputs: the library's interpreter keeps cells from 0 to 255. Here they differ from these by multiples of 256,
-and the last bits are taken where a cell is read. Indexes are Python's there, too. A loop that counts its own cell down
-by one, changes other cells by fixed numbers and comes back to its cell is a product. Programs with input or scanning
-loops, which the compiler does not write, are left to the interpreter.
+Outputs are the same. The library's cells hold 0 to 255; here they may differ by multiples of 256, and only the last
+eight bits are used when a cell is read. Indexes are Python's in both. A loop is replaced by a multiplication if it
+decrements its own cell, changes other cells by fixed numbers and returns to its cell. Programs with input or scanning
+loops, which the library's compiler does not write, are left to the library's interpreter.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
 MOST_ROUNDS = 300_000
-"""Rounds of loops that are no products, about 0.1 s. Of 599 programs that end, none takes more than 53,452."""
+"""Limit for iterations of other loops, about 0.1 s. Of 599 programs that end, none takes more than 53,452."""
 
 
 @lru_cache(4096)
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
-    """Return lines of Python that change the cells around and move; None for a loop that is no product."""
+    """Return lines of Python that change cells and move; None for a loop that is not a multiplication."""
     changes: Counter[int] = Counter()
     place = 0
     for step in steps:
@@ -60,7 +60,7 @@ def translate(program: str) -> str:
 
 
 def interpret(program: str) -> str:
-    """Return the output of a program. Raises TimeoutError for one that never ends."""
+    """Return the output of a program. Raises TimeoutError if it never ends."""
     names: dict[str, Any] = {}
     exec(translate(program), names)
     written: list[int] = []

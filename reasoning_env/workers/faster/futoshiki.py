@@ -1,15 +1,15 @@
-"""futoshiki: fill rows without all permutations, try a second solution first, solve with bit masks.
+"""futoshiki: fill rows without listing all permutations, look for a second solution first, and solve with bit masks.
 
-The same puzzles:
+Puzzles are the same:
 
-- The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left to
-  right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows can be
-  continued to a Latin square, so the library never takes one back.
-- The library keeps a clue if its own solver fails without it, or if there are two solutions, of which `latin` tells.
-  Neither draws random numbers, so their order is free.
-- The solver is unsound, so `Solver` goes its way step by step, with a bit mask for each set of candidates. It ends
-  earlier: the library's solver has succeeded once the board is full, and fails if nothing is left for the first empty
-  cell, since it never takes a number back, nor gives an empty set another candidate.
+- The library takes the first permutation of the shuffled numbers that repeats no number in a column. Choosing numbers
+  from left to right visits the permutations in the same order and skips only those that repeat a number. Any rows can
+  be completed to a Latin square, so the library never takes a row back.
+- The library keeps a clue if its own solver fails without the clue, or if there are two solutions, which `latin`
+  checks. Neither check draws random numbers, so their order does not matter.
+- The library's solver is not sound, so `Solver` repeats its steps one by one, with a bit mask for each set of
+  candidates. `Solver` ends earlier: the library's solver succeeds once the board is full, and fails if the first empty
+  cell has no candidate, because it never takes a number back or adds a candidate to an empty set.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Line = range
 
 
 def on(line: Line, masks: Sequence[int]) -> Sequence[int]:
-    """Return the masks of the cells of a line."""
+    """Return the masks of the cells in a line."""
     return masks[line.start : line.stop : line.step]
 
 
 def count_two(masks: Sequence[int]) -> int:
-    """Return the bits of exactly two of the masks."""
+    """Return the bits that exactly two of the masks have."""
     _, twice, thrice = count(masks)
     return twice & ~thrice
 
@@ -51,10 +51,10 @@ def values_of(mask: int) -> Sequence[int]:
 
 
 class Solver:
-    """The library's solver, with the same rules in the same order. Bit n of a cell's mask allows the number n.
+    """The library's solver, with the same rules in the same order. Bit n of a cell's mask means that n is possible.
 
-    Two rules depend on the order in which the library goes through a set of candidates. That is the order of the
-    numbers, but not always in a set that was made of two numbers, as 8 or 9 may come first: `_order` has those.
+    Two rules depend on the order in which Python iterates a set of candidates. The order is that of the numbers, except
+    in some sets of two numbers, where 8 or 9 may come first. `_order` has these sets.
     """
 
     def __init__(self, size: int, ordered: Sequence[tuple[int, int]], constraints: Mapping[tuple[Cell, Cell], str]):
@@ -67,7 +67,7 @@ class Solver:
             self._impossible[row * size + column] |= 1 << (1 if sign == ">" else size)
 
     def succeeds(self, numbers: list[int]) -> bool:
-        """Tell whether the library's solver fills the board; changes `numbers`."""
+        """Return True if the library's solver fills the board. Changes `numbers`."""
         everything = (2 << self._size) - 2
         masks = [1 << number if number else everything for number in numbers]
         masks = [mask & ~impossible for mask, impossible in zip(masks, self._impossible, strict=True)]
@@ -99,7 +99,7 @@ class Solver:
                 yield guess
 
     def _exclude(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """A number stands once in its row and in its column."""
+        """Remove a number from the candidates of its row and column."""
         before = masks.copy()
         placed = [1 << number & -2 for number in numbers]
         in_row, in_column = ([count(on(line, placed)) for line in lines] for lines in (self._rows, self._columns))
@@ -112,7 +112,7 @@ class Solver:
         return masks != before
 
     def _compare(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """A cell is less, or greater, than a filled neighbour."""
+        """Remove candidates that contradict a filled neighbour."""
         before = masks.copy()
         for small, large in self._ordered:
             if numbers[small] and not numbers[large]:
@@ -122,7 +122,7 @@ class Solver:
         return masks != before
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """A cell takes the first of its numbers that no other cell of the row, or of the column, allows."""
+        """Fill a cell with the first candidate that no other cell of the row, or of the column, has."""
         in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
@@ -134,7 +134,7 @@ class Solver:
         return False
 
     def _pair(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Two cells with the same two numbers exclude these from the other cells of their line."""
+        """If two cells have the same two candidates, remove these from the other cells of their line."""
         progress = False
         for cell in empty:
             pair = masks[cell]
@@ -150,9 +150,10 @@ class Solver:
         return progress
 
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Two cells keep two numbers that no third cell of their line allows both.
+        """If two cells have two candidates that no third cell of their line has, remove their other candidates.
 
-        The library compares the pairs of one cell with those of the other while it goes through these once.
+        The library looks for each pair of one cell in an iterator over the other's pairs that it never restarts. So
+        does this method.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}
@@ -171,7 +172,7 @@ class Solver:
                     before = masks[cell], masks[other]
                     right = permutations(others, 2)
                     for pair in permutations(values, 2):
-                        if pair not in right:  # which is at its end now
+                        if pair not in right:  # the iterator is exhausted
                             break
                         both = 1 << pair[0] | 1 << pair[1]
                         if hidden & pairs_of(both):
@@ -184,7 +185,7 @@ class Solver:
         return False
 
     def _wing(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Where two lines allow a number in the same two places only, no third line has it there."""
+        """If two lines allow a number in the same two places only, remove it there from all other lines."""
         before = masks.copy()
         for lines in (self._rows, self._columns):
             twice = [count_two(on(line, masks)) for line in lines]
@@ -206,14 +207,14 @@ class Solver:
         return self._rows[row], self._columns[column]
 
     def _values(self, cell: int, mask: int) -> Sequence[int]:
-        """Return numbers of a cell in the library's order."""
+        """Return the candidates of a cell in the library's order."""
         values = values_of(mask)
         order = self._order.get(cell)
         return values if order is None else sorted(values, key=order.index)
 
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of the numbers that begin like a row and repeat none in a column."""
+    """Yield the permutations of the numbers that begin with `row` and repeat no number in a column."""
     if len(row) == len(numbers):
         yield row
     else:
@@ -242,7 +243,7 @@ def install(module: Any) -> None:
 
 
 def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[[Cell, int, Grid], bool]:
-    """Return a function that tells whether the library keeps a clue, which was emptied of a number in a grid."""
+    """Return a function that says whether the library keeps a clue whose number was removed from a grid."""
     pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
     ordered = [(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs]
     rules, solver = Rules(size, ordered=ordered), Solver(size, ordered, constraints)
@@ -250,7 +251,7 @@ def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[
 
     def keeps(cell: Cell, number: int, grid: Grid) -> bool:
         if cell not in needed and rules.has_other(grid, *cell, number):
-            needed.add(cell)  # for good: every second solution remains when further clues are removed
+            needed.add(cell)  # permanently: a second solution remains when further clues are removed
         return cell in needed or not solver.succeeds([*chain(*grid)])
 
     return keeps

@@ -1,9 +1,9 @@
-"""intermediate_integration: integrals of its eight kinds by formulas.
+"""intermediate_integration: compute integrals of its eight kinds with formulas.
 
-The same answers: sympy writes the integral of each kind in the form of these formulas. It takes the constant factor of
-an integrand out, and later into each term of the integral; polynomials are expanded. A power times `sin` or `cos` has
-no integral where these are undefined functions in place of sympy's. Where a formula does not hold, and for
-sin(u) * cos(u), of which sympy squares either one, the integral is sympy's.
+Answers are the same, because sympy writes the integral of each kind in the form of these formulas: it moves the
+constant factor out of the integrand and into each term of the integral, and expands polynomials. A power times `sin` or
+`cos` has no integral if these are undefined functions instead of sympy's. If a formula does not apply, sympy computes
+the integral, also for sin(u) * cos(u), where sympy may square either factor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from . import edited
 
 Formula = Callable[[Any, Any, Any, Any], Any]
-"""Returns the integral of a factor times a function over a variable, by sympy; None where it does not hold."""
+"""Returns the integral of a factor times a function of a variable, with sympy's objects; None if it does not apply."""
 
 
 def install(module: ModuleType) -> None:
@@ -26,7 +26,7 @@ def install(module: ModuleType) -> None:
 
 
 def integrate(sympy: Any, kind: str, integrand: Any, x: Any) -> Any:
-    """Return what `sympy.integrate(integrand, x)` returns. `kind` is one of the library's `problem_types`."""
+    """Return the result of `sympy.integrate(integrand, x)`. `kind` is one of the library's `problem_types`."""
     factor, function = integrand.as_independent(x, as_Add=False)
     integral = FORMULAS[kind](sympy, factor, function, x)
     return sympy.integrate(integrand, x) if integral is None else integral
@@ -91,7 +91,7 @@ def _of_cycle(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
 
 
 def _of_inverse(sympy: Any, factor: Any, function: Any, x: Any) -> Any:
-    """Integrate a logarithm of a power, an arcus sine or an arcus tangent of a multiple."""
+    """Integrate the logarithm of a power, or the inverse sine or inverse tangent of a multiple."""
     (argument,) = function.args
     if function.func is sympy.log:
         return factor * x * function - factor * argument.as_base_exp()[1] * x

@@ -1,17 +1,16 @@
-"""knight_swap: tell by bit masks whether the knights can swap; only then walk the library's path.
+"""knight_swap: decide with bit masks whether the knights can swap, and search the library's path only if they can.
 
-The library searches frozensets of names in some 380 calls an item, most of which find no solution. The results are the
-same:
+The library searches with frozensets of names, in about 380 calls per item, most of which find no solution. Results are
+the same:
 
-- A position is a pair: the squares of the colour to move, and the squares of the other colour. A move changes the
-  square colour of one knight, so all squares together tell whether the number of moves is even. After an even number
-  of moves, the colour that began is to move.
-- A solution read backwards, with its pairs swapped, is a solution: a move back is a move. So half of the moves tell:
-  they lead to positions that are reached with their pairs swapped, too.
-- No move leads out of the positions that a failed search has reached. A later search on the same board fails too if
+- A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
+  colour of one knight, so the squares reveal whether the number of moves is even, and so which side is to move.
+- A solution read backwards, with its pairs swapped, is a solution, because a move back is a move. So half of the moves
+  suffice: a solution exists if they reach positions that are also reached with swapped pairs.
+- No move leads out of the positions that a failed search has reached. A later search on the same board also fails if
   its start is among these positions and its goal is not.
-- Breadth-first search returns the shortest path whose moves come first. Each position of this path was reached by the
-  path itself first. So one walk gives the library's path, with frozensets made in the library's order.
+- Breadth-first search returns the shortest path whose moves come first. Each position of this path is first reached by
+  the path itself, so one search gives the library's path, with frozensets made in the library's order.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """Positions of a board as numbers: `mover << size | other`, bit masks of the two colours' squares."""
+    """The positions of a board as numbers: `mover << size | other`, bit masks of the squares of the two sides."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
@@ -41,7 +40,7 @@ class Graph:
         return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
 
     def _find_steps(self, mover: int) -> list[tuple[int, int]]:
-        """Return the squares that a colour can go to if they are free, and its squares then."""
+        """Return the target squares of a side's moves, each with the squares of that side after the move."""
         return [(to, mover ^ square ^ to) for square, to in self._pairs if mover & square and not mover & to]
 
     def _find_moves(self, position: int) -> list[int]:
@@ -54,7 +53,7 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Return the positions first reached after each move, up to half of the moves; None without a solution."""
+        """Return the positions first reached after each move, for half of the moves; None if there is no solution."""
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None
@@ -76,12 +75,14 @@ class Graph:
         return [*allowed[-2::-1], *map(self._swap, allowed[1:])]
 
 
-graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a board before it goes on to the next
+graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a board before it tries the next board
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The moves that the library finds, walked when they are asked for: most solutions are too short or too long."""
+    """The moves that the library finds. They are computed only on demand, because most solutions are too short or too
+    long.
+    """
 
     board: Mapping[str, Sequence[str]]
     pieces: Mapping[str, str]

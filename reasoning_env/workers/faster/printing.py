@@ -1,7 +1,7 @@
-"""sympy: write polynomials in one variable at once.
+"""sympy: print polynomials in one variable directly.
 
-The same texts: sympy writes the terms of such a polynomial from the highest power down, and a constant first only where
-one negative term follows it.
+The strings are the same: sympy writes the terms of such a polynomial from the highest power down, and a constant first
+only if one negative term follows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A polynomial in one variable with coefficients that are whole numbers, by exponent; none of them is 0."""
+    """A polynomial in one variable: nonzero integer coefficients, by exponent."""
 
     symbol: Any
     coefficients: Mapping[int, int]
@@ -44,7 +44,7 @@ class Polynomial:
 
 
 def read_sum(terms: Any) -> Polynomial | None:
-    """Return a sum of sympy's as a polynomial in one variable; None where it is none."""
+    """Return a sum of sympy as a polynomial in one variable; None if it is not one."""
     symbol, coefficients = None, {}
     for term in terms.args:
         coefficient, power = term.as_coeff_Mul()

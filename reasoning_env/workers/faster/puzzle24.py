@@ -1,12 +1,12 @@
-"""puzzle24: fold candidates' numbers as integers; sympy gets only the chosen one.
+"""puzzle24: evaluate candidates with integers, and build a sympy expression only for the chosen one.
 
-The library builds a sympy expression for each candidate, 115 of them an item, and substitutes the numbers into it at
-each division and at the end. The same problems:
+The library builds a sympy expression for each candidate, about 115 per item, and substitutes the numbers at each
+division and at the end. Problems are the same:
 
-- The value is the same. Each symbol occurs once, and only single symbols are divided by, whose numbers are not 0, so
-  nothing that sympy simplifies changes where the expression is defined. Divisions are made only where they leave no
-  remainder, so that all values on the way are integers, and folding them from left to right is exact.
-- The text is the same: sympy builds the chosen expression by the same operations in the same order.
+- The value is the same. Each symbol occurs once, and divisors are single symbols whose numbers are not 0, so sympy's
+  simplifications do not change where the expression is defined. Only divisions without a remainder are made, so all
+  intermediate values are integers and evaluating from left to right is exact.
+- The text is the same, because sympy builds the chosen expression with the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Operation = Callable[[Any, Any], Any]
 
 
 class Chain:
-    """Stands in for a sympy symbol, or for a chain of operations on symbols from left to right."""
+    """Replaces a sympy symbol, or a chain of operations on symbols from left to right."""
 
     def __init__(self, symbol: object, *operations: tuple[Operation, Operation, object]) -> None:
         self._symbol = symbol

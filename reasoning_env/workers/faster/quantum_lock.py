@@ -1,7 +1,8 @@
-"""quantum_lock: search breadth-first, without the numbers that cannot reach the target any more.
+"""quantum_lock: search breadth-first, and skip numbers from which the target can no longer be reached.
 
-The same problems: of the shortest ways to a goal, breadth-first search finds the one whose steps come first. States are
-reached in the library's order. A search ends when the goal is first reached; the library's when it leaves the queue.
+Problems are the same. Of the shortest solutions, breadth-first search finds the one whose steps come first, and states
+are reached in the library's order. This search ends when the goal is first reached; the library's ends when the goal
+leaves the queue.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from . import edited
 
 
 def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
-    """Return the buttons of a lock's shortest solution; None where there is none.
+    """Return the buttons of a lock's shortest solution; None if there is none.
 
-    A number is left out that cannot be brought down to the target any more, or up over 0.
+    A number is skipped if it can no longer be reduced to the target, or raised above 0.
     """
     operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
     buttons = [

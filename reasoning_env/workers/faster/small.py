@@ -1,4 +1,4 @@
-"""countdown, game_of_life, polynomial_multiplication and simple_integration: a few lines each."""
+"""countdown, game_of_life, polynomial_multiplication and simple_integration: a few lines for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .printing import Polynomial
 
 
 def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
-    """Return the value of a sympy expression of sums, products and whole powers; `numbers` has those of its symbols."""
+    """Return the value of a sympy expression of sums, products and powers. `numbers` has the symbols' values."""
     if expression.is_Symbol:
         return Fraction(numbers[expression])
     if expression.is_Rational:
@@ -26,9 +26,9 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
 
 
 def install_countdown(module: ModuleType) -> None:
-    """Evaluate expressions with fractions; sympy's `subs` simplifies them at each number that it puts in.
+    """Evaluate expressions with fractions, because sympy's `subs` simplifies after each number that it substitutes.
 
-    The same problems: both are exact, and nothing is divided by 0.
+    Problems are the same: both ways are exact, and neither divides by 0.
     """
     dataset = module.CountdownDataset
     known = "expr.subs({sym: num for sym, num in zip(syms[:i], numbers[:i])})"
@@ -54,10 +54,10 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 
 
 def install_game_of_life(module: Any) -> None:
-    """Count the neighbours of all cells at once; cellpylib looks at them cell by cell.
+    """Count the neighbours of all cells at once; cellpylib counts them cell by cell.
 
-    The same boards: the rule is Conway's on a torus, whose rows and columns `numpy.roll` shifts around, and a cell
-    lives on if its block of nine holds three living cells, or four with it. The library reads the last board only.
+    Boards are the same. The rule is Conway's on a torus, whose rows and columns `numpy.roll` rotates. A cell lives on
+    if its block of nine has three living cells, or four including itself. The library uses only the last board.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
 
@@ -89,9 +89,9 @@ def add_up(sympy: Any, terms: Sequence[tuple[int, Any]]) -> Any:
 
 
 def install_polynomial_multiplication(module: ModuleType) -> None:
-    """Multiply and add coefficients, and write an expression once.
+    """Multiply and add coefficients, and build the expression once.
 
-    The same problems: a sum of different monomials is unique, and sympy orders its terms by itself.
+    Problems are the same: a sum of different monomials is unique, and sympy sorts its terms itself.
     """
     dataset = module.PolynomialMultiplicationDataset
     dataset.__getitem__ = edited(
@@ -121,9 +121,9 @@ def differentiate(sympy: Any, polynomial: Any, x: Any) -> Any:
 
 
 def install_simple_integration(module: ModuleType) -> None:
-    """Differentiate a polynomial term by term; sympy's `diff` asks more of each term.
+    """Differentiate a polynomial term by term, because sympy's `diff` does more work for each term.
 
-    The same derivatives: a sum of terms of different powers is written in one way.
+    Derivatives are the same: a sum of terms with different powers has one form.
     """
     dataset = module.SimpleIntegrationDataset
     by_terms = {"sympy.diff(polynomial, symbol)": "differentiate(sympy, polynomial, symbol)"}

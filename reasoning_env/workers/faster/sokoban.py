@@ -1,17 +1,16 @@
-"""sokoban: search with bit masks beside the board's text, and describe the board at once.
+"""sokoban: search with bit masks and the board's text, and describe the board at once.
 
-The library's A* looks for boxes and goals in a string of the board, many times for each position. The solutions are
-the same:
+The library's A* scans a string of the board for boxes and goals many times per position. Solutions are the same:
 
-- Positions are taken in the same order. The key of a position is its cost, its estimate and the board's text as bytes.
-  Keys that tie compare by depth and path, as in the library. The board tells where the player and the boxes are.
-- The heap holds the same entries. The library marks a position as seen when the position leaves the heap, so a position
-  may be in the heap several times. All entries stay: the depth of the entry that leaves first can end the search. The
-  moves from a position are the same each time, but for those to positions that were seen since.
-- Deadlocks depend on the boxes alone. Estimates depend on the boxes and on the player's way to the nearest box off the
-  goals. Outer squares are walls: the backward walk, which makes the board, does not go there.
+- Positions are visited in the same order. The key of a position is its cost, its estimate and the board's text as
+  bytes. Equal keys compare by depth and path, as in the library. The board shows where the player and the boxes are.
+- The heap has the same entries. The library marks a position as seen when it leaves the heap, so a position may be in
+  the heap several times. All entries stay, because the depth of the first entry that leaves can end the search. The
+  moves from a position are always the same, except moves to positions seen since.
+- Deadlocks depend on the boxes alone. Estimates depend on the boxes and on the player's distance to the nearest box
+  that is not on a goal. Outer squares are walls, which the backward search that makes the board never enters.
 
-The backward walk counts how often the board has looked the same. The text of the board is joined at once.
+The backward search counts how often the board has looked the same. The text of the board is joined at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class Look(NamedTuple):
-    """The boxes off the goals, the estimate without the player, and whether all is lost."""
+    """The boxes that are not on goals, the estimate without the player, and whether the board is a deadlock."""
 
     loose: list[int]
     cost: int
@@ -50,7 +49,7 @@ class Move(NamedTuple):
 
 
 class Board:
-    """What does not change during a search. Squares are numbered by rows; sets of them are bit masks."""
+    """The constant part of a search. Squares are numbered by rows; sets of squares are bit masks."""
 
     def __init__(self, text: bytes, width: int) -> None:
         self.text, self.width, self.size = text, width, len(text)
@@ -66,7 +65,7 @@ class Board:
         return _mask(square for square, character in enumerate(self.text) if character in characters)
 
     def moves(self, text: bytes, player: int, boxes: int) -> list[Move]:
-        """Return what the player can do that does not lose the game."""
+        """Return the player's moves that do not cause a deadlock."""
         before, moves = self._estimate(boxes, player), []
         for letter, offset in (("D", self.width), ("U", -self.width), ("L", -1), ("R", 1)):
             square, behind = player + offset, player + 2 * offset
@@ -95,9 +94,9 @@ class Board:
         return Look(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
-        """Decide as the library does: a box off goals is in a corner or a block of four walls and boxes.
+        """Decide as the library does: a box that is not on a goal is in a corner or a block of four walls and boxes.
 
-        Or a line along the outer walls holds more such boxes than free goals.
+        Also if a line along the outer walls has more such boxes than free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
@@ -111,7 +110,7 @@ class Board:
 
 @lru_cache(4096)
 def distances(square: int, width: int, size: int) -> list[int]:
-    """Return how many steps each square is away."""
+    """Return the distance of each square from `square`, in steps."""
     row, column = divmod(square, width)
     return [abs(other // width - row) + abs(other % width - column) for other in range(size)]
 
@@ -129,13 +128,13 @@ def _mask(squares: Iterable[int]) -> int:
 
 
 def solve(text: bytes, width: int, max_depth: int) -> str | None:
-    """Find the moves that the library finds; None where it gives up."""
+    """Return the moves that the library finds; None if it gives up."""
     board = Board(text, width)
     heap = [(0, 0, text, 0, "", board.player, board.boxes)]
     known: dict[bytes, list[Move]] = {}
     while heap:
         _, _, text, depth, path, player, boxes = heappop(heap)
-        # Four of five entries are of a position that was here before.
+        # Four of five entries are positions that were expanded before.
         moves = known[text] if text in known else board.moves(text, player, boxes)
         known[text] = moves = [move for move in moves if move.text not in known]
         for letter, cost, estimate, after, square, after_boxes in moves:

@@ -1,7 +1,7 @@
 """sudoku: fill boards and look for second solutions with bit masks.
 
-The same puzzles: the library fills the board cell by cell, with the first number that fits, in the order of a set of
-numbers. Numbers fit by the same rule, in the order of the same set. `latin` tells about second solutions.
+Puzzles are the same: the library fills the board cell by cell with the first number that is allowed, in the order of a
+set of numbers. Here, the same rule is applied in the order of the same set. `latin` looks for second solutions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fill(_: object, board: list[list[int]]) -> bool:
 
 @cache
 def fitting(used: int) -> tuple[int, ...]:
-    """Return the numbers whose bits are not used, in the order of the library's set."""
+    """Return the numbers whose bits are not set in `used`, in the order of the library's set."""
     return tuple(set(range(1, 10)) - {0, *(number for number in range(1, 10) if used >> number & 1)})
 
 

@@ -1,14 +1,13 @@
-"""zebra_puzzles: test clues with clauses of numbers, and reuse what earlier tests have shown.
+"""zebra_puzzles: test clues with clauses of numbers, and reuse the results of earlier tests.
 
-The library writes all clues as clauses of strings for each of some 56 tests a puzzle. The same results:
+The library writes all clues as clauses of strings for each of about 56 tests per puzzle. Results are the same:
 
-- A test asks whether an arrangement other than the puzzle's own, which meets every clue, meets the clues, too. The
-  answer does not depend on the clauses that ask. Here each literal gets a house, and no house gets two literals of a
-  kind. So each literal has exactly one house, since each kind has as many literals as there are houses.
-- If an arrangement from an earlier test meets the clues, the clues leave several.
+- A test asks whether an arrangement other than the puzzle's own meets the clues. The result does not depend on the
+  encoding in clauses. Here, each literal has a house, and no house has two literals of a kind. Since each kind has as
+  many literals as there are houses, each literal has exactly one house.
+- If an arrangement from an earlier test meets the clues, several solutions exist.
 - `check_correctness` is called after a test that found one solution, and can only confirm it.
-- Clues compare by their texts, so sorting them by texts that are made once gives the same order. A clue does not
-  change: neither do its text and its hash.
+- Clues are sorted by their texts. A clue does not change, so its text and its hash are computed once.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Clauses = list[list[int]]
 
 
 class Tests:
-    """The tests of one puzzle; `solve` is pycosat's. Clues go by identity, as they hash slowly."""
+    """The tests of one puzzle. `solve` is pycosat's. Clues are compared by identity, because hashing them is slow."""
 
     def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
         self._solve = solve
@@ -40,7 +39,7 @@ class Tests:
         self._others: list[set[int]] = []
 
     def is_unique(self, clues: Iterable[object]) -> bool:
-        """Tell whether no other arrangement meets the clues."""
+        """Return True if no other arrangement meets the clues."""
         by_id = {id(clue): clue for clue in clues}
         for number in by_id.keys() - self._clauses.keys():
             self._clauses[number] = list(self._clauses_of(by_id[number]))
@@ -65,7 +64,7 @@ class Tests:
         yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield a clue's clauses: wherever its first value is, the second is at an allowed distance."""
+        """Yield the clauses of a clue: wherever its first value is, the second is at an allowed distance."""
         type_name = type(clue).__name__
         if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
@@ -81,7 +80,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
 
 
 def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
-    """Return the clues in order, and their weights, which depend on their types alone."""
+    """Return the sorted clues and their weights, which depend only on their types."""
     ordered = sorted(clues)
     examples = {type(clue): clue for clue in ordered}
     weights = {kind: weight(clue) for kind, clue in examples.items()}
@@ -89,7 +88,7 @@ def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[
 
 
 def remember(kind: Any, name: str) -> None:
-    """Let the objects of a class keep what a method without arguments returns."""
+    """Cache the result of a method without arguments in each object of a class."""
     compute = getattr(kind, name)
 
     def remembered(self: Any) -> Any:
