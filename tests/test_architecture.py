@@ -116,7 +116,7 @@ def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str
     }
 
 
-def test_rooms_are_layered(rooms: dict[str, set[str]]) -> None:
+def test_packages_are_layered(rooms: dict[str, set[str]]) -> None:
     floors: dict[str, int] = {}
 
     def floor(name: str, above: tuple[str, ...] = ()) -> int:
@@ -131,7 +131,7 @@ def test_rooms_are_layered(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_bottom_imports_nothing(rooms: dict[str, set[str]]) -> None:
+def test_lowest_modules_import_nothing(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "errors"} < set(bottom)
@@ -139,7 +139,7 @@ def test_bottom_imports_nothing(rooms: dict[str, set[str]]) -> None:
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_problems_rewards_dumps_are_apart(rooms: dict[str, set[str]]) -> None:
+def test_problems_rewards_and_dumps_are_independent(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -158,11 +158,11 @@ def test_only_commands_import_reports(rooms: dict[str, set[str]]) -> None:
     }
 
 
-def test_core_knows_no_audit() -> None:
+def test_core_does_not_import_the_audit() -> None:
     assert users("reasoning_audit") == {"reasoning_env/commands/main.py"}
 
 
-def test_audit_knows_no_trainer(rooms: dict[str, set[str]]) -> None:
+def test_audit_imports_no_trainer(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "integrations", "judging", "bridge")} | {FRONT_DOOR}
     assert rooms["reasoning_audit"] & hosts == set()
 
@@ -178,7 +178,7 @@ def test_only_workers_import_library() -> None:
     assert users("reasoning_env.workers.child") == set()
 
 
-def test_only_adapter_knows_atropos() -> None:
+def test_only_adapter_imports_atropos() -> None:
     knowing = {
         module.relative_to(ROOT).as_posix(): found[0]
         for module in sources("reasoning_env")
@@ -256,7 +256,7 @@ def test_page_names_existing_files() -> None:
     assert len(pages_paths(PAGE.read_text())) >= 20
 
 
-def test_page_names_every_room(rooms: dict[str, set[str]]) -> None:
+def test_page_names_every_package(rooms: dict[str, set[str]]) -> None:
     text = PAGE.read_text()
     own = {name.removeprefix("reasoning_env/") for name in rooms if name.startswith("reasoning_env/")}
     assert {name for name in own if f"`{name}/`" not in text and f"`{name}.py`" not in text} == set()
@@ -284,7 +284,7 @@ def test_public_names_have_one_meaning() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_nouns_stand_where_the_page_says() -> None:
+def test_nouns_are_defined_where_the_page_says() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .+ \| `([\w/.]+)` \|$", PAGE.read_text(), re.MULTILINE)
     assert len(rows) > 20
     missing = [noun for noun, path in rows if noun not in defined_names(ROOT / "reasoning_env" / path)]

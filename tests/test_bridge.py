@@ -86,7 +86,7 @@ def test_wrong_setting_is_one_line(fields: dict[str, Any], text: str) -> None:
     assert str(error.value) == text
 
 
-def test_loop_of_the_docstring(bridge: Bridge) -> None:
+def test_docstring_example_works(bridge: Bridge) -> None:
     problem = bridge.next()
     assert bridge.messages(problem)[-1] == {"role": "user", "content": problem.question}
     verdicts = bridge.judge(problem, [right(problem), WRONG])
@@ -95,18 +95,18 @@ def test_loop_of_the_docstring(bridge: Bridge) -> None:
     assert bridge.report()["train/mean_score"] == 0.5
 
 
-def test_problems_by_number_and_by_reference(bridge: Bridge) -> None:
+def test_problems_are_made_by_number_or_reference(bridge: Bridge) -> None:
     problem = bridge.draw(7, level=0.5)
     assert bridge.remake(problem.reference).question == problem.question == bridge.draw(7, level=0.5).question
     assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
 
 
-def test_bad_reference_is_raised(bridge: Bridge) -> None:
+def test_invalid_reference_raises(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])
 
 
-def test_other_forms_of_completions(bridge: Bridge) -> None:
+def test_completions_may_be_messages(bridge: Bridge) -> None:
     problem = bridge.next()
     text = right(problem)
     forms: list[Any] = [
@@ -155,13 +155,13 @@ def test_row_needs_a_score_function(bridge: Bridge) -> None:
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_reference_has_no_messages(bridge: Bridge) -> None:
+def test_messages_of_a_reference_raise(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
 
 
-def test_reference_is_not_observed(bridge: Bridge) -> None:
+def test_observing_a_reference_raises(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])
@@ -189,7 +189,7 @@ def test_wrong_verdicts_are_one_line(bridge: Bridge, verdicts: Any) -> None:
     bridge.report()
 
 
-def test_many_threads_call_at_once(bridge: Bridge) -> None:
+def test_many_threads_can_judge(bridge: Bridge) -> None:
     def judge_one(_: int) -> float:
         problem = bridge.next()
         [verdict] = bridge.judge(problem, [right(problem)])
@@ -203,7 +203,7 @@ def test_many_threads_call_at_once(bridge: Bridge) -> None:
 @pytest.mark.parametrize(
     "error", [ScoringError("a worker died"), GenerationError("not in time"), WorkerError("none is alive")]
 )
-def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_infrastructure_error_gives_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
@@ -211,7 +211,7 @@ def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.Monkey
         bridge.verdict(problem, WRONG)
 
 
-async def test_verdict_on_one_completion(bridge: Bridge) -> None:
+async def test_verdict_scores_one_completion(bridge: Bridge) -> None:
     problem = bridge.next()
     text = right(problem)
     assert (bridge.verdict(problem, text).score, (await bridge.averdict(problem.reference, text)).score) == (1.0, 1.0)
@@ -226,7 +226,7 @@ def test_group_with_none_is_dropped(bridge: Bridge) -> None:
     assert bridge.session.in_flight == in_flight - 1
 
 
-def test_resume_from_state(bridge: Bridge) -> None:
+def test_state_resumes_the_stream(bridge: Bridge) -> None:
     bridge.next()  # at least one problem is in flight
     state = bridge.state()
     with Bridge(**SMALL, state=state) as resumed:
@@ -234,18 +234,18 @@ def test_resume_from_state(bridge: Bridge) -> None:
     assert restored == state["stream"]["positions"][0][2]
 
 
-def test_pickle_in_same_process(bridge: Bridge) -> None:
+def test_pickling_returns_the_same_bridge(bridge: Bridge) -> None:
     assert pickle.loads(pickle.dumps(bridge)) is bridge
 
 
-def test_pickle_in_another_process(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickling_to_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = pickle.dumps(bridge)
     monkeypatch.setattr(bridge_module, "_bridges", {})  # those of another process
     with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; make one there"):
         pickle.loads(sent)
 
 
-def test_bad_settings_are_an_error() -> None:
+def test_bad_settings_raise() -> None:
     with pytest.raises(ConfigError, match="chain_sun"):
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
@@ -276,7 +276,7 @@ def close_together(bridge: Bridge, threads: int) -> float:
     return time.monotonic() - began
 
 
-def test_close_during_calls() -> None:
+def test_close_ends_running_calls() -> None:
     """One call judges 50,000 answers, and others judge and draw problems, when two threads close the bridge."""
     bridge = Bridge(**SMALL)
     problem = bridge.next()
@@ -304,7 +304,7 @@ def test_close_during_calls() -> None:
     assert {str(call.exception()) for call in done} == {"this Bridge is closed; make another"}
 
 
-def test_call_while_closing() -> None:
+def test_call_while_closing_raises() -> None:
     """Every call either returns or raises, whenever it comes."""
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
 
@@ -330,7 +330,7 @@ def run_script(body: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def test_unclosed_program_after_fork() -> None:
+def test_fork_leaves_the_bridge_usable() -> None:
     """The child of a fork cannot use the bridge; the parent can, and ends cleanly without closing it."""
     ended = run_script(
         "import os, warnings\n"
@@ -360,7 +360,7 @@ def test_example_runs() -> None:
 # ---------------------------------------------------------------------------- a judge elsewhere
 
 
-async def test_server_judges(bridge: Bridge) -> None:
+async def test_judge_server_gives_verdicts(bridge: Bridge) -> None:
     problem = await bridge.anext()
 
     class Elsewhere:
@@ -374,7 +374,7 @@ async def test_server_judges(bridge: Bridge) -> None:
     assert scores(verdicts) == SCORES
 
 
-def test_state_of_other_settings(caplog: pytest.LogCaptureFixture) -> None:
+def test_state_of_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with Bridge(**SMALL) as first:
         first.next()
         state = json.loads(json.dumps(first.state()))

@@ -46,7 +46,7 @@ def write(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
         ({"proc/cgroup": "0::/\n", "cgroups/cpu.max": "100000 0"}, 64),
     ],
 )
-def test_cores_of_control_groups(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+def test_control_groups_limit_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     assert available_cores(*write(tmp_path, files)) == cores
 
 
@@ -56,6 +56,6 @@ def test_workers_follow_cores(monkeypatch: pytest.MonkeyPatch, cores: int, worke
     assert default_workers.__wrapped__() == workers
 
 
-def test_own_number_of_workers_wins() -> None:
+def test_configured_number_of_workers_is_used() -> None:
     settings = ReasoningSettings(num_verifiers=3)
     assert (settings.generators, settings.verifiers) == (default_workers(), 3)

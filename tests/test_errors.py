@@ -25,7 +25,7 @@ TYPED = {"env.seed": "--seed", "tasks": "--tasks", "hidden": ""}
         (ConfigError("no server", remedy="correct {openai.base_url}"), "no server; correct openai.base_url"),
     ],
 )
-def test_parts_of_an_error(error: ConfigError, text: str) -> None:
+def test_error_text_has_all_parts(error: ConfigError, text: str) -> None:
     assert str(error) == text
 
 
@@ -45,11 +45,11 @@ def test_parts_of_an_error(error: ConfigError, text: str) -> None:
         ),
     ],
 )
-def test_text_with_typed_names(error: ConfigError, text: str) -> None:
+def test_names_are_shown_as_typed(error: ConfigError, text: str) -> None:
     assert error.describe(TYPED) == text
 
 
-def test_braces_of_values_stay() -> None:
+def test_braces_in_values_are_unchanged() -> None:
     error = ConfigError("{a} is no mapping", setting="params", got="{b}", remedy="write {a: 1}, not }{")
     assert str(error) == "params: {a} is no mapping; got '{b}'; write {a: 1}, not }{"
 
@@ -77,5 +77,5 @@ def test_reference_error_names_the_reference() -> None:
 
 
 @pytest.mark.parametrize(("word", "hint"), [("gdc", "did you mean gcd?"), ("xyz", None)])
-def test_nearest_word(word: str, hint: str | None) -> None:
+def test_similar_word_is_suggested(word: str, hint: str | None) -> None:
     assert did_you_mean(word, ["gcd", "lcm"]) == hint

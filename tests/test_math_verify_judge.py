@@ -23,6 +23,6 @@ async def test_example_ends_a_hanging_answer(capsys: pytest.CaptureFixture[str])
     ]
 
 
-def test_answer_that_cannot_be_parsed() -> None:
+def test_unparsable_row_answer_raises() -> None:
     with pytest.raises(ValueError, match="the row's answer '' cannot be parsed"):
         math_verify_judge.score("It is 1", "")

@@ -49,7 +49,7 @@ async def session() -> AsyncIterator[Session[Any]]:
 
 
 @on_module_loop
-async def test_patterns_reach_own_tasks(session: Session[Any]) -> None:
+async def test_patterns_select_own_tasks(session: Session[Any]) -> None:
     assert session.plan.tasks == ("composite", "gcd", "last_letter")
     assert session.plan.params == {"last_letter": {"max_length": 20}}
     assert session.plan.weights["last_letter"] == 2.0
@@ -57,7 +57,7 @@ async def test_patterns_reach_own_tasks(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_levels_of_own_task(session: Session[Any]) -> None:
+async def test_own_task_has_levels(session: Session[Any]) -> None:
     lengths = []
     for level in (0.0, 0.5, 1.0):
         problem = await session.make("last_letter", 7, level=level, params={})
@@ -66,7 +66,7 @@ async def test_levels_of_own_task(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_verdicts_on_own_task(session: Session[Any]) -> None:
+async def test_own_verifier_scores_answers(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     verdicts = await session.judge(problem, [RIGHT.format(problem.answer), RIGHT.format("99"), "none"])
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0]
@@ -106,7 +106,7 @@ async def test_evaluation_set_has_own_tasks(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_judge_without_the_module(session: Session[Any], other: Session[Any]) -> None:
+async def test_judging_without_the_module_raises(session: Session[Any], other: Session[Any]) -> None:
     reference = (await session.make("last_letter", 3)).reference.replace("last_letter", "first_letter")
     release = session.library.release("last_letter")
     with pytest.raises(InvalidReferenceError, match=f"no module of task_modules here .*'first_letter', .*{release}"):
@@ -114,7 +114,7 @@ async def test_judge_without_the_module(session: Session[Any], other: Session[An
 
 
 @on_module_loop
-async def test_judge_with_another_source(
+async def test_judging_with_a_changed_module_logs_a_warning(
     session: Session[Any], other: Session[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     for seed in (3, 4):
@@ -283,7 +283,7 @@ async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sessi
 
 @on_module_loop
 @pytest.mark.parametrize("task", MISTAKES)
-async def test_bad_task(task: str, other: Session[Any]) -> None:
+async def test_broken_task_is_one_line(task: str, other: Session[Any]) -> None:
     with pytest.raises(ConfigError) as raised:
         await check_own_tasks([task], {}, other.pool)
     assert str(raised.value).startswith(f"task_modules: {task}")
@@ -293,7 +293,7 @@ async def test_bad_task(task: str, other: Session[Any]) -> None:
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock")
-async def test_verifier_reads_outside(other: Session[Any]) -> None:
+async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
     with pytest.raises(ConfigError, match=r"its own answer in the sandbox .*; a verifier may read Python's packages"):
@@ -308,7 +308,7 @@ async def test_unseeded_task_is_named(other: Session[Any], caplog: pytest.LogCap
     assert warning.endswith("alone: unseeded")
 
 
-async def test_module_that_ends_the_process(tmp_path: Path) -> None:
+async def test_module_that_exits_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "ends_import.py"
     path.write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as raised:
@@ -317,7 +317,7 @@ async def test_module_that_ends_the_process(tmp_path: Path) -> None:
     assert str(raised.value) == line
 
 
-async def test_module_whose_import_hangs(
+async def test_hanging_import_names_the_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first wait ends with the name of the module; the second is over as soon as the warning has come."""
@@ -346,7 +346,7 @@ async def test_missing_module_is_a_config_error() -> None:
         await own_session(task_modules=["no_such_lab"]).start()
 
 
-async def test_own_verifier_that_raises_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_own_verifier_that_raises_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = Path(EXAMPLE).read_text().replace("answer.strip() ==", "str(int(answer)) ==")
     text = text.replace("last_letter", "raising_letter")
     path = tmp_path / "raising_task.py"

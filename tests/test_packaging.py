@@ -32,7 +32,7 @@ def test_newer_python_is_accepted() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
 
 
-def test_hub_wheel_states_the_same() -> None:
+def test_hub_wheel_declares_the_same_requirements() -> None:
     """The wheel of hub/verifiers holds the core, so that it needs what the core and the extra need."""
     folder = ROOT / "hub" / "verifiers"
     wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
@@ -51,7 +51,7 @@ def test_every_package_is_installed() -> None:
     assert named - elsewhere == {".".join(folder.parts) for folder in folders}
 
 
-def test_openenv_is_pinned_alike() -> None:
+def test_openenv_pins_are_equal() -> None:
     folder = ROOT / "hub" / "openenv" / "reasoning_gym_environment"
     [pin] = PROJECT["optional-dependencies"]["openenv"]
     assert re.findall(r"openenv==[\d.]+", (folder / "server" / "Dockerfile").read_text()) == [pin]

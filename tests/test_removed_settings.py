@@ -37,7 +37,7 @@ def test_removed_setting_says_what_to_do(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_unused_setting_is_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_unused_setting_logs_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
     make_settings(ReasoningGymEnvConfig, {name: "true"}, "env.")
     [message] = caplog.messages
     assert message.startswith(f"{name} is ignored: ")
@@ -55,5 +55,5 @@ def test_unused_setting_is_a_warning(name: str, caplog: pytest.LogCaptureFixture
         ({"eval_params": "library"}, {"eval_level": None}, []),
     ],
 )
-def test_stored_state_is_read_by_present_names(stored: Any, now: Any, changed: list[str]) -> None:
+def test_renamed_settings_match_a_stored_state(stored: Any, now: Any, changed: list[str]) -> None:
     assert changed_settings(stored, now) == changed

@@ -50,7 +50,7 @@ def without_answer(reason: Reason) -> Extraction:
         ("<answer><answer\n></answer>", "<answer\n>"),
     ],
 )
-def test_answer_in_tags(text: str, answer: str) -> None:
+def test_tagged_answer_is_extracted(text: str, answer: str) -> None:
     assert extract_answer(text, LIMIT) == Extraction(answer)
 
 
@@ -81,7 +81,7 @@ def test_answer_in_tags(text: str, answer: str) -> None:
         ("<answer> \n\t\u3000</answer>", Reason.EMPTY_ANSWER),
     ],
 )
-def test_reason_without_answer(text: str, reason: Reason) -> None:
+def test_missing_answer_has_a_reason(text: str, reason: Reason) -> None:
     assert extract_answer(text, LIMIT) == without_answer(reason)
 
 
@@ -167,7 +167,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<ans<think></think>wer>5</answer>", 10)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
-def test_same_as_plain_rule(text: str, max_bytes: int) -> None:
+def test_extraction_equals_a_simple_reference(text: str, max_bytes: int) -> None:
     assert split_thinking(text, TAGS).text == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
@@ -189,7 +189,7 @@ def test_same_as_plain_rule(text: str, max_bytes: int) -> None:
         "é</think>",
     ],
 )
-def test_hostile_megabyte(piece: str) -> None:
+def test_hostile_megabyte_takes_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     for hostile in (text, f"<answer>{text}</answer>"):
@@ -215,7 +215,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
-async def test_verdicts_in_order(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verdicts_keep_the_order(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
@@ -239,7 +239,7 @@ async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
     return reward(Group(PROBLEM, (), rollouts), verdicts, max_tokens=1000).rollouts
 
 
-async def test_penalty_leaves_verdict() -> None:
+async def test_penalty_does_not_change_verdicts() -> None:
     scored = await score(rollout(answer(1.0), 100), rollout(answer(1.0), 875))
     assert [one.score for one in scored] == [1.0, 0.5]
     assert [one.verdict and one.verdict.score for one in scored] == [1.0, 1.0]
@@ -253,12 +253,12 @@ def test_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) -> None
     assert [prod(rollout.parts.values()) for rollout in rewarded] == pytest.approx([each.score for each in rewarded])
 
 
-async def test_no_penalty_without_answer() -> None:
+async def test_missing_answer_prevents_the_penalty() -> None:
     scored = await score(rollout(answer(1.0), 1000), rollout("none", 1000))
     assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
 
 
-async def test_fault_is_no_score() -> None:
+async def test_scoring_error_is_raised() -> None:
     with pytest.raises(ScoringError):
         await score(rollout(answer("fault")))
 
@@ -270,26 +270,26 @@ async def test_fault_is_no_score() -> None:
     ("length", "factor"),
     [(0, 1.0), (750, 1.0), (751, 0.996), (875, 0.5), (999, 0.004), (1000, 0.0), (9999, 0.0)],
 )
-def test_penalty_factor(length: int, factor: float) -> None:
+def test_penalty_falls_linearly_to_zero(length: int, factor: float) -> None:
     assert apply_length_penalty([1.0, 0.5], [length, 0], 1000) == pytest.approx((factor, 0.5))
 
 
 @pytest.mark.parametrize(
     ("scores", "rewards"), [([1.0, 0.499], (1.0, 0.499)), ([0.5, 0.5], (0.0, 0.25)), ([], ()), ([0.5], (0.0,))]
 )
-def test_penalty_needs_good_scores(scores: list[float], rewards: tuple[float, ...]) -> None:
+def test_low_score_prevents_the_penalty(scores: list[float], rewards: tuple[float, ...]) -> None:
     assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))
-def test_penalty_range(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
+def test_penalty_never_raises_a_score(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
     scores = [score for score, _ in rollouts]
     rewards = apply_length_penalty(scores, [length for _, length in rollouts], max_tokens)
     assert all(0.0 <= reward <= score for reward, score in zip(rewards, scores, strict=True))
 
 
 @given(st.floats(0.5, 1.0), st.lists(st.integers(0, 5000), min_size=2), st.integers(16, 4000))
-def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: int) -> None:
+def test_longer_completion_never_earns_more(score: float, lengths: list[int], max_tokens: int) -> None:
     lengths.sort()
     rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
     assert list(rewards) == sorted(rewards, reverse=True)
@@ -310,17 +310,17 @@ def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: in
         ("<answer>1</answer>" * 100_000, "1"),
     ],
 )
-def test_library_rule(text: str, answer: str | None) -> None:
+def test_library_uses_the_last_answer(text: str, answer: str | None) -> None:
     assert extract_last_answer(text, LIMIT) == answer
 
 
 @given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
-def test_library_rule_pattern(text: str) -> None:
+def test_last_answer_equals_the_library_pattern(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 
 
-def test_tag_outside_ascii_closes_no_answer() -> None:
+def test_non_ascii_tag_does_not_close_an_answer() -> None:
     assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == without_answer(Reason.UNCLOSED_ANSWER)
 
 
@@ -332,7 +332,7 @@ def test_penalty_counts_prompt_tokens() -> None:
 
 
 @given(st.lists(st.sampled_from(["<", "think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=40))
-def test_windows_find_all_tags(parts: list[str]) -> None:
+def test_window_search_finds_all_tags(parts: list[str]) -> None:
     text = "".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewards, "WINDOW", 3)

@@ -24,7 +24,7 @@ def range_of(seed: int) -> int:
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITIONS, ATTEMPTS)
-def test_instances_lie_apart(run_seed: int, instance: int, position: int, attempt: int) -> None:
+def test_instances_share_no_seed(run_seed: int, instance: int, position: int, attempt: int) -> None:
     seed = train_seed(run_seed, instance, position, attempt)
     assert range_of(seed) == range_of(seed + MEMBERS_OF_A_COMPOSITE) == instance % INSTANCES
     assert MEMBER_SEEDS >= MEMBERS_OF_A_COMPOSITE
@@ -37,12 +37,12 @@ def test_derived_seed_keeps_its_range(seed: int, number: int) -> None:
 
 
 @given(RUN_SEEDS, st.text(max_size=10), st.integers(0, 100_000))
-def test_evaluation_seeds_lie_apart(run_seed: int, task: str, sample: int) -> None:
+def test_evaluation_shares_no_seed_with_training(run_seed: int, task: str, sample: int) -> None:
     seed = eval_seed(run_seed, task, sample)
     assert INSTANCES * INSTANCE_SEEDS == 2**31 <= seed < 2**32 - MEMBERS_OF_A_COMPOSITE
 
 
-def test_seeds_are_the_same_for_ever() -> None:
+def test_seeds_never_change() -> None:
     """A change here gives every user another test set and other training problems."""
     assert train_seed(42, 0, 0, 0) == 27_932_344
     assert train_seed(42, 3, 7, 2) == 101_136_571

@@ -81,7 +81,7 @@ async def test_messages_begin_with_system_prompt(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_observe_ends_flight(make_session: MakeSession) -> None:
+async def test_observed_problem_is_not_in_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     assert session.in_flight == 1
@@ -109,7 +109,7 @@ async def test_report_covers_an_interval(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_resume_from_state(make_session: MakeSession) -> None:
+async def test_state_resumes_the_stream(make_session: MakeSession) -> None:
     expected = [problem.question for problem in await take(await make_session(), 4)]
     first = await make_session()
     served = await take(first, 2)
@@ -180,7 +180,7 @@ async def test_evaluation_questions_are_held_out(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_evaluation_with_training_params(make_session: MakeSession) -> None:
+async def test_evaluation_can_use_training_params(make_session: MakeSession) -> None:
     params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
     session = await make_session(tasks=["spell_backward"], task_params=params, eval_level="training")
     answers = [problem.answer for problem in await session.evaluation_set.problems()]
@@ -205,7 +205,7 @@ async def test_next_returns_what_was_prepared(workers: Any) -> None:
 
 
 @on_module_loop
-async def test_prepare_is_called_several_at_a_time(workers: Any) -> None:
+async def test_prepare_calls_run_concurrently(workers: Any) -> None:
     both = threading.Barrier(2, timeout=PATIENCE_S)
     session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda _: both.wait(), pool=workers)
     await session.start()
@@ -215,7 +215,9 @@ async def test_prepare_is_called_several_at_a_time(workers: Any) -> None:
 
 
 @on_module_loop
-async def test_long_answer_does_not_fit(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_problem_with_long_answer_is_not_served(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reasoning_env.session.MAX_ANSWER_BYTES", 4)
     session = await make_session(tasks=["spell_backward"])
     assert all(len(problem.answer or "") <= 4 for problem in await take(session, 5))
@@ -238,7 +240,7 @@ async def test_unfit_task_warns_once(make_session: MakeSession, caplog: pytest.L
 
 
 @on_module_loop
-async def test_nothing_fits_is_an_error(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_fitting_problem_raises(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
@@ -246,14 +248,14 @@ async def test_nothing_fits_is_an_error(make_session: MakeSession, monkeypatch: 
 
 
 @on_module_loop
-async def test_unfit_task_ends_no_run(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfit_task_does_not_end_the_run(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: problem.spec.index != 1 or problem.spec.attempt == 9)
     assert [problem.spec.attempt for problem in await take(session, 3)] == [0, 9, 0]
 
 
 @on_module_loop
-async def test_event_loop_prepares_no_problem(make_session: MakeSession) -> None:
+async def test_prompts_are_prepared_in_threads(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -264,7 +266,7 @@ async def test_event_loop_prepares_no_problem(make_session: MakeSession) -> None
 
 
 @on_module_loop
-async def test_judge_takes_a_reference(make_session: MakeSession) -> None:
+async def test_judge_accepts_a_reference(make_session: MakeSession) -> None:
     session = await make_session(complexity_mode="random")
     problem = await session.next()
     other = await make_session()
@@ -273,7 +275,7 @@ async def test_judge_takes_a_reference(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_remake_composite(make_session: MakeSession) -> None:
+async def test_composite_is_made_from_its_reference(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question
@@ -281,7 +283,7 @@ async def test_remake_composite(make_session: MakeSession) -> None:
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_reference_of_either_question(make_session: MakeSession, clarified: bool) -> None:
+async def test_reference_may_have_either_question(make_session: MakeSession, clarified: bool) -> None:
     session = await make_session()
     request = ProblemRequest("maze", 5, exact_seed=True, clarified=clarified)
     problem = await session.pool.generate(ProblemSpec(request, Split.TRAIN, 0), PATIENCE_S)
@@ -290,7 +292,7 @@ async def test_reference_of_either_question(make_session: MakeSession, clarified
 
 
 @on_module_loop
-async def test_unknown_task_of_reference(make_session: MakeSession) -> None:
+async def test_unknown_task_in_reference_raises(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     with pytest.raises(InvalidReferenceError, match="no task 'chain_sun'; did you mean chain_sum"):
@@ -298,7 +300,7 @@ async def test_unknown_task_of_reference(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
+async def test_altered_reference_is_rejected(make_session: MakeSession) -> None:
     session = await make_session()
     first, second = await take(session, 2)
     altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
@@ -307,7 +309,7 @@ async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_remade_problem_is_kept(make_session: MakeSession) -> None:
+async def test_remade_problem_is_cached(make_session: MakeSession) -> None:
     session = await make_session()
     [problem] = await take(session, 1)
     assert await session.remake(problem.reference) is await session.remake(problem.reference)
@@ -326,21 +328,21 @@ async def small_session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 
 @on_module_loop
-async def test_make_takes_the_exact_seed(make_session: MakeSession) -> None:
+async def test_make_uses_the_exact_seed(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"])
     seeds = [(await session.make("coin_flip", seed)).spec.seed for seed in range(20)]
     assert seeds == list(range(20))
 
 
 @on_module_loop
-async def test_draw_is_the_problem_of_the_stream(make_session: MakeSession) -> None:
+async def test_draw_gives_the_problems_of_the_stream(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum", "leg_counting"], complexity_mode="random")
     served = [await session.next() for _ in range(4)]
     assert [(await session.draw(index)).reference for index in range(4)] == [problem.reference for problem in served]
 
 
 @on_module_loop
-async def test_draw_takes_task_and_level(make_session: MakeSession) -> None:
+async def test_draw_accepts_task_and_level(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum", "leg_counting"])
     problem = await session.draw(3, task="chain_sum", level=0.5)
     assert (problem.task, problem.level) == ("chain_sum", 0.5)
@@ -348,7 +350,7 @@ async def test_draw_takes_task_and_level(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_draw_learns_nothing(make_session: MakeSession) -> None:
+async def test_draw_ignores_observations(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum"], complexity_mode="curriculum")
     before = [(await session.draw(index)).reference for index in range(5)]
     for _ in range(5):
@@ -405,7 +407,7 @@ async def test_composite_has_the_other_tasks(small_session: Session[Problem]) ->
 
 
 @on_module_loop
-async def test_judge_takes_other_thinking(make_session: MakeSession) -> None:
+async def test_judge_accepts_other_thinking_formats(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     completion = f"[THINK]<answer>8</answer>[/THINK]{right(problem)}"
@@ -427,20 +429,20 @@ async def test_library_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 @on_module_loop
-async def test_bad_settings_leave_no_worker(workers: Any, make_session: MakeSession) -> None:
+async def test_bad_settings_close_the_workers(workers: Any, make_session: MakeSession) -> None:
     closings = workers.closings
     with pytest.raises(ConfigError, match="no_such_task"):
         await make_session(tasks=["no_such_task"])
     assert workers.closings == closings + 1
 
 
-def test_plan_needs_a_start() -> None:
+def test_plan_before_start_raises() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\) first"):
         _ = Session(ReasoningSettings()).plan
 
 
 @on_module_loop
-async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
+async def test_state_before_begin_raises(make_session: MakeSession) -> None:
     session = await make_session()
     with pytest.raises(RuntimeError, match=r"call begin\(\) first"):
         session.state()
@@ -455,13 +457,13 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert pool.for_child()["task_modules"] == ["lab.words", str(tmp_path / "own.py")]
 
 
-def test_settings_that_workers_get() -> None:
+def test_workers_get_only_needed_settings() -> None:
     sent = {"rewards": "plain", "sandbox_verifiers": False}
     sent |= {"worker_memory_mb": 600}
     own = {"task_modules": [], "folder": None, "source_wrapper": None, "fast": True, "niceness": 3}
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 
-def test_checkout_without_library(tmp_path: Path) -> None:
+def test_checkout_without_library_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not contain the package reasoning_gym"):
         Session(ReasoningSettings(), checkout=tmp_path)

@@ -48,7 +48,7 @@ async def verdict_on(session: Session[Problem], completion: str, **row: Any) -> 
     return verdict
 
 
-async def test_imports_take_no_memory_of_completions(tmp_path: Path) -> None:
+async def test_imports_do_not_count_as_memory_of_completions(tmp_path: Path) -> None:
     """The module takes more addresses than the limit, and a completion as much as the limit leaves."""
     path = tmp_path / "large_rewards.py"
     path.write_text(
@@ -66,7 +66,7 @@ async def test_imports_take_no_memory_of_completions(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_scores_in_order(session: Session[Problem]) -> None:
+async def test_scores_keep_the_order(session: Session[Problem]) -> None:
     verdicts = await session.judge(ROW, ["right", "wrong", "right"])
     assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
         (1.0, Reason.SCORED),
@@ -76,13 +76,13 @@ async def test_scores_in_order(session: Session[Problem]) -> None:
 
 
 @on_module_loop
-async def test_further_numbers(session: Session[Problem]) -> None:
+async def test_extra_numbers_become_parts(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "parts")
     assert (verdict.score, verdict.parts) == (0.5, {"length": 3.0, "style": 0.25})
 
 
 @on_module_loop
-async def test_most_parts_with_longest_names(session: Session[Problem]) -> None:
+async def test_many_parts_with_long_names_fit(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
 
@@ -95,13 +95,13 @@ async def test_each_completion_has_its_own_row(session: Session[Problem]) -> Non
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
-async def test_sleeping_function(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sleeping_function_times_out(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no processor time, and is told apart from a machine that gives none."""
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 
-async def test_too_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_threads_count_as_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")
     monkeypatch.setattr(worker_module, "MAX_THREADS", 30)
@@ -117,7 +117,7 @@ async def test_too_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-async def test_first_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_function_whose_main_thread_ends_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -126,7 +126,7 @@ async def test_first_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_module_loop
-async def test_true_is_one(session: Session[Problem]) -> None:
+async def test_score_true_counts_as_one(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "true")).score == 1.0
 
 
@@ -145,19 +145,19 @@ async def test_true_is_one(session: Session[Problem]) -> None:
     ],
 )
 @on_module_loop
-async def test_error_is_told(session: Session[Problem], completion: str, error: str) -> None:
+async def test_verdict_has_the_error(session: Session[Problem], completion: str, error: str) -> None:
     verdict = await verdict_on(session, completion)
     assert (verdict.score, verdict.reason, verdict.error) == (0.0, Reason.VERIFIER_ERROR, error)
 
 
 @on_module_loop
-async def test_row_names_the_completion(session: Session[Problem]) -> None:
+async def test_row_with_a_completion_field_raises(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="cannot be called with the row: multiple values for argument 'completion'"):
         await session.judge({"completion": "x"}, ["right"])
 
 
 @on_module_loop
-async def test_row_of_numpy(session: Session[Problem]) -> None:
+async def test_row_may_have_numpy_values(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
@@ -169,7 +169,7 @@ def test_function_must_be_named() -> None:
 
 @pytest.mark.parametrize("row", [{"a": {1}}, {"a": float("nan")}])
 @on_module_loop
-async def test_row_is_json(session: Session[Problem], row: Any) -> None:
+async def test_row_without_json_form_raises(session: Session[Problem], row: Any) -> None:
     with pytest.raises(ConfigError, match="row: must be a JSON object"):
         await session.judge(row, ["right"])
 
@@ -179,7 +179,7 @@ async def test_row_is_json(session: Session[Problem], row: Any) -> None:
 
 @pytest.mark.slow
 @on_module_loop
-async def test_bad_completions_harm_no_other(session: Session[Problem]) -> None:
+async def test_bad_completions_do_not_affect_others(session: Session[Problem]) -> None:
     reasons = {
         "never end": Reason.TIMEOUT,
         "take more memory": Reason.OUT_OF_MEMORY,
@@ -202,7 +202,9 @@ async def test_bad_completions_harm_no_other(session: Session[Problem]) -> None:
     ],
 )
 @on_module_loop
-async def test_no_process_or_thread(session: Session[Problem], completion: str, error: str) -> None:
+async def test_function_cannot_start_processes_or_threads(
+    session: Session[Problem], completion: str, error: str
+) -> None:
     verdict = await verdict_on(session, completion)
     assert verdict.reason is Reason.VERIFIER_ERROR
     assert re.search(error, str(verdict.error))
@@ -215,7 +217,7 @@ async def test_refusals_are_counted(session: Session[Problem]) -> None:
     assert session.pool.stats.refused == before + 2
 
 
-async def test_first_refusal_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "reasoning_env.workers")
     async with session_of(FUNCTION) as session:
         await session.judge(ROW, ["fork", "start a program"])
@@ -227,7 +229,7 @@ async def test_first_refusal_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @on_module_loop
-async def test_usual_function_sees_little(session: Session[Problem], tmp_path: Path) -> None:
+async def test_function_cannot_read_other_files(session: Session[Problem], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
@@ -236,7 +238,7 @@ async def test_usual_function_sees_little(session: Session[Problem], tmp_path: P
 
 
 @pytest.mark.slow
-async def test_what_is_allowed_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_allowed_files_and_threads_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("content")
     monkeypatch.setenv("MY_VARIABLE", "value")
     function = ScoreFunction(FUNCTION, [tmp_path], ["MY_VARIABLE"], threads=True)
@@ -248,7 +250,7 @@ async def test_what_is_allowed_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("fresh_fork_servers")
-async def test_function_beside_a_session(tmp_path: Path) -> None:
+async def test_script_may_contain_its_function(tmp_path: Path) -> None:
     """A file may hold a score function and the script that uses it, as examples/math_verify_judge.py does."""
     (tmp_path / "mine.py").write_text(
         "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
@@ -276,23 +278,23 @@ async def test_function_beside_a_session(tmp_path: Path) -> None:
         ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing takes no completion"),
     ],
 )
-async def test_unusable_function(function: str, error: str) -> None:
+async def test_unusable_function_raises(function: str, error: str) -> None:
     with pytest.raises(ConfigError, match=f"^score: {error}"):
         await session_of(function).start()
 
 
-async def test_module_that_raises(tmp_path: Path) -> None:
+async def test_module_that_raises_is_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py cannot be imported: ZeroDivisionError"):
         await session_of(f"{tmp_path}/broken.py:score").start()
 
 
-def test_path_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_path_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
 
-async def test_row_that_does_not_fit_the_function() -> None:
+async def test_row_with_missing_arguments_raises() -> None:
     async with session_of("tests.score_functions:misspelt") as session:
         with pytest.raises(ConfigError) as raised:
             await session.judge(ROW, ["right", "wrong"])
@@ -308,7 +310,7 @@ async def test_row_that_does_not_fit_the_function() -> None:
 RAISING = "tests.score_functions:raising"
 
 
-async def test_group_that_raises_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_group_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong"])
         assert not caplog.records
@@ -320,14 +322,14 @@ async def test_group_that_raises_is_told(caplog: pytest.LogCaptureFixture) -> No
     ]
 
 
-async def test_function_that_always_raises() -> None:
+async def test_function_that_always_raises_stops_judging() -> None:
     async with session_of(RAISING) as session:
         assert {verdict.score for verdict in await session.judge(ROW, ["wrong"] * 99)} == {0.0}
         with pytest.raises(RaisingFunctionError, match=r"at each of the first 100 completions; .*: ValueError"):
             await session.judge(ROW, ["wrong"])
 
 
-async def test_function_that_raised_a_hundred_times() -> None:
+async def test_one_success_keeps_judging() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", *["wrong"] * 99])
         assert len(await session.judge(ROW, ["wrong"])) == 1
@@ -340,7 +342,7 @@ async def test_reasons_are_reported() -> None:
     assert (report["verdicts/scored"], report["verdicts/verifier_error"], report["verdicts/timeout"]) == (1, 2, 0)
 
 
-async def test_function_that_always_raises_is_503() -> None:
+async def test_server_returns_503_for_such_a_function() -> None:
     async with session_of(RAISING) as session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         reply = await client.post("/score", json={"row": ROW, "texts": ["wrong"] * 100})
         assert (reply.status, (await reply.json())["kind"]) == (503, "raises")
@@ -354,19 +356,19 @@ async def test_function_that_always_raises_is_503() -> None:
 
 
 @on_module_loop
-async def test_reference_is_no_row(session: Session[Problem]) -> None:
+async def test_reference_instead_of_row_raises(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: this session judges rows"):
         await session.judge("gcd:train:1", ["right"])
 
 
 @on_module_loop
-async def test_no_problem_is_drawn(session: Session[Problem]) -> None:
+async def test_drawing_problems_raises(session: Session[Problem]) -> None:
     with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
         await session.next()
 
 
 @on_module_loop
-async def test_no_problem_is_remade(session: Session[Problem]) -> None:
+async def test_remaking_problems_raises(session: Session[Problem]) -> None:
     with pytest.raises(InvalidReferenceError, match="the library has no task 'gcd'"):
         await session.remake(f"gcd:train:1:-:0.1.25:{'0' * 16}:{{}}")
 
@@ -375,7 +377,7 @@ async def test_no_problem_is_remade(session: Session[Problem]) -> None:
 
 
 @on_module_loop
-async def test_score_route(client: TestClient[Any, Any]) -> None:
+async def test_score_route_judges_rows(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/score", json={"row": ROW, "texts": ["right", "parts", "nan"]})
     verdicts = (await reply.json())["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [1.0, 0.5, 0.0]
@@ -385,14 +387,14 @@ async def test_score_route(client: TestClient[Any, Any]) -> None:
 
 @pytest.mark.parametrize("label", [ROW, '{"answer": "right"}'])
 @on_module_loop
-async def test_label_is_the_row(client: TestClient[Any, Any], label: Any) -> None:
+async def test_label_may_contain_the_row(client: TestClient[Any, Any], label: Any) -> None:
     assert await (await client.post("/rm", json={"label": label, "response": "right"})).json() == 1.0
     body = {"query": ["Q right"], "prompts": ["Q "], "labels": [label]}
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
 
 
 @on_module_loop
-async def test_reference_in_place_of_a_row(client: TestClient[Any, Any]) -> None:
+async def test_reference_in_a_request_is_400(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
     assert (reply.status, "this session judges rows" in (await reply.json())["error"]) == (400, True)
 
@@ -408,7 +410,7 @@ async def test_reference_in_place_of_a_row(client: TestClient[Any, Any]) -> None
     ids=["deep", "many", "cut", "two"],
 )
 @on_module_loop
-async def test_label_that_is_no_row(client: TestClient[Any, Any], last: str, status: int) -> None:
+async def test_invalid_label_is_rejected(client: TestClient[Any, Any], last: str, status: int) -> None:
     labels = [ROW, '{"answer": "right"}', last]
     reply = await client.post("/get_reward", json={"query": ["right"] * 3, "prompts": [""] * 3, "labels": labels})
     assert reply.status == status
@@ -416,6 +418,6 @@ async def test_label_that_is_no_row(client: TestClient[Any, Any], last: str, sta
 
 @pytest.mark.parametrize("answer", ["é€😀", '"\\\n'])
 @on_module_loop
-async def test_row_in_any_script(client: TestClient[Any, Any], answer: str) -> None:
+async def test_row_may_have_any_characters(client: TestClient[Any, Any], answer: str) -> None:
     reply = await client.post("/score", json={"row": {"answer": answer}, "texts": [answer, "x"]})
     assert [verdict["score"] for verdict in (await reply.json())["verdicts"]] == [1.0, 0.0]

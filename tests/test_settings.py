@@ -59,7 +59,7 @@ def other_value(name: str) -> Any:
     return next(value for value in (*choices, *bounds) if value != field.default)
 
 
-def test_settings_from_text() -> None:
+def test_settings_accept_strings() -> None:
     """FROM_TEXT has the settings that are no number, choice or switch."""
     found = {name: FROM_TEXT.get(name) or (str(other_value(name)), other_value(name)) for name in FIELDS}
     for name, (text, value) in found.items():
@@ -68,7 +68,7 @@ def test_settings_from_text() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
-def test_invalid_value(name: str, value: Any) -> None:
+def test_invalid_value_names_the_setting(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: ") as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert "\n" not in str(refusal.value)
@@ -78,7 +78,7 @@ def test_invalid_value(name: str, value: Any) -> None:
     ("value", "names"),
     [("", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
 )
-def test_tasks_as_list_or_text(value: Any, names: tuple[str, ...]) -> None:
+def test_tasks_may_be_list_or_string(value: Any, names: tuple[str, ...]) -> None:
     assert ReasoningSettings(tasks=value).tasks == list(names)
 
 
@@ -87,7 +87,7 @@ def test_default_prompt_names_tags(tag: str) -> None:
     assert SYSTEM_PROMPT.count(tag) == 2, "once in a sentence, and once in the example"
 
 
-def test_default_prompt_ends_with_whole_reply() -> None:
+def test_default_prompt_ends_with_a_full_reply() -> None:
     reply = SYSTEM_PROMPT.rpartition("\n\n")[2]
     thinking, answer = reply.splitlines()
     assert (thinking.startswith("<think>"), thinking.endswith("</think>")) == (True, True)
@@ -95,12 +95,12 @@ def test_default_prompt_ends_with_whole_reply() -> None:
     assert NATIVE_SYSTEM_PROMPT.rpartition("\n\n")[2] == answer
 
 
-def test_repeated_prompt_is_no_answer() -> None:
+def test_copying_the_prompt_is_no_answer() -> None:
     assert extract_answer(SYSTEM_PROMPT, 100).reason is Reason.SEVERAL_ANSWERS
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_none_as_text(text: str) -> None:
+def test_none_may_be_a_string(text: str) -> None:
     settings = ReasoningSettings(complexity_mode=text, complexity_level=text, checkout=text)
     assert (settings.complexity_mode, settings.complexity_level, settings.checkout) == (None, None, None)
 
@@ -113,7 +113,7 @@ def test_none_as_text(text: str) -> None:
         {"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"},
     ],
 )
-def test_conflicting_settings(fields: dict[str, Any]) -> None:
+def test_conflicting_settings_raise(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{next(iter(fields))}: "):
         ReasoningSettings(**fields)
 
@@ -127,7 +127,7 @@ def test_conflicting_settings(fields: dict[str, Any]) -> None:
         ({"eval_level": "training"}, None),
     ],
 )
-def test_level_of_evaluation_problems(settings: Any, level: float | None) -> None:
+def test_evaluation_level_follows_the_settings(settings: Any, level: float | None) -> None:
     assert ReasoningSettings(**settings).evaluation_level == level
 
 
@@ -139,7 +139,7 @@ def test_level_of_evaluation_problems(settings: Any, level: float | None) -> Non
         ("evaluation", {"eval_temperature", "rewards", "eval_seed"}),
     ],
 )
-def test_fingerprint(what: Any, some: set[str]) -> None:
+def test_fingerprint_has_no_worker_counts(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
     assert not found.keys() & {"num_verifiers", "num_generators"}
@@ -183,13 +183,13 @@ def test_mistake_is_one_line(values: dict[str, Any], text: str) -> None:
     assert str(error.value) == text
 
 
-def test_section_is_named() -> None:
+def test_error_names_the_section() -> None:
     with pytest.raises(ConfigError, match=r"^env\.seed: must be a whole number"):
         make_settings(ReasoningSettings, {"seed": "x"}, "env.")
 
 
 @pytest.mark.parametrize(("text", "value"), [("None", None), ("null", None), ("1e3", 1000)])
-def test_text_of_optional_number(text: str, value: int | None) -> None:
+def test_optional_number_accepts_strings(text: str, value: int | None) -> None:
     assert make_settings(ReasoningSettings, {"eval_repeats": text}).eval_repeats == value
 
 
@@ -197,5 +197,5 @@ def test_text_of_optional_number(text: str, value: int | None) -> None:
     ("before", "changed"),
     [({"a": [1], "b": None}, []), ({"a": [1], "old": 1}, []), ({"a": [2]}, ["a"]), ({"b": 1}, ["a", "b"])],
 )
-def test_changed_settings(before: dict[str, Any], changed: list[str]) -> None:
+def test_changed_settings_are_listed(before: dict[str, Any], changed: list[str]) -> None:
     assert changed_settings(before, {"a": (1,), "b": None}) == changed

@@ -120,12 +120,12 @@ def no_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_progress_line")
-async def test_group(tmp_path: Path) -> None:
+async def test_group_uses_few_files(tmp_path: Path) -> None:
     check_bound("group", await trace_groups(tmp_path, 1, tasks=["chain_sum", "gcd", "lcm"]))
 
 
 @pytest.mark.usefixtures("no_progress_line")
-async def test_mixed_group(tmp_path: Path) -> None:
+async def test_mixed_group_uses_few_files(tmp_path: Path) -> None:
     """Trace ten groups of tasks from several families, with questions that may repeat, at levels of a curriculum."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
     check_bound("mixed group", await trace_groups(tmp_path, 10, tasks=tasks, complexity_mode="curriculum"))
@@ -159,7 +159,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
     return trace
 
 
-async def test_completion(session: Session[Problem]) -> None:
+async def test_completion_uses_few_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     with Trace() as trace:
         [verdict] = await session.judge(problem, [f"<answer>{problem.answer}</answer>"])
@@ -167,7 +167,7 @@ async def test_completion(session: Session[Problem]) -> None:
     check_bound("completion", trace)
 
 
-def test_answer() -> None:
+def test_answer_uses_few_files() -> None:
     """Trace a verifier's work in this process."""
     library = Library(None)
     problem = library.generate(ProblemRequest("gcd", 7, {}, None))
@@ -177,7 +177,7 @@ def test_answer() -> None:
     check_bound("answer", trace)
 
 
-async def test_judge_request(session: Session[Problem]) -> None:
+async def test_judge_request_uses_few_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     body = {"ref": problem.reference, "texts": [f"<answer>{problem.answer}</answer>"]}
     async with TestClient(RawTestServer(JudgeServer(session).handle)) as client:
@@ -195,7 +195,7 @@ def run_command(folder: Path, *words: str) -> Trace:
     return trace
 
 
-def test_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_uses_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_small_library(tmp_path)
     with RightAnswers() as server:
@@ -204,7 +204,7 @@ def test_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_bound("evaluation", trace)
 
 
-async def test_hosted_evaluation(tmp_path: Path) -> None:
+async def test_hosted_evaluation_uses_few_files(tmp_path: Path) -> None:
     """Trace an evaluation in a session whose workers are ready."""
     write_small_library(tmp_path)
     settings = HostedSettings(
@@ -233,13 +233,13 @@ async def test_hosted_evaluation(tmp_path: Path) -> None:
     check_bound("hosted evaluation", trace)
 
 
-def test_row(tmp_path: Path) -> None:
+def test_row_uses_few_files(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     trace = run_command(tmp_path, "problems", "--tasks", "gcd", "--count", "1", "--out", str(out))
     assert len(out.read_text().splitlines()) == 1
     check_bound("row", trace)
 
 
-def test_page_publishes_bounds() -> None:
+def test_page_lists_the_bounds() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

@@ -98,25 +98,37 @@ CORRECTED = Fix(
     "A corrected rule scores the answer.",
     "tests/answers/test_corrections.py::test_nonsense_earns_the_floor",
 )
-REJECTED = Fix("rejected", "Another problem replaces the problem.", "tests/tasks/test_flaws.py::test_flawed_entries")
+REJECTED = Fix(
+    "rejected",
+    "Another problem replaces the problem.",
+    "tests/tasks/test_flaws.py::test_only_flawed_entries_are_rejected",
+)
 EXACT = Fix("exact", "Only the right value earns full marks.", "tests/answers/test_types.py::test_other_text")
 RIGHT_ANSWER = Fix(
-    "right answer", "The right answer replaces the library's.", "tests/tasks/test_right_answers.py::test_right_answer"
+    "right answer",
+    "The right answer replaces the library's.",
+    "tests/tasks/test_right_answers.py::test_wrong_answer_is_corrected",
 )
 CLARIFICATION = Fix(
-    "clarified", "A sentence makes the question clear.", "tests/tasks/test_clarifications.py::test_clarified_question"
+    "clarified",
+    "A sentence makes the question clear.",
+    "tests/tasks/test_clarifications.py::test_clarified_question_has_the_wording",
 )
 LEFT_OUT = Fix(
     "left out",
     "Training leaves the task out unless you name it.",
-    "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
+    "tests/problems/test_plan.py::test_training_leaves_gameable_tasks_out",
 )
 FLOOR = Fix(
     "floor",
     "Partial credit starts above the score of the best guess.",
     "tests/answers/test_partial_credit.py::test_credit_above_guess",
 )
-PARAMETERS = Fix("parameters", "Problems have other parameters.", "tests/workers/test_library.py::test_served_params")
+PARAMETERS = Fix(
+    "parameters",
+    "Problems have other parameters.",
+    "tests/workers/test_library.py::test_served_params_apply_by_default",
+)
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(
         "paid",
@@ -125,7 +137,7 @@ FIXES: Mapping[Defect, Fix] = {
     ),
     Defect.GARBAGE_PAID: TYPED,
     Defect.EMPTY_PAID: Fix(
-        "empty", "An empty answer counts as no answer.", "tests/test_rewards.py::test_reason_without_answer"
+        "empty", "An empty answer counts as no answer.", "tests/test_rewards.py::test_missing_answer_has_a_reason"
     ),
     Defect.CONSTANT_PAID: TYPED,
     Defect.COPY_PAID: FLOOR,
@@ -141,12 +153,12 @@ FIXES: Mapping[Defect, Fix] = {
         "limited", "Scores are limited to [0, 1].", "tests/answers/test_scoring.py::test_score_range"
     ),
     Defect.CALLS_DIFFER: Fix(
-        "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_offends"
+        "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_succeeds"
     ),
     Defect.PROCESSES_DIFFER: Fix(
         "hash seed",
         "All workers have one hash seed.",
-        "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker",
+        "tests/workers/test_fork_server.py::test_workers_have_a_fixed_hash_seed",
     ),
     Defect.TEXT_EXECUTED: GUARDED,
     Defect.TOO_SLOW: GUARDED,
@@ -154,14 +166,14 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.VERIFIER_FAILS: Fix(
         "scored 0",
         "An answer that raises an error earns 0, with a reason.",
-        "tests/workers/test_pool_scoring.py::test_failing_verifier",
+        "tests/workers/test_pool_scoring.py::test_failing_verifier_scores_zero",
     ),
     Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER,
     Defect.GIVES_ANSWER_AWAY: REJECTED,
     Defect.NO_PROBLEM: Fix(
         "next seed",
         "Another problem replaces a seed without a problem.",
-        "tests/workers/test_pool_generation.py::test_task_that_raises",
+        "tests/workers/test_pool_generation.py::test_error_of_a_task_is_raised",
     ),
 }
 """The fix of each defect that an audit can find, unless the declaration of the task has a fix of its own."""

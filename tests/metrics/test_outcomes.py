@@ -37,7 +37,9 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (1.0, None, None, "right"),
     ],
 )
-def test_outcome_of_a_completion(score: float, reason: str | None, finish_reason: str | None, word: str) -> None:
+def test_outcome_follows_score_and_reason(
+    score: float, reason: str | None, finish_reason: str | None, word: str
+) -> None:
     assert outcome(score, reason, finish_reason) == word
 
 
@@ -47,14 +49,14 @@ def test_answer_in_the_reasoning_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("word", sorted(set(OUTCOMES) - {"right", "partial", "wrong"}))
-def test_every_other_outcome_is_explained(word: str) -> None:
+def test_every_outcome_has_a_remark(word: str) -> None:
     [remark] = outcome_remarks({word: 1.0}, "max_token_length").values()
     assert remark.startswith("100% of completions ")
 
 
 @pytest.mark.parametrize("reason", Reason)
 @pytest.mark.parametrize("finish_reason", ["stop", "length"])
-def test_every_reason_has_its_word(reason: Reason, finish_reason: str) -> None:
+def test_every_reason_gives_a_known_outcome(reason: Reason, finish_reason: str) -> None:
     assert outcome(0.0, reason.value, finish_reason) in OUTCOMES
 
 
@@ -72,11 +74,11 @@ def test_every_reason_has_its_word(reason: Reason, finish_reason: str) -> None:
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_outcome_of_a_group(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_outcome_of_a_group_follows_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally() -> None:
+def test_tally_adds_and_merges() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)

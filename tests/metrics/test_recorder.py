@@ -40,7 +40,7 @@ def values_of(groups: Mapping[str, Sums]) -> dict[str, float]:
 # ---------------------------------------------------------------------------- reports
 
 
-def test_report_of_rollouts() -> None:
+def test_report_has_means_over_rollouts() -> None:
     rollouts = [
         make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
         make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
@@ -99,14 +99,14 @@ def test_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_shares_of_frames() -> None:
+def test_report_has_shares_of_frames() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
     report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}
     assert frames == {"answers/frame/label": 0.25, "answers/frame/code": 0.25}
 
 
-def test_dropped_counts_go_on() -> None:
+def test_dropped_counts_are_cumulative() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
     for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
         recorder.record_dropped(reason)
@@ -122,14 +122,14 @@ def test_dropped_counts_go_on() -> None:
     }
 
 
-def test_last_level_of_task() -> None:
+def test_recorder_keeps_the_last_level() -> None:
     recorder = recorded(
         *[make_group([RIGHT], "maze", level=level) for level in (0.5, 0.25)], make_group([RIGHT], "gcd")
     )
     assert recorder.last_level == {"maze": 0.25, "gcd": None}
 
 
-def test_sums_since_the_start() -> None:
+def test_sums_since_the_start_are_kept() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
     recorder.record_group(make_group([RIGHT, RIGHT]))
@@ -145,7 +145,7 @@ def words(line: str) -> dict[str, str]:
     return dict(word.split("=") for word in line.removeprefix("progress: ").split())
 
 
-def test_progress_line_totals() -> None:
+def test_progress_line_has_totals() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.take_interval()
@@ -157,7 +157,7 @@ def test_progress_line_totals() -> None:
     assert rates.endswith(" step=4")
 
 
-def test_progress_line_rates() -> None:
+def test_progress_line_has_rates() -> None:
     now = [0.0]
     recorder = MetricsRecorder(lambda: now[0])
     recorder.record_group(make_group([WRONG, WRONG], level=1.0))
@@ -172,14 +172,14 @@ def test_progress_line_rates() -> None:
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_totals_by_task() -> None:
+def test_totals_are_kept_by_task() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
     maze, total = recorder.by_task["maze"], recorder.total
     assert (maze.groups.total(), maze.score, maze.unanswered) == (2, Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
     assert (total.groups.total(), total.score.count, total.correct.total) == (3, 4, 2)
 
 
-def test_progress_line_words() -> None:
+def test_progress_line_omits_unknown_values() -> None:
     plain = words(progress_line(MetricsRecorder().progress(StreamStats())))
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}
@@ -202,7 +202,7 @@ def test_missing_answers_are_logged_once(caplog: pytest.LogCaptureFixture) -> No
     assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
 
 
-def test_remarks_are_of_the_latest_completions(caplog: pytest.LogCaptureFixture) -> None:
+def test_remarks_use_the_latest_completions_only(caplog: pytest.LogCaptureFixture) -> None:
     """The first 200 completions do not count among the next 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)

@@ -44,25 +44,25 @@ async def test_first_problem_is_served() -> None:
         ),
     ],
 )
-async def test_rejections_come_to_an_end(rejections: list[Rejection], last: str) -> None:
+async def test_too_many_rejections_raise(rejections: list[Rejection], last: str) -> None:
     assert await draw_of([*rejections[:-1], SERVED], Tries()) == SERVED
     with pytest.raises(ExhaustedError, match=f"^{len(rejections)} draws in a row .*: {last}$"):
         await draw_of([*rejections, SERVED], Tries())
 
 
-async def test_earlier_rejections_count() -> None:
+async def test_rejections_of_an_earlier_search_count() -> None:
     with pytest.raises(ExhaustedError):
         await draw_of([Rejection.REPEATED], Tries(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
 
-async def test_failures_in_a_row_end_the_search() -> None:
+async def test_failures_in_a_row_raise() -> None:
     tries = Tries(max_failures=MAX_FAILURES)
     with pytest.raises(GenerationError, match=f"^{MAX_FAILURES} failures in a row, the last: too slow$"):
         await draw_of([FAILURE, Rejection.TOO_LONG, *[FAILURE] * MAX_FAILURES, SERVED], tries)
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_one_failure_is_raised_as_it_is() -> None:
+async def test_single_failure_is_raised_unchanged() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], Tries())
     assert raised.value is FAILURE

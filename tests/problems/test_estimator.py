@@ -68,7 +68,7 @@ def served_pass_rate(estimator: SignalEstimator, chance: Chance) -> float:
 
 @pytest.mark.parametrize("target", [0.5, 0.7, 0.85])
 @pytest.mark.parametrize("best", [0.2, 0.5, 0.8])
-def test_pass_rate_nears_the_target(target: float, best: float) -> None:
+def test_pass_rate_converges_to_the_target(target: float, best: float) -> None:
     estimator, chance = make_estimator(target=target), logistic(best, target=target)
     serve(estimator, chance, 100)
     assert served_pass_rate(estimator, chance) == pytest.approx(target, abs=0.13)
@@ -82,12 +82,12 @@ def test_harder_levels_are_never_easier() -> None:
 
 
 @pytest.mark.parametrize("best", [0.1, 0.9])
-def test_levels_do_not_swing(best: float) -> None:
+def test_levels_do_not_oscillate(best: float) -> None:
     means = serve(make_estimator(), logistic(best), 300, delay=64)[150:]
     assert statistics.pstdev(means) < 0.05
 
 
-def test_groups_in_flight_bias_no_level() -> None:
+def test_late_groups_do_not_bias_levels() -> None:
     at_once, late = (make_estimator(), make_estimator())
     serve(at_once, logistic(0.6), 300)
     serve(late, logistic(0.6), 300, delay=64)
@@ -106,7 +106,7 @@ def test_strong_learner_gets_highest_levels() -> None:
     assert (estimator.estimate("task").level or 0.0) > 0.8
 
 
-def test_levels_follow_a_sudden_learner() -> None:
+def test_levels_follow_sudden_progress() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.2), 100)
     serve(estimator, logistic(0.8), 60)
@@ -121,7 +121,7 @@ def test_levels_are_spread_around_the_target() -> None:
     assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
 
 
-def test_level_counts_for_the_nearest_arm() -> None:
+def test_group_counts_for_the_nearest_level() -> None:
     first, second = make_estimator(), make_estimator()
     first.observe("task", 0.26, scores_of(3))
     second.observe("task", 0.25, scores_of(3))
@@ -171,7 +171,7 @@ def test_old_groups_are_forgotten() -> None:
     assert estimator.estimate("task").signal_chance > 0.5
 
 
-def test_tasks_are_estimated_apart() -> None:
+def test_tasks_are_estimated_separately() -> None:
     estimator = make_estimator()
     before = estimator.estimate("task")
     estimator.observe("other", None, scores_of(0))
@@ -182,7 +182,7 @@ def test_tasks_are_estimated_apart() -> None:
 
 
 @pytest.mark.parametrize("adjustable", [["task"], []])
-def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
+def test_state_of_removed_arms_is_ignored(adjustable: list[str]) -> None:
     """A run that goes on with another `complexity_mode` has other arms."""
     estimator = make_estimator(adjustable=["task"] if not adjustable else [])
     estimator.observe("task", 0.5, scores_of(3))
@@ -192,7 +192,7 @@ def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
-def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
+def test_state_can_be_stored_as_json(groups: list[tuple[float, list[float]]]) -> None:
     estimator = make_estimator()
     for level, scores in groups:
         estimator.observe("task", level, scores)
@@ -203,13 +203,13 @@ def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
     json.dumps(estimator.state(), allow_nan=False)
 
 
-def test_ceiling_is_left_out() -> None:
+def test_excluded_levels_get_no_weight() -> None:
     estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
     assert max(level or 0.0 for level in estimate.levels) == 0.5 - 1 / LEVEL_STEPS
     assert math.fsum(estimate.weights) == pytest.approx(1.0)
 
 
-def test_few_questions_lower_a_level() -> None:
+def test_small_pool_lowers_the_weight_of_a_level() -> None:
     few = make_estimator(questions={("task", 0.5): 10})
     many = make_estimator()
     for estimator in (few, many):
@@ -223,7 +223,7 @@ def test_few_questions_lower_a_level() -> None:
     assert lowered.pass_rates == whole.pass_rates
 
 
-def test_level_with_few_questions_stays_for_a_weak_learner() -> None:
+def test_weak_learner_keeps_a_level_with_small_pool() -> None:
     """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
     estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)

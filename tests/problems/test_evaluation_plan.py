@@ -35,7 +35,7 @@ def test_tasks_default_to_training() -> None:
         ({"eval_tasks": "survo,all"}, TASKS),
     ],
 )
-def test_tasks_of_a_pattern(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
+def test_patterns_select_evaluation_tasks(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
     assert plan(("gcd",), **settings).tasks == tasks
 
 
@@ -48,22 +48,22 @@ def test_unknown_task_is_named() -> None:
         plan(eval_tasks="chainsum")
 
 
-def test_numbers_without_preset() -> None:
+def test_settings_decide_numbers_without_preset() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4, 123)
     assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1, 123)
 
 
-def test_seed_of_the_set() -> None:
+def test_preset_replaces_the_seed() -> None:
     assert plan(("gcd",), eval_seed=9).seed == 9
     assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
-def test_training_parameters() -> None:
+def test_training_parameters_apply_on_request() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 
 
-def test_composite_has_training_members() -> None:
+def test_composite_evaluates_training_members() -> None:
     settings = ReasoningSettings(eval_level="training")
     workers = FakeWorkers()
     evaluation_set = plan(("composite", "gcd"), eval_level="training").make_set(workers, settings, TASKS)
@@ -75,7 +75,7 @@ def test_composite_has_training_members() -> None:
     }
 
 
-def test_preset_excludes_training_parameters() -> None:
+def test_preset_conflicts_with_training_parameters() -> None:
     with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
         plan(eval_preset="rg-easy", eval_level="training")
 
@@ -89,7 +89,7 @@ def test_preset_follows_its_protocol() -> None:
 
 
 @pytest.mark.parametrize("asked", [5, 9])
-def test_preset_with_fewer_problems(asked: int) -> None:
+def test_preset_may_have_fewer_problems(asked: int) -> None:
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 
@@ -97,12 +97,12 @@ def test_preset_with_fewer_problems(asked: int) -> None:
     ("field", "value", "named"),
     [("tasks", "gcd,survo", "survo"), ("eval_tasks", "Survo", "survo"), ("num_eval_samples_per_task", 51, "50")],
 )
-def test_preset_lacks_what_is_asked_for(field: str, value: Any, named: str) -> None:
+def test_missing_preset_task_is_named(field: str, value: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy .*{named}"):
         plan(eval_preset="rg-easy", **{field: value})
 
 
-def test_preset_tasks_of_a_pattern() -> None:
+def test_pattern_selects_preset_tasks() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
     with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")

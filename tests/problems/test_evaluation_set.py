@@ -57,7 +57,7 @@ async def test_problems_depend_on_seed_task_number() -> None:
     assert not {problem.spec.seed for problem in others} & {problem.spec.seed for problem in problems}
 
 
-async def test_parameters_by_task_level_for_all() -> None:
+async def test_parameters_are_by_task_and_level_for_all() -> None:
     workers = FakeWorkers()
     await make_set(workers, params={"gcd": {"size": 3}}, samples_per_task=1, level=0.5).problems()
     assert [(spec.params, spec.level) for spec in workers.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
@@ -67,7 +67,7 @@ def fingerprint_of(problems: Sequence[Problem]) -> str:
     return set_fingerprint(problem.reference for problem in problems)
 
 
-async def test_fingerprint_tells_sets_apart() -> None:
+async def test_fingerprint_differs_between_sets() -> None:
     problems = await build()
     other = [*problems[:-1], problem_of(problems[-1].spec, "another question")]
     assert len({fingerprint_of(some) for some in (problems, other, problems[:-1])}) == 3
@@ -109,7 +109,7 @@ async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> 
     assert caplog.records[-1].levelname == "WARNING"
 
 
-async def test_error_is_not_kept() -> None:
+async def test_problem_is_generated_again_after_an_error() -> None:
     workers = FakeWorkers(Mock(side_effect=[ClosedError("closed"), make_problem("gcd")]))
     evaluation_set = make_set(workers, ["gcd"], samples_per_task=1)
     with pytest.raises(ClosedError):
@@ -123,7 +123,7 @@ async def test_killed_worker_changes_nothing() -> None:
     assert [spec.attempt for spec in workers.specs] == [0, 0]
 
 
-async def test_cancelled_caller_leaves_others() -> None:
+async def test_cancelled_caller_does_not_affect_others() -> None:
     evaluation_set = make_set(FakeWorkers(), ["gcd"])
     first, second = (asyncio.create_task(evaluation_set.problems()) for _ in range(2))
     await asyncio.sleep(0)
@@ -138,7 +138,7 @@ def one_of(questions: int) -> Callable[[ProblemSpec], Problem]:
     return lambda spec: problem_of(spec, f"question {spec.seed % questions}")
 
 
-async def test_no_question_twice() -> None:
+async def test_questions_do_not_repeat() -> None:
     problems = await build(one_of(12), [FEW], samples_per_task=9)
     assert [problem.spec.index for problem in problems] == list(range(9))
     assert len({problem.question for problem in problems}) == 9
@@ -165,12 +165,12 @@ async def test_small_pool_ends_early(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-async def test_level_leaves_few_questions() -> None:
+async def test_questions_differ_at_a_level_with_few() -> None:
     problems = await build(one_of(12), [VAST], samples_per_task=9, level=0.0)
     assert len({problem.question for problem in problems}) == 9
 
 
-async def test_cancelled_generation_leaves_earlier() -> None:
+async def test_cancelled_generation_keeps_earlier_ones() -> None:
     evaluation_set = make_set(FakeWorkers(), [FEW])
     stream = evaluation_set.stream()
     generation = asyncio.ensure_future(anext(stream))
@@ -187,7 +187,7 @@ async def test_cancelled_generation_leaves_earlier() -> None:
     ("evaluated", "other", "asked"),
     [("a b", " a\n\tb ", True), ("", " \r\n", True), ("a b", "ab", False), ("\ud800", "\udfff", False)],
 )
-async def test_whitespace_makes_no_difference(evaluated: str, other: str, asked: bool) -> None:
+async def test_whitespace_in_questions_is_ignored(evaluated: str, other: str, asked: bool) -> None:
     evaluation_set = make_set(FakeWorkers(lambda spec: problem_of(spec, evaluated)), [FEW])
     assert await evaluation_set.asks(make_problem(FEW, question=other)) is asked
 
@@ -204,9 +204,7 @@ async def test_whitespace_makes_no_difference(evaluated: str, other: str, asked:
     ],
     ids=["the same", "of too many", "of another task", "in a composite", "through a composite", "many in a composite"],
 )
-async def test_asks_where_questions_are_few(
-    evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
-) -> None:
+async def test_small_pool_is_looked_up(evaluated: tuple[str, ...], task: str, source: str | None, asked: bool) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
     question = (await evaluation_set.problems())[0].question
     metadata = json.dumps({"source_dataset": source} if source else {})
@@ -215,7 +213,7 @@ async def test_asks_where_questions_are_few(
     assert not await evaluation_set.asks(replace(problem, question="another one"))
 
 
-async def test_asks_where_parameters_leave_few() -> None:
+async def test_parameters_make_a_task_looked_up() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.asks(make_problem(MANY, question=question))
@@ -225,13 +223,13 @@ VAST = "count_bits"
 """A task with so many questions that no set asks one again."""
 
 
-async def test_vast_task_is_not_looked_up() -> None:
+async def test_large_pool_is_not_looked_up() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).asks(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_vast_task_with_parameters_is_looked_up() -> None:
+async def test_large_pool_with_parameters_is_looked_up() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.asks(make_problem(VAST, question=question))
@@ -247,7 +245,7 @@ async def test_resumed_set_generates_each_number_once() -> None:
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
 
 
-async def test_lower_number_keeps_a_repeated_question() -> None:
+async def test_lower_number_gets_a_repeated_question() -> None:
     """The set does not depend on which problem is generated first."""
     late = asyncio.Event()
 
@@ -267,7 +265,7 @@ async def test_lower_number_keeps_a_repeated_question() -> None:
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
-def test_split_of_an_evaluation_spec(task: str, sample: int, attempt: int, run_seed: int) -> None:
+def test_evaluation_spec_has_the_evaluation_split(task: str, sample: int, attempt: int, run_seed: int) -> None:
     spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)
     assert (spec.task, spec.index, spec.attempt, spec.split, spec.params) == (task, sample, attempt, Split.EVAL, {})
     assert spec.seed >= 2**31

@@ -56,11 +56,11 @@ async def plan(**fields: Any) -> TaskPlan:
 # ---------------------------------------------------------------------------- what is meant
 
 
-async def test_order_of_names_is_irrelevant() -> None:
+async def test_order_of_task_names_does_not_matter() -> None:
     assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
 
 
-async def test_default_plan() -> None:
+async def test_default_plan_has_all_tasks() -> None:
     assert await plan() == TaskPlan(
         available=tuple(TASKS),
         tasks=tuple(TASKS),
@@ -71,7 +71,7 @@ async def test_default_plan() -> None:
     )
 
 
-async def test_patterns_in_settings() -> None:
+async def test_settings_accept_patterns() -> None:
     chosen = await plan(
         tasks="arithmetic/*, sudoku, number_sorting",
         exclude_tasks="category:games",
@@ -93,7 +93,7 @@ async def test_patterns_in_settings() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_params_checked_at_run_level(fields: dict[str, Any], level: float | None) -> None:
+async def test_params_are_checked_at_the_run_level(fields: dict[str, Any], level: float | None) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
@@ -103,7 +103,7 @@ async def test_params_checked_at_run_level(fields: dict[str, Any], level: float 
     ]
 
 
-async def test_params_checked_at_eval_level() -> None:
+async def test_params_are_checked_at_the_eval_level() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)
@@ -136,7 +136,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", INVALID)
-async def test_invalid_plan(case: str) -> None:
+async def test_invalid_plan_names_the_setting(case: str) -> None:
     fields, message = INVALID[case]
     sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
     with pytest.raises(ConfigError, match="^" + message):
@@ -164,13 +164,13 @@ async def test_tasks_without_levels_are_logged(
     assert [record.args for record in caplog.records] == named
 
 
-async def test_level_without_effect_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_level_without_effect_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     await plan(tasks="acre", complexity_level=0.5)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_training_leaves_gameable_tasks_out(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     chosen = await plan(rewards="plain")
     assert chosen.tasks == tuple(TASKS)
@@ -191,12 +191,12 @@ async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> 
         ({"rewards": "plain", "tasks": "probability/*,gcd"}, False),
     ],
 )
-async def test_gameable_task_in_training(fields: dict[str, Any], trained: bool) -> None:
+async def test_naming_a_gameable_task_trains_on_it(fields: dict[str, Any], trained: bool) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
 @pytest.mark.parametrize(("tasks", "trained"), [("all", False), ("rlve/*,gcd", False), ("rlve/Poor,gcd", True)])
-async def test_task_of_another_source_is_left_out(tasks: str, trained: bool) -> None:
+async def test_gameable_user_task_is_left_out(tasks: str, trained: bool) -> None:
     others = (TaskInfo("rlve/Poor", "rlve", "1 is right in most problems"), TaskInfo("rlve/Rich", "rlve"))
     library = replace(LIBRARY, tasks=(*LIBRARY.tasks, *others))
     chosen = await plan_tasks(ReasoningSettings(tasks=tasks), library, LibraryChecker())
@@ -233,7 +233,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     return specs
 
 
-async def test_random_levels_learn_nothing() -> None:
+async def test_random_levels_keep_no_estimates() -> None:
     sampler = await make(complexity_mode="random")
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), LEARNER) == expected
@@ -258,7 +258,7 @@ async def test_adaptive_sampling_keeps_levels() -> None:
     assert sampler.report()["gcd"].share > sampler.report()["chain_sum"].share
 
 
-async def test_weights_are_shares() -> None:
+async def test_zero_weight_leaves_a_task_out() -> None:
     sampler = await make(task_sampling="weighted", task_weights={"gcd": 0, "acre": 0})
     assert {sampler.draw(index, 0).task for index in range(50)} == {"chain_sum"}
 
@@ -271,20 +271,20 @@ async def test_weights_are_shares() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_members_of_a_composite(tasks: tuple[str, ...], members: list[str] | None) -> None:
+def test_composite_members_are_the_other_tasks(tasks: tuple[str, ...], members: list[str] | None) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
     expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
     assert composite_params(tasks, available) == expected
 
 
-def test_params_of_composite_members() -> None:
+def test_composite_members_get_their_params() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
     assert composed == {"composite": {"datasets": members}}
 
 
-async def test_run_description_survives_json() -> None:
+async def test_run_description_round_trips_through_json() -> None:
     """A checkpoint holds lists: a tuple in the description would differ from them."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")
@@ -305,7 +305,7 @@ async def _described(settings: ReasoningSettings) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("params", "is_lower"), [({}, True), ({"coin_flip": {"max_trials": 50}}, False)])
-async def test_few_questions_lower_the_share(params: Mapping[str, Any], is_lower: bool) -> None:
+async def test_small_pool_lowers_the_share(params: Mapping[str, Any], is_lower: bool) -> None:
     """How many questions a task has is known at its own parameters alone."""
     settings = ReasoningSettings(tasks=["coin_flip", "gcd"], task_sampling="adaptive", task_params=params)
     planned = await plan_tasks(settings, LIBRARY, LibraryChecker())

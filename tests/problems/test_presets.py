@@ -73,7 +73,7 @@ async def test_published_problems_are_generated(library: Library, preset: str, t
 
 @on_one_loop
 @pytest.mark.parametrize("task", ["acre", "arc_1d", "countdown", "game_of_life", "gsm_symbolic", "puzzle24", "rearc"])
-async def test_oracle_earns_library_score(library: Library, task: str) -> None:
+async def test_published_answer_earns_full_score(library: Library, task: str) -> None:
     for problem in await make(library[0], "rg-easy", task, samples=3):
         (verdict,) = await library[0].score(problem, [str(problem.answer)], plainly=True)
         assert verdict.score == 1.0
@@ -88,7 +88,9 @@ async def test_plain_and_strict_scoring_differ(library: Library) -> None:
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
-async def test_right_and_published_answer(library: Library, preset: str, task: str, number: int) -> None:
+async def test_corrected_and_published_answers_score_separately(
+    library: Library, preset: str, task: str, number: int
+) -> None:
     problem = (await make(library[0], preset, task, samples=number + 1))[number]
     answers = [str(problem.answer), str(problem.library_answer)]
     for plainly, scores in ((False, [1.0, 0.0]), (True, [0.0, 1.0])):
@@ -97,7 +99,7 @@ async def test_right_and_published_answer(library: Library, preset: str, task: s
 
 
 @on_one_loop
-async def test_library_prompt(library: Library) -> None:
+async def test_preset_uses_the_library_prompt(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
 
@@ -118,7 +120,7 @@ async def test_killed_worker_changes_no_preset() -> None:
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_question_of_vast_task_is_known() -> None:
+async def test_preset_question_in_large_pool_is_found() -> None:
     """Training may draw the library's own seeds, which a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)

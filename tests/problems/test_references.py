@@ -30,7 +30,7 @@ references = st.builds(
 )
 
 
-def test_text_names_every_part() -> None:
+def test_reference_text_has_every_part() -> None:
     reference = Reference.parse(TEXT)
     assert reference == Reference("gcd", Split.TRAIN, 913282751, 0.25, "0.1.25", "5f1c0d9e8a7b6c5d", {"min_value": 10})
     assert str(reference) == TEXT
@@ -38,7 +38,7 @@ def test_text_names_every_part() -> None:
 
 @settings(max_examples=40)
 @given(references)
-def test_text_reads_back(reference: Reference) -> None:
+def test_reference_text_round_trips(reference: Reference) -> None:
     assert Reference.parse(str(reference)) == reference
 
 
@@ -65,26 +65,26 @@ def test_text_reads_back(reference: Reference) -> None:
         (TEXT.replace('{"min_value": 10}', "[1]"), "a JSON object"),
     ],
 )
-def test_bad_text_is_refused_in_a_line(text: str, problem: str) -> None:
+def test_invalid_reference_raises_one_line(text: str, problem: str) -> None:
     with pytest.raises(InvalidReferenceError) as caught:
         Reference.parse(text)
     assert problem in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_depth_within_the_bound() -> None:
+def test_params_may_reach_the_maximum_depth() -> None:
     text = TEXT.replace("10", "[" * 31 + "]" * 31)
     assert Reference.parse(text).params["min_value"]
 
 
-def test_spec_of_a_reference() -> None:
+def test_reference_gives_an_exact_spec() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)
     assert (spec.index, spec.attempt, spec.request.exact_seed) == (3, 2, True)
 
 
-def test_altered_question_is_told() -> None:
+def test_altered_question_is_rejected() -> None:
     reference = Reference.of(make_problem(question="one"), "1")
     with pytest.raises(InvalidReferenceError, match="the reference was altered"):
         reference.check(make_problem(question="another"), "1")
@@ -93,17 +93,17 @@ def test_altered_question_is_told() -> None:
 @pytest.mark.parametrize(
     ("made", "here", "told"), [("1", "2", "reasoning-gym 1, and this is 2"), ("my@1", "my@2", "my@1, and this is my@2")]
 )
-def test_another_release_is_named(made: str, here: str, told: str) -> None:
+def test_error_names_another_release(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)
     with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
         reference.check(make_problem(question="another"), here)
 
 
-def test_hash_is_of_any_text() -> None:
+def test_questions_with_surrogates_have_hashes() -> None:
     assert hash_question("\ud800") != hash_question("")
 
 
-def test_release_is_left_out() -> None:
+def test_references_compare_without_release() -> None:
     problem = make_problem(params={"a": "b:c"})
     first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
     assert first == second
@@ -118,5 +118,5 @@ def test_release_is_left_out() -> None:
         ("no reference", None),
     ],
 )
-def test_module_of_a_reference(reference: str, module: str | None) -> None:
+def test_reference_names_its_module(reference: str, module: str | None) -> None:
     assert module_of(reference) == module

@@ -8,14 +8,14 @@ from tests.records import make_problem
 PROBLEM = replace(make_problem(), entry=b"x" * 100_000)
 
 
-def test_kept_problem_is_found() -> None:
+def test_cached_problem_is_found() -> None:
     cache = ProblemCache(1_000_000)
     cache.keep("a", PROBLEM)
     assert cache.get("a") is PROBLEM
     assert cache.get("b") is None
 
 
-def test_least_used_goes_first() -> None:
+def test_least_recently_used_problem_is_evicted() -> None:
     cache = ProblemCache(250_000)
     cache.keep("a", PROBLEM)
     cache.keep("b", PROBLEM)
@@ -24,14 +24,14 @@ def test_least_used_goes_first() -> None:
     assert [cache.get(name) is not None for name in "abc"] == [True, False, True]
 
 
-def test_same_problem_counts_once() -> None:
+def test_same_problem_is_cached_once() -> None:
     cache = ProblemCache(250_000)
     for name in "abbbb":
         cache.keep(name, PROBLEM)
     assert cache.get("a") is PROBLEM
 
 
-def test_large_problem_is_not_kept() -> None:
+def test_large_problem_is_not_cached() -> None:
     cache = ProblemCache(50_000)
     cache.keep("a", PROBLEM)
     assert cache.get("a") is None

@@ -3,34 +3,34 @@ from __future__ import annotations
 from reasoning_env.problems.repeats import RepeatCounter
 
 
-def test_repeated_question_counts() -> None:
+def test_repeated_questions_are_counted() -> None:
     repeats = RepeatCounter()
     for question in ("a", "b", "a", "a"):
         repeats.add("gcd", question)
     assert repeats.repeated == {"gcd": 2}
 
 
-def test_equal_question_of_another_task() -> None:
+def test_equal_question_of_another_task_is_new() -> None:
     repeats = RepeatCounter()
     repeats.add("gcd", "a")
     repeats.add("lcm", "a")
     assert repeats.repeated == {}
 
 
-def test_new_questions_are_hardly_repeated() -> None:
+def test_few_new_questions_count_as_repeated() -> None:
     repeats = RepeatCounter()
     for number in range(20_000):
         repeats.add("gcd", str(number))
     assert sum(repeats.repeated.values()) <= 1
 
 
-def test_task_is_named_once() -> None:
+def test_repetitive_task_is_reported_once() -> None:
     repeats = RepeatCounter()
     named = [repeats.add("gcd", str(number % 80)) for number in range(300)]
     assert named.index(True) == RepeatCounter.MIN_QUESTIONS - 1
     assert sum(named) == 1
 
 
-def test_few_repeats_name_no_task() -> None:
+def test_few_repeats_report_no_task() -> None:
     repeats = RepeatCounter()
     assert not any(repeats.add("gcd", str(number % 280)) for number in range(300))

@@ -75,13 +75,13 @@ def test_draw_is_a_pure_function(run_seed: int, instance: int, index: int, attem
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_draws_differ(options: dict[str, int], index: int, attempt: int) -> None:
+def test_draws_depend_on_seed_and_position(options: dict[str, int], index: int, attempt: int) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
     assert other.seed != first.seed
     assert other.level != first.level
 
 
-def test_pinned_draws() -> None:
+def test_draws_are_the_same_in_every_release() -> None:
     """A change here gives every user other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
@@ -102,12 +102,12 @@ def test_random_levels_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("level", [None, 0.0, 0.3])
-def test_fixed_level(level: float | None) -> None:
+def test_fixed_level_applies_to_all_draws(level: float | None) -> None:
     sampler = make_sampler(random_levels=False, level=level)
     assert {sampler.draw(index, 0).level for index in range(20)} == {level}
 
 
-def test_params_of_a_task() -> None:
+def test_draw_has_the_params_of_its_task() -> None:
     sampler = make_sampler({"maze": 1.0}, params={"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}})
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
@@ -126,7 +126,7 @@ def test_redraw_keeps_all_but_the_seed() -> None:
 
 
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
-def test_quarantined_task(make: Callable[[], TaskSampler]) -> None:
+def test_quarantined_task_is_not_drawn(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
     sampler.quarantine("maze")
     assert {sampler.draw(index, 0).task for index in range(100)} == set(TASKS) - {"maze"}
@@ -146,7 +146,7 @@ def test_nothing_left_to_draw_raises(make: Callable[[], TaskSampler]) -> None:
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_restored_sampler(adaptive: bool) -> None:
+def test_restored_sampler_draws_the_same(adaptive: bool) -> None:
     sampler = make_learning_sampler(adaptive=adaptive)
     serve(sampler, range(100), luck)
     resumed = make_learning_sampler(adaptive=adaptive, state=json.loads(json.dumps(sampler.state())))
@@ -163,7 +163,7 @@ def test_signal_attracts_draws() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_without_signal_keeps_its_part() -> None:
+def test_task_without_signal_keeps_a_minimum_share() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
@@ -190,7 +190,7 @@ def test_curriculum_levels_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_level_of_the_problem_counts() -> None:
+def test_group_counts_for_the_served_level() -> None:
     """Asked for level 1 and served at 0.2, a learner that is always wrong is not taken to be wrong only at 1."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
@@ -208,7 +208,7 @@ def test_level_of_the_problem_counts() -> None:
     st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e6), min_size=1, max_size=20),
     st.floats(0.0, 1.0, exclude_max=True),
 )
-def test_pick_any_number(weights: dict[str, float], number: float) -> None:
+def test_pick_accepts_every_number(weights: dict[str, float], number: float) -> None:
     assert pick(weights, number) in weights
 
 

@@ -136,7 +136,7 @@ async def test_repeated_questions_are_logged(make_stream: MakeStream, caplog: py
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_served_level_is_another(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_clamped_levels_are_counted_and_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
     """Levels that workers round are served as they were drawn; level 1 has no parameters."""
     drawn = itertools.cycle([0.49, 1.0])
 
@@ -150,7 +150,7 @@ async def test_served_level_is_another(make_stream: MakeStream, caplog: pytest.L
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_more_is_drawn_ahead_with_more_in_flight(make_stream: MakeStream) -> None:
+async def test_positions_ahead_grow_with_problems_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
     stream = make_stream(sampler=sampler)
     stream.min_ahead, stream.max_ahead = 2, 5
@@ -163,13 +163,13 @@ async def test_more_is_drawn_ahead_with_more_in_flight(make_stream: MakeStream) 
     assert (ahead, len(sampler.drawn)) == ([2, 4, 5, 5], 10)
 
 
-async def test_concurrent_consumers(make_stream: MakeStream) -> None:
+async def test_concurrent_consumers_get_different_problems(make_stream: MakeStream) -> None:
     stream = make_stream(depth=2)
     problems = await asyncio.gather(*(stream.next() for _ in range(10)))
     assert sorted(problem.spec.index for problem in problems) == list(range(10))
 
 
-async def test_cancelled_consumer(make_stream: MakeStream) -> None:
+async def test_cancelled_consumer_loses_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = make_stream(workers)
     waiting = asyncio.create_task(stream.next())
@@ -226,7 +226,7 @@ def two_of_three_fail() -> Callable[[ProblemSpec], Problem]:
     return make
 
 
-async def test_first_failure_of_a_task_is_told(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_first_failure_of_a_task_is_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
     """A problem that takes longer than its deadline keeps `next` waiting: only the log tells why."""
     stream = make_stream(FakeWorkers(two_of_three_fail()))
     with caplog.at_level(logging.WARNING):
@@ -237,14 +237,14 @@ async def test_first_failure_of_a_task_is_told(make_stream: MakeStream, caplog: 
     ]
 
 
-async def test_rare_failures_are_allowed(make_stream: MakeStream) -> None:
+async def test_rare_failures_do_not_quarantine(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(two_of_three_fail()))
     assert "b" in {spec.task for spec in await take(stream, 60)}
     assert stream.stats.failures > 10
     assert stream.stats.quarantined == ()
 
 
-async def test_no_task_left(make_stream: MakeStream) -> None:
+async def test_stream_without_tasks_raises(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(no_luck))
     with pytest.raises(GenerationError):
         await stream.next()
@@ -280,13 +280,13 @@ async def test_killed_worker_keeps_the_order(make_stream: MakeStream, no_pauses:
     assert disturbed.stats.failures == 0
 
 
-async def test_closed_workers(make_stream: MakeStream) -> None:
+async def test_closed_workers_end_the_stream(make_stream: MakeStream) -> None:
     workers = FakeWorkers(Mock(side_effect=ClosedError("the worker pool is closed")))
     with pytest.raises(ClosedError, match="the worker pool is closed"):
         await make_stream(workers).next()
 
 
-async def test_closed_while_waiting(make_stream: MakeStream) -> None:
+async def test_close_ends_a_waiting_next(make_stream: MakeStream) -> None:
     stream = make_stream(Held())
     waiting = asyncio.create_task(stream.next())
     await settle()
@@ -295,14 +295,14 @@ async def test_closed_while_waiting(make_stream: MakeStream) -> None:
         await waiting
 
 
-async def test_closed_before(make_stream: MakeStream) -> None:
+async def test_next_after_close_raises(make_stream: MakeStream) -> None:
     stream = make_stream()
     await stream.close()
     with pytest.raises(ClosedError):
         await stream.next()
 
 
-async def test_held_out_problem(make_stream: MakeStream) -> None:
+async def test_held_out_problem_is_drawn_again(make_stream: MakeStream) -> None:
     decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
@@ -310,7 +310,7 @@ async def test_held_out_problem(make_stream: MakeStream) -> None:
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
-async def test_only_held_out_problems(make_stream: MakeStream) -> None:
+async def test_task_with_only_held_out_problems_is_quarantined(make_stream: MakeStream) -> None:
     prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
     stream = make_stream(prepare=prepare, depth=1)
     assert (await take(stream, 1))[0].task != "a"
@@ -320,7 +320,7 @@ async def test_only_held_out_problems(make_stream: MakeStream) -> None:
 # ---------------------------------------------------------------------------- the ledger
 
 
-async def test_in_flight_until_done(make_stream: MakeStream) -> None:
+async def test_problem_is_in_flight_until_done(make_stream: MakeStream) -> None:
     stream = make_stream(depth=3)
     problems = [await stream.next() for _ in range(3)]
     assert stream.in_flight == 3
@@ -329,7 +329,7 @@ async def test_in_flight_until_done(make_stream: MakeStream) -> None:
     assert stream.in_flight == 2
 
 
-async def test_done_of_another_problem(make_stream: MakeStream) -> None:
+async def test_done_ignores_unknown_problems(make_stream: MakeStream) -> None:
     stream = make_stream()
     problem = await stream.next()
     stream.done(replace(problem, reference="of an evaluation set"))
@@ -352,7 +352,7 @@ async def test_changed_problem_is_replaced(make_stream: MakeStream, caplog: pyte
     assert "its question comes out differently" in caplog.text
 
 
-async def test_gaps_between_restored_positions(make_stream: MakeStream) -> None:
+async def test_gaps_between_restored_positions_are_drawn(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
@@ -365,7 +365,7 @@ async def test_gaps_between_restored_positions(make_stream: MakeStream) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
-def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
+def test_resumed_stream_continues_the_sequence(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
     """Problems get ready in any order. Each run is saved, with problems in flight, and resumed."""
 
     async def serve() -> None:
@@ -430,7 +430,7 @@ async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
     assert [*(problem.spec for problem in begun), *await take(mended, 12)] == expected
 
 
-async def test_state_of_a_closed_stream(make_stream: MakeStream) -> None:
+async def test_closed_stream_keeps_its_state(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=3))
     workers.finish(0)
@@ -443,7 +443,7 @@ async def test_state_of_a_closed_stream(make_stream: MakeStream) -> None:
     assert [request.cancelled() for request in workers.requests.values()] == [False, True, True, True]
 
 
-async def test_stats_count_what_is_ready(make_stream: MakeStream) -> None:
+async def test_stats_count_ready_problems(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=4))
     workers.finish(0, 1, 3)

@@ -24,7 +24,7 @@ def end(tokenizer: Any) -> int:
 # ---------------------------------------------------------------------------- prompts
 
 
-def test_prompt_text(chat: ChatFormat) -> None:
+def test_prompt_ends_where_the_reply_begins(chat: ChatFormat) -> None:
     prompt = chat.prompt(MESSAGES)
     assert prompt.messages == MESSAGES
     assert prompt.text == (
@@ -32,13 +32,13 @@ def test_prompt_text(chat: ChatFormat) -> None:
     )
 
 
-def test_prompt_tokens(chat: ChatFormat, tokenizer: Any) -> None:
+def test_prompt_tokens_equal_the_encoded_text(chat: ChatFormat, tokenizer: Any) -> None:
     prompt = chat.prompt(MESSAGES)
     assert prompt.tokens == tuple(tokenizer.encode(prompt.text, add_special_tokens=False))
     assert chat.decode(prompt.tokens) == prompt.text
 
 
-def test_tokenizer_that_formats_itself(tokenizer: Any) -> None:
+def test_tokenizer_may_format_chats_itself(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         """Lays out chats without a template, as Mistral's own tokenizers do."""
 
@@ -65,14 +65,14 @@ def other(request: pytest.FixtureRequest) -> Any:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(question=st.lists(st.sampled_from([*"aé 1\n▁日\u0301", END]), max_size=20).map("".join))
-def test_tokens_of_other_tokenizers(other: Any, question: str) -> None:
+def test_other_tokenizers_give_equal_tokens(other: Any, question: str) -> None:
     chat = ChatFormat(other, "other")
     for system in ("Think.", " ▁É\n"):
         prompt = chat.prompt(build_messages(system, question))
         assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
 
 
-def test_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constant_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     chat = ChatFormat(tokenizer, "demo")
     chat.prompt(MESSAGES)
     encoded: list[str] = []
@@ -82,7 +82,7 @@ def test_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) 
     assert encoded == ["<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"]
 
 
-def test_start_that_changes(tokenizer: Any) -> None:
+def test_changing_start_is_encoded_each_time(tokenizer: Any) -> None:
     """A template may write the time, so that a later prompt begins in another way."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
     chat = ChatFormat(own, "own")
@@ -91,7 +91,7 @@ def test_start_that_changes(tokenizer: Any) -> None:
         assert list(prompt.tokens) == own.encode(prompt.text, add_special_tokens=False)
 
 
-def test_tokenizer_with_own_encode(tokenizer: Any) -> None:
+def test_custom_encode_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def encode(self, *args: Any, **kwargs: Any) -> list[int]:
             return [0, *super().encode(*args, **kwargs)]
@@ -102,7 +102,7 @@ def test_tokenizer_with_own_encode(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
-def test_settings_of_another_call(tokenizer: Any, leave: str) -> None:
+def test_truncation_by_other_code_is_ignored(tokenizer: Any, leave: str) -> None:
     """Whoever shares the tokenizer may have cut or padded texts before."""
     shared = deepcopy(tokenizer)
     getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))
@@ -113,25 +113,27 @@ def test_settings_of_another_call(tokenizer: Any, leave: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "finished"), [("It is 2.", True), ("", True), ("It is", False), ("", False)])
-def test_end_of_finished_completion(chat: ChatFormat, tokenizer: Any, end: int, text: str, finished: bool) -> None:
+def test_finished_completion_gets_ending_tokens(
+    chat: ChatFormat, tokenizer: Any, end: int, text: str, finished: bool
+) -> None:
     tokens = tokenizer.encode(text, add_special_tokens=False)
     ending = [end] if finished else []
     assert chat.completion_tokens(text, finished=finished) == [*tokens, *ending]
 
 
 @pytest.mark.parametrize("text", ["It is 2.", ""])
-def test_end_that_server_left(chat: ChatFormat, tokenizer: Any, end: int, text: str) -> None:
+def test_ending_left_by_server_is_kept_once(chat: ChatFormat, tokenizer: Any, end: int, text: str) -> None:
     tokens = tokenizer.encode(text, add_special_tokens=False)
     assert chat.completion_tokens(f"{text}{END}", finished=True) == [*tokens, end]
 
 
 @pytest.mark.parametrize(("text", "stripped"), [(f"2{END}", "2"), ("2", "2"), (f"{END}2", f"{END}2"), (END, "")])
-def test_strip_end_of_turn(chat: ChatFormat, text: str, stripped: str) -> None:
+def test_end_of_turn_is_stripped(chat: ChatFormat, text: str, stripped: str) -> None:
     assert chat.strip_end_of_turn(text) == stripped
 
 
 @given(st.text(max_size=40))
-def test_completion_round_trip(chat: ChatFormat, text: str) -> None:
+def test_completion_text_round_trips(chat: ChatFormat, text: str) -> None:
     assert chat.decode(chat.completion_tokens(text, finished=False)) == text
 
 
@@ -148,7 +150,7 @@ def test_marks_of_thinking_are_kept(tokenizer: Any, marks: tuple[str, str]) -> N
 
 @pytest.mark.parametrize("skip_special_tokens", [True, False])
 @given(tokens=st.lists(st.integers(0, 300), max_size=40))
-def test_decoded_like_transformers(
+def test_decoding_equals_transformers(
     chat: ChatFormat, tokenizer: Any, tokens: list[int], skip_special_tokens: bool
 ) -> None:
     expected = tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)
@@ -156,7 +158,7 @@ def test_decoded_like_transformers(
     assert chat.decode(array("i", tokens), skip_special_tokens=skip_special_tokens) == expected
 
 
-def test_tokenizer_with_own_decode(tokenizer: Any) -> None:
+def test_custom_decode_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def _decode(self, *args: Any, **kwargs: Any) -> str:
             return f"own {super()._decode(*args, **kwargs)}"
@@ -167,7 +169,7 @@ def test_tokenizer_with_own_decode(tokenizer: Any) -> None:
     assert chat.decode(chat.encode("2")) == "own 2"
 
 
-def test_tokenizer_that_cleans_blanks(tokenizer: Any) -> None:
+def test_cleaning_of_spaces_is_respected(tokenizer: Any) -> None:
     cleaning = deepcopy(tokenizer)
     cleaning.clean_up_tokenization_spaces = True
     cleaning.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
@@ -175,7 +177,7 @@ def test_tokenizer_that_cleans_blanks(tokenizer: Any) -> None:
     assert chat.decode(chat.encode("no , it is")) == "no, it is"
 
 
-def test_backend_decodes(chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backend_decodes_where_possible(chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tokenizer's own `decode` would hold the interpreter's lock."""
     monkeypatch.setattr(type(tokenizer), "decode", None)
     assert chat.decode(chat.encode("It is 2.")) == "It is 2."

@@ -18,7 +18,7 @@ MESSAGES = build_messages("Think.", "What is 1 + 1?")
 
 
 @pytest.mark.parametrize("template", [None, ""])
-def test_base_model_without_template(template: str | None) -> None:
+def test_missing_template_raises(template: str | None) -> None:
     base: Any = SimpleNamespace(chat_template=template)
     with pytest.raises(ConfigError, match=r"tokenizer_name: 'base-model'.*`plain` or to the path"):
         ChatFormat(base, "base-model")
@@ -27,7 +27,7 @@ def test_base_model_without_template(template: str | None) -> None:
 # ---------------------------------------------------------------------------- the form of messages
 
 
-def test_system_message_is_refused(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_system_message_joins_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     with caplog.at_level(logging.WARNING):
         chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")
@@ -40,7 +40,7 @@ def test_system_message_is_refused(tokenizer: Any, caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     "content", ["{% for part in m.content %}{{ part['text'] }}{% endfor %}", "{{ m.content[0].text }}"]
 )
-def test_content_as_list(tokenizer: Any, content: str) -> None:
+def test_content_is_passed_as_list_if_needed(tokenizer: Any, content: str) -> None:
     template = CHATML.replace("{{ m.content }}", content)
     text = ChatFormat(tokenizer_with(tokenizer, template), "list").prompt(MESSAGES).text
     assert text.count("Think.") == text.count("What is 1 + 1?") == 1
@@ -56,13 +56,13 @@ def test_content_as_list(tokenizer: Any, content: str) -> None:
         ("{{ messages[9].content.x }}", "UndefinedError"),
     ],
 )
-def test_incomplete_prompt(tokenizer: Any, template: str, fault: str) -> None:
+def test_incomplete_prompt_raises(tokenizer: Any, template: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
         ChatFormat(tokenizer_with(tokenizer, template), "odd")
     assert "\n" not in str(refused.value)
 
 
-def test_header_after_every_turn(tokenizer: Any) -> None:
+def test_header_after_every_turn_is_accepted(tokenizer: Any) -> None:
     template = "{% for m in messages %}{{ m.content }}<|im_end|><|im_start|>{% endfor %}"
     text = ChatFormat(tokenizer_with(tokenizer, template), "odd").prompt(MESSAGES).text
     assert text.endswith("<|im_end|><|im_start|>")
@@ -76,7 +76,7 @@ def test_header_after_every_turn(tokenizer: Any) -> None:
     [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
     ids=["plain text means the end of text", "a special token means itself", "no end at all"],
 )
-def test_end_of_turn(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
+def test_end_of_turn_is_found(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
     changed = deepcopy(tokenizer)
     changed.eos_token = eos_token
     changed.chat_template = (
@@ -89,7 +89,7 @@ def test_end_of_turn(tokenizer: Any, reply_end: str, eos_token: str | None, ends
     assert chat.strip_end_of_turn("one") == "one"
 
 
-def test_several_ending_tokens(tokenizer: Any) -> None:
+def test_several_ending_tokens_are_kept(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.end_of_turn == "<|reply_end|><|im_end|>"
@@ -97,7 +97,7 @@ def test_several_ending_tokens(tokenizer: Any) -> None:
     assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
 
 
-def test_next_turn_ends_reply(tokenizer: Any) -> None:
+def test_next_turn_token_ends_a_reply(tokenizer: Any) -> None:
     template = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -109,7 +109,7 @@ def test_next_turn_ends_reply(tokenizer: Any) -> None:
 # ---------------------------------------------------------------------------- templates of the user's choice
 
 
-def test_plain_template(tokenizer: Any) -> None:
+def test_plain_template_needs_no_chat_tokens(tokenizer: Any) -> None:
     base = deepcopy(tokenizer)
     base.chat_template = None
     chat = ChatFormat(base, "base", template=PLAIN)
@@ -118,18 +118,18 @@ def test_plain_template(tokenizer: Any) -> None:
     assert chat.prompt(MESSAGES).text == plain_text(MESSAGES)
 
 
-def test_template_file(tokenizer: Any, tmp_path: Path) -> None:
+def test_template_file_replaces_the_template(tokenizer: Any, tmp_path: Path) -> None:
     path = tmp_path / "own.jinja"
     path.write_text("Rules:" + CHATML)
     assert ChatFormat(tokenizer, "own", template=str(path)).prompt(MESSAGES).text.startswith("Rules:<|im_start|>")
 
 
-def test_missing_template_file(tokenizer: Any) -> None:
+def test_missing_template_file_raises(tokenizer: Any) -> None:
     with pytest.raises(ConfigError, match=r"chat_template: 'gone.jinja' cannot be read"):
         ChatFormat(tokenizer, "own", template="gone.jinja")
 
 
-def test_template_options(tokenizer: Any) -> None:
+def test_template_options_reach_the_template(tokenizer: Any) -> None:
     template = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
     changed = tokenizer_with(tokenizer, template)
     chat = ChatFormat(changed, "own", template_options={"enable_thinking": False})
@@ -139,23 +139,23 @@ def test_template_options(tokenizer: Any) -> None:
 # ---------------------------------------------------------------------------- thinking
 
 
-def test_format_in_template(tokenizer: Any) -> None:
+def test_template_reveals_the_thinking_format(tokenizer: Any) -> None:
     changed = deepcopy(tokenizer)
     changed.chat_template = "{# <reasoning>...</reasoning> #}" + CHATML
     assert ChatFormat(changed, "own").thinking.names == ("think", "reasoning")
 
 
-def test_format_in_vocabulary(tokenizer: Any) -> None:
+def test_vocabulary_reveals_the_thinking_format(tokenizer: Any) -> None:
     made = tokenizer_with(tokenizer, CHATML, more=("[THINK]", "[/THINK]"))
     assert ChatFormat(made, "own").thinking.names == ("think", "magistral")
 
 
-def test_plain_tokenizer(chat: ChatFormat) -> None:
+def test_plain_tokenizer_knows_think_tags_only(chat: ChatFormat) -> None:
     assert chat.thinking.names == ("think",)
     assert not chat.hides_thinking
 
 
-def test_part_of_ending_is_completed(tokenizer: Any) -> None:
+def test_partial_ending_is_completed(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.decode(chat.completion_tokens("5<|reply_end|>", finished=True)) == "5<|reply_end|><|im_end|>"

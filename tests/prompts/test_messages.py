@@ -11,24 +11,24 @@ from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 @pytest.mark.parametrize(
     ("system_prompt", "roles"), [("Think.", ["system", "user"]), ("", ["user"]), (" \n", ["user"])]
 )
-def test_blank_system_prompt(system_prompt: str, roles: list[str]) -> None:
+def test_blank_system_prompt_is_left_out(system_prompt: str, roles: list[str]) -> None:
     messages = build_messages(system_prompt, "1 + 1?")
     assert [message["role"] for message in messages] == roles
     assert [message["content"] for message in messages] == ["Think.", "1 + 1?"][-len(roles) :]
 
 
-def test_default_system_prompt() -> None:
+def test_default_prompt_fits_the_thinking_format() -> None:
     kimi = [thinking_format for thinking_format in FORMATS if thinking_format.name == "kimi"]
     assert system_prompt(SYSTEM_PROMPT, TAGS) == SYSTEM_PROMPT
     assert system_prompt(SYSTEM_PROMPT, choose_thinking("auto", kimi)) == NATIVE_SYSTEM_PROMPT
     assert "<think>" not in NATIVE_SYSTEM_PROMPT
 
 
-def test_own_system_prompt() -> None:
+def test_own_system_prompt_is_unchanged() -> None:
     assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."
 
 
-def test_thinking_parts_are_no_text() -> None:
+def test_thinking_parts_are_not_judged() -> None:
     parts = [{"type": "thinking", "thinking": "<answer>1</answer>"}, {"type": "text", "text": "<answer>2</answer>"}]
     conversation = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": parts}]
     assert read_completions([{"content": parts}, conversation]) == ["<answer>2</answer>"] * 2
@@ -50,7 +50,7 @@ def test_assistant_message_is_judged(later: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
-def test_message_of_another_is_no_completion(role: str) -> None:
+def test_message_without_assistant_role_raises(role: str) -> None:
     message = {**ASSISTANT, "role": role}
     conversations: list[Completion] = [message, [message, message]]
     for conversation in conversations:

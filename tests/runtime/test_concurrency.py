@@ -10,7 +10,7 @@ from reasoning_env.evaluations.run import do_as_they_come
 from reasoning_env.runtime.concurrency import map_concurrently
 
 
-async def test_map_concurrently() -> None:
+async def test_map_concurrently_limits_parallel_work() -> None:
     under_way = most = 0
 
     async def work(number: int) -> int:
@@ -46,7 +46,7 @@ async def test_error_cancels_other_work() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_do_as_they_come() -> None:
+async def test_later_error_cancels_earlier_work() -> None:
     async def items() -> AsyncIterator[int]:
         yield 0
         yield 1

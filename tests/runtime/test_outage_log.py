@@ -36,7 +36,7 @@ def test_outage_is_logged_rarely(events: list[Any], levels: list[str], caplog: p
     assert [record.levelname for record in caplog.records] == levels
 
 
-def test_length_of_an_outage() -> None:
+def test_duration_of_an_outage_is_measured() -> None:
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
     outage.note(OUT)

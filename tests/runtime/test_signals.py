@@ -120,7 +120,7 @@ async def test_handlers_are_removed_at_the_end() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_signals_cannot_be_handled() -> None:
+def test_work_runs_without_signal_handlers() -> None:
     closer = AsyncMock()
     with ThreadPoolExecutor() as thread:
         work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))

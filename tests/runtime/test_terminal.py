@@ -45,7 +45,7 @@ def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys
     return capsys
 
 
-def test_rows_in_a_pipe(pipe: pytest.CaptureFixture[str]) -> None:
+def test_rows_in_a_pipe_stay_whole(pipe: pytest.CaptureFixture[str]) -> None:
     _print()
     assert pipe.readouterr().out.splitlines() == [
         "TASK                       N  NOTE",
@@ -54,7 +54,7 @@ def test_rows_in_a_pipe(pipe: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_wrapped_cells() -> None:
+def test_long_cells_are_wrapped() -> None:
     with contextlib.redirect_stdout(Terminal()) as terminal:
         _print()
     lines = STYLE.sub("", terminal.getvalue()).splitlines()
@@ -63,7 +63,7 @@ def test_wrapped_cells() -> None:
     assert lines[-1] == "a_task_with_a_long_name  125"
 
 
-def test_table_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_applies_its_formats(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
     table.print()
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
@@ -87,13 +87,13 @@ def test_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) 
     assert visible(text, limit) == shown
 
 
-def test_no_progress_bar_in_a_log(pipe: pytest.CaptureFixture[str]) -> None:
+def test_log_file_gets_no_progress_bar(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
 
 
-def test_progress_lines_in_a_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_lines_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with progress_bar("measuring", 1000, done=2, interval_s=0.01) as advance:
         advance("a note")
@@ -102,7 +102,9 @@ def test_progress_lines_in_a_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "measuring: 3 of 1,000, a note" in caplog.messages
 
 
-def test_progress_lines_without_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_lines_without_log_go_to_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     with progress_bar("measuring", None, interval_s=0.01):
         time.sleep(0.1)
@@ -116,7 +118,7 @@ def test_log_is_escaped() -> None:
     assert written.getvalue() == "bad\\x1b[2J\n  in line 1\\x07\n"
 
 
-def test_log_above_the_progress_bar() -> None:
+def test_log_lines_appear_above_the_bar() -> None:
     handler, logger = StderrHandler(), logging.getLogger("above")
     logger.addHandler(handler)
     with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:
@@ -130,7 +132,7 @@ def test_log_above_the_progress_bar() -> None:
     assert "measuring" not in lines[above]
 
 
-def test_rate_counts_the_wait_for_the_first_reply() -> None:
+def test_rate_includes_the_first_wait() -> None:
     with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 100, done=20) as advance:
         time.sleep(0.5)
         for _ in range(10):

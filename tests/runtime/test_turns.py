@@ -30,16 +30,16 @@ async def test_short_sequences_share_a_turn() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_others_have_turns_between_long_sequences() -> None:
+async def test_other_tasks_run_between_long_sequences() -> None:
     alone = await turns_of_others([NUMBERS_IN_A_TURN])
     assert await turns_of_others([NUMBERS_IN_A_TURN] * 8) >= 8 * alone
 
 
-async def test_no_sequences() -> None:
+async def test_no_sequences_give_no_results() -> None:
     assert await each_in_turn(len, []) == []
 
 
-async def test_short_sequences_take_no_turn() -> None:
+async def test_short_sequences_are_handled_at_once() -> None:
     assert await turns_of_others([NUMBERS_IN_A_TURN // 8] * 8) == 0
 
 
@@ -51,12 +51,12 @@ async def test_pieces_return_their_own_results() -> None:
     assert await asyncio.gather(*(together(str, number) for number in numbers)) == list(map(str, numbers))
 
 
-async def test_error_reaches_its_caller_alone() -> None:
+async def test_error_reaches_only_its_caller() -> None:
     outcomes = await asyncio.gather(*(together(int, text) for text in ("1", "x", "3")), return_exceptions=True)
     assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
 
 
-async def test_piece_of_a_cancelled_caller_is_left_out() -> None:
+async def test_work_of_a_cancelled_caller_is_skipped() -> None:
     release = threading.Event()
     first = asyncio.create_task(together(release.wait, PATIENCE_S))
     done: list[int] = []
@@ -70,7 +70,7 @@ async def test_piece_of_a_cancelled_caller_is_left_out() -> None:
         await gone
 
 
-async def test_pieces_of_one_moment_share_a_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_pieces_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.runtime.turns.LONGEST_HOP_S", PATIENCE_S)
     hops = 0
     hop = asyncio.get_running_loop().run_in_executor

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_broken_checkpoints_are_passed_over(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_broken_checkpoints_are_skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in (LATEST, "step-5.json"):
         for content in broken_documents(RECORD):
             caplog.clear()
@@ -60,7 +60,7 @@ def test_broken_checkpoints_are_passed_over(folder: Path, caplog: pytest.LogCapt
 
 @pytest.mark.parametrize("name", [LATEST, "step-5.json"])
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_other_files_are_passed_over(
+def test_special_files_are_skipped(
     folder: Path, name: str, kind: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -72,7 +72,7 @@ def test_other_files_are_passed_over(
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_lock_is_no_file(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_file_as_lock_raises(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "env_checkpoints" / "0"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -83,7 +83,7 @@ def test_lock_is_no_file(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPa
         store.close()
 
 
-def test_broken_state_is_refused() -> None:
+def test_broken_state_is_rejected() -> None:
     for content in broken_documents(STATE):
         try:
             state = json.loads(content)

@@ -148,12 +148,12 @@ def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) 
     return path
 
 
-def test_read_what_was_written(tmp_path: Path) -> None:
+def test_checkpoint_round_trips(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
     assert read_checkpoint(path) == Checkpoint(path, 5, {"made_with": MADE_WITH, **STATE})
 
 
-def test_other_version_is_named(tmp_path: Path) -> None:
+def test_error_names_another_version(tmp_path: Path) -> None:
     path = tmp_path / LATEST
     path.write_text('{"version": 3, "step": 5, "state": {}}')
     with pytest.raises(CheckpointError, match=rf"{LATEST} .* version 3, and only version \d+ can be read here"):
@@ -185,7 +185,7 @@ TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
         ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
-def test_find_checkpoint(
+def test_checkpoint_fits_step_and_registration(
     tmp_path: Path, steps: list[int], latest: int | None, asked: int, alone: str | None, with_trainer: str | None
 ) -> None:
     for step in steps:
@@ -197,7 +197,7 @@ def test_find_checkpoint(
         assert (checkpoint and checkpoint.path.name) == name
 
 
-def test_damaged_files_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_files_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for step in (1, 2, 3, 4):
         write(tmp_path, step)
     damaged = [tmp_path / name for name in (LATEST, "step-3.json", "step-2.json")]
@@ -217,7 +217,7 @@ def test_other_file_names_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_save_step_and_latest(take: Take) -> None:
+def test_save_writes_step_and_latest(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -236,7 +236,7 @@ def hanging_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     answers.set()
 
 
-def test_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
+def test_store_is_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
     store = take()
     store.save(1, STATE)
     assert store.busy
@@ -244,7 +244,7 @@ def test_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
     wait_until(lambda: not store.busy, "the end of the save")
 
 
-def test_state_that_json_cannot_hold(take: Take) -> None:
+def test_state_that_json_lacks_is_not_saved(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, {"tasks": {"gcd"}})
@@ -253,7 +253,9 @@ def test_state_that_json_cannot_hold(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_full_disk(take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_saving_resumes_after_a_full_disk(
+    take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     store = take()
     folder = folder_of(store)
     store.save(1, STATE)
@@ -272,7 +274,7 @@ def test_full_disk(take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     assert "again" in caplog.messages[-1]
 
 
-def test_close_writes_what_waits(take: Take) -> None:
+def test_close_writes_pending_states(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     for step in range(20):
@@ -283,7 +285,9 @@ def test_close_writes_what_waits(take: Take) -> None:
     assert take().folder == folder
 
 
-def test_close_with_a_hanging_disk(take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_gives_up_on_a_hanging_disk(
+    take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
     store = take()
     store.save(1, STATE)
     store.close(0.1)
@@ -324,7 +328,7 @@ sys.stdin.read()
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_kill_during_a_save(start: Start, tmp_path: Path) -> None:
+def test_kill_during_a_save_keeps_a_whole_state(start: Start, tmp_path: Path) -> None:
     """Again and again in one folder; each child goes on from the state that the child before saved."""
     lines = """
 store = take(step=10**9, registration=1)
@@ -363,7 +367,7 @@ def test_folder_is_named_by_instance(take: Take, tmp_path: Path) -> None:
     ]
 
 
-def test_live_folder_is_refused(take: Take) -> None:
+def test_folder_in_use_is_rejected(take: Take) -> None:
     folder = folder_of(take())
     with pytest.raises(ConfigError, match=rf"^{folder} .* running; .* env\.instance \(0, 1, 2, \.\.\.\)$"):
         take()
@@ -381,7 +385,7 @@ def test_new_run_overwrites_steps(take: Take, leave: Leave, caplog: pytest.LogCa
     assert seeds == {"latest": 1, "step-5": 1, "step-10": 2}
 
 
-def test_no_checkpoint_fits(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_starts_anew_without_fitting_checkpoint(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
     folder = leave(6)
     store = take(step=5)
     assert (store.folder, store.load()) == (folder, None)
@@ -390,7 +394,7 @@ def test_no_checkpoint_fits(take: Take, leave: Leave, caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resume_latest_or_step(take: Take, registration: int, saved: int) -> None:
+def test_resume_picks_latest_or_step(take: Take, registration: int, saved: int) -> None:
     first = take()
     first.save(5, {**STATE, "saved": 1})
     first.save(5, {**STATE, "saved": 2}, latest=True)
@@ -430,7 +434,7 @@ def test_accepted_changes_drop_drawn_problems(take: Take, leave: Leave, caplog: 
         ({"name": "other"}, "name"),
     ],
 )
-def test_other_settings_are_refused(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
+def test_changed_settings_are_rejected(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
     path = leave(5) / "step-5.json"
     with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
         take(step=5, **other)
@@ -440,14 +444,14 @@ def test_other_settings_are_refused(take: Take, leave: Leave, other: dict[str, A
 # ---------------------------------------------------------------------------- without a folder
 
 
-def test_no_state_without_a_checkpoint_dir() -> None:
+def test_no_checkpoint_dir_saves_nothing() -> None:
     store = CheckpointStore(MADE_WITH, accept_changes=False)
     store.open("", NAME, 0, step=5, registration=0)
     store.save(5, STATE)
     assert (store.folder, store.load(), store.busy) == (None, None, False)
 
 
-def test_file_system_without_locks(
+def test_missing_locks_disable_checkpoints(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))

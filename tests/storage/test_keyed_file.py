@@ -65,7 +65,7 @@ def test_line_begins_with_its_key(reopen: Open, path: Path) -> None:
     assert path.read_bytes() == b'{"key": "gcd/\\"1\\"", "a": 1}\n'
 
 
-def test_rows_in_the_order_of_keys(reopen: Open) -> None:
+def test_rows_come_in_the_order_of_keys(reopen: Open) -> None:
     for number in (1, 2, 0):
         reopen().append_row(str(number), {"a": "é" * number})
     assert list(reopen().rows(["0", "1", "2"])) == [{"key": str(n), "a": "é" * n} for n in range(3)]
@@ -107,7 +107,9 @@ def test_kill_loses_no_row(reopen: Open, path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b'{"key": "9", "a', b'{"key": "9", "a": 1}', b"\0\0\n"])
-def test_torn_line_is_cut_off_and_told(reopen: Open, path: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_torn_line_is_cut_off_with_warning(
+    reopen: Open, path: Path, torn: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     reopen().append_row("1", {"a": 1})
     with path.open("ab") as other:
         other.write(torn)
@@ -117,7 +119,7 @@ def test_torn_line_is_cut_off_and_told(reopen: Open, path: Path, torn: bytes, ca
     assert list(reopen().rows("12")) == [{"key": "1", "a": 1}, {"key": "2", "a": 2}]
 
 
-def test_lines_of_others_stay(reopen: Open, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_lines_stay(reopen: Open, path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reopen().append_row("1", {"a": 1})
     lines = b'nonsense\n{"a": 1}\n{"key": "\\q", "a": 1}\n'
     with path.open("ab") as other:
@@ -127,12 +129,12 @@ def test_lines_of_others_stay(reopen: Open, path: Path, caplog: pytest.LogCaptur
     assert lines in path.read_bytes()
 
 
-def test_refused_line_does_not_count(reopen: Open) -> None:
+def test_rejected_line_does_not_count(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
 
-def test_lines_are_read_again(reopen: Open) -> None:
+def test_existing_lines_are_read(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     seen: list[Any] = []
     reopen(on_line=lambda key, line: seen.append((key, json.loads(line))))
@@ -153,7 +155,7 @@ def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pyt
     assert path.read_bytes() == before
 
 
-def test_full_disk_before_the_first_row(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_at_the_header_raises(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -162,7 +164,7 @@ def test_full_disk_before_the_first_row(reopen: Open, monkeypatch: pytest.Monkey
         reopen()
 
 
-def test_room_again(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_continues_after_a_full_disk(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     file = reopen()
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
@@ -175,26 +177,26 @@ def test_room_again(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------------- whose rows they are
 
 
-def test_one_process_at_a_time(reopen: Open, path: Path) -> None:
+def test_second_process_is_rejected(reopen: Open, path: Path) -> None:
     reopen()
     with pytest.raises(InUseError, match="--out: another process writes to "):
         KeyedFile(path, MADE_WITH, setting="--out")
 
 
-def test_other_settings_are_named(reopen: Open) -> None:
+def test_error_names_other_settings(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     with pytest.raises(OtherSettingsError, match=r"rows was made with other settings \(count, seed\)"):
         reopen({**MADE_WITH, "seed": 2, "count": 3})
 
 
-def test_rows_without_a_header_are_of_others(reopen: Open, path: Path) -> None:
+def test_rows_without_a_header_are_rejected(reopen: Open, path: Path) -> None:
     reopen().append_row("1", {"a": 1})
     header_path(path).unlink()
     with pytest.raises(OtherSettingsError):
         reopen()
 
 
-def test_file_without_rows_blocks_no_other_settings(reopen: Open) -> None:
+def test_empty_file_accepts_other_settings(reopen: Open) -> None:
     for seed in (1, 2):
         file = reopen({"seed": seed})
     file.append_row("1", {"a": 1})
@@ -202,7 +204,7 @@ def test_file_without_rows_blocks_no_other_settings(reopen: Open) -> None:
         reopen({"seed": 1})
 
 
-def test_no_settings_make_no_header(reopen: Open, path: Path) -> None:
+def test_header_needs_settings(reopen: Open, path: Path) -> None:
     reopen(None).append_row("1", {"a": 1})
     assert not header_path(path).exists()
     assert reopen(None).keys == {"1"}
@@ -213,14 +215,14 @@ def test_header_is_private(reopen: Open, path: Path) -> None:
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 
 
-def test_removed_rows(reopen: Open, tmp_path: Path) -> None:
+def test_remove_rows_deletes_the_header_too(reopen: Open, tmp_path: Path) -> None:
     reopen().remove()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
 @pytest.mark.parametrize("name", ["rows", "rows.header"])
-def test_something_in_the_way(
+def test_folder_at_the_path_raises(
     tmp_path: Path, path: Path, kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -73,16 +73,16 @@ TASKS = {
 
 
 @pytest.mark.parametrize("case", SHOWN)
-def test_clarified_question(case: str) -> None:
+def test_clarified_question_has_the_wording(case: str) -> None:
     seed, params, words = SHOWN[case]
     assert words in clarified(TASKS.get(case, case), seed, **params)
 
 
-def test_every_row_is_shown() -> None:
+def test_every_clarification_has_a_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
-def test_span_over_new_year() -> None:
+def test_span_over_new_year_has_both_years() -> None:
     question = clarified("calendar_arithmetic", 27431624)
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 
@@ -102,14 +102,14 @@ def test_metadata_says_clarified() -> None:
     assert entry["answer"] == dataset[0]["answer"]
 
 
-def test_clear_question_stays() -> None:
+def test_clear_question_is_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
     assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
-def test_whole_minutes_stay() -> None:
+def test_question_with_whole_minutes_is_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
     entry = {
         "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",
@@ -119,13 +119,13 @@ def test_whole_minutes_stay() -> None:
     assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
-def test_words_out_of_order_stay() -> None:
+def test_question_with_shuffled_words_is_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry
 
 
-def test_other_wording_stays() -> None:
+def test_question_in_other_words_is_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = {**dataset[0], "question": "Combien de pas ?"}
     assert clarify(find_task("maze"), entry, dataset) is entry
@@ -150,6 +150,6 @@ def test_docs_list_clarifications() -> None:
         ),
     ],
 )
-def test_question_in_another_language_stays(task: str, question: str, metadata: dict[str, Any]) -> None:
+def test_question_in_another_language_is_unchanged(task: str, question: str, metadata: dict[str, Any]) -> None:
     entry = {"question": question, "answer": "1", "metadata": metadata}
     assert clarify(find_task(task), entry, None) is entry

@@ -9,7 +9,7 @@ from reasoning_env.tasks import COMPOSITE, FAMILIES, TASKS, Task, find_task
 DECLARED = [(name, task) for family in FAMILIES for name, task in vars(family).items() if isinstance(task, Task)]
 
 
-def test_constants_are_named_like_tasks() -> None:
+def test_constants_have_the_names_of_tasks() -> None:
     assert [name for name, task in DECLARED if name != task.name.upper()] == []
 
 
@@ -19,11 +19,11 @@ def test_tasks_are_declared_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "category"), [("sums/easy", "sums"), ("no_such_task", "other")])
-def test_category_of_an_undeclared_task(name: str, category: str) -> None:
+def test_undeclared_task_gets_its_category(name: str, category: str) -> None:
     assert find_task(name).category == category
 
 
-def test_undeclared_task_is_treated_with_care() -> None:
+def test_undeclared_task_gets_safe_defaults() -> None:
     task = find_task("no_such_task")
     assert task.has_small_pool and task.constructor_uses_seed
     assert not task.rejected and task.clarification is None and task.right_answer is None

@@ -41,13 +41,15 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
         ("+", (1.0, 2.0), (3.0, 4.0), (4, 6), False),
     ],
 )
-def test_lost_digits(operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool) -> None:
+def test_answers_with_lost_digits_are_rejected(
+    operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool
+) -> None:
     metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}
     entry = {"question": "?", "answer": f"{result[0]}.0 + {result[1]}.0i", "metadata": metadata}
     assert (_flaw("complex_arithmetic", entry) is not None) is is_wrong
 
 
-def test_useless_premises() -> None:
+def test_problems_without_a_conclusion_are_rejected() -> None:
     served = []
     for entry in _entries("propositional_logic", 400):
         corrected = with_right_answer(find_task("propositional_logic"), entry, None)
@@ -292,13 +294,15 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_conjunctions_of_two_people(solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool) -> None:
+def test_problems_solved_by_conjunctions_are_rejected(
+    solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
+) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
     entry = {"question": "Who?", "answer": "Emma is a knave.", "metadata": metadata}
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_share_of_easy_entries_is_served() -> None:
+def test_declared_share_of_easy_entries_is_served() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected
@@ -311,13 +315,13 @@ def test_wrong_entries_are_never_served() -> None:
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
-def test_flawed_entries(flaw: str) -> None:
+def test_only_flawed_entries_are_rejected(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
     assert [entry for entry in flawed if _flaw(task, entry) is None] == []
     assert [entry for entry in sound if _flaw(task, entry) is not None] == []
 
 
-def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unstable_programs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
     assert _flaw("codeio", entry) is None
     monkeypatch.setattr("reasoning_env.tasks.code.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
@@ -336,7 +340,7 @@ def test_programs_are_rejected_before_they_run() -> None:
         assert shown_program(dataset[number]["question"]).strip() == shown.strip()
 
 
-def test_failures_of_programs() -> None:
+def test_failures_of_programs_are_flaws() -> None:
     assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
     assert flaw_of_error(find_task("bf"), TimeoutError()) is not None
     assert flaw_of_error(find_task("gcd"), RuntimeError()) is None

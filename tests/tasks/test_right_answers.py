@@ -35,7 +35,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize(("task", "seed", "params", "right", "wrong"), RIGHT.values(), ids=RIGHT)
-def test_right_answer(task: str, seed: int, params: dict[str, Any], right: str, wrong: str) -> None:
+def test_wrong_answer_is_corrected(task: str, seed: int, params: dict[str, Any], right: str, wrong: str) -> None:
     entry = corrected(task, seed, **params)
     assert entry["answer"] == right
     assert entry["metadata"]["library_answer"] == wrong
@@ -50,7 +50,7 @@ def test_hidden_swap_is_found(seed: int) -> None:
     assert dataset.score_answer("No", entry) == 0.0
 
 
-def test_right_answers_stay() -> None:
+def test_right_answers_are_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("gcd", seed=1, size=1)
     entry = dataset[0]
     assert with_right_answer(find_task("gcd"), entry, dataset) is entry
@@ -69,11 +69,11 @@ def test_right_answers_stay() -> None:
         (timedelta(microseconds=837_000), "HH:MM:SS.mmm", "00:00:00.837"),
     ],
 )
-def test_durations(duration: timedelta, layout: str, text: str) -> None:
+def test_durations_follow_the_layout(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
 
 
-def test_counted_conversions_are_served() -> None:
+def test_clarified_limit_is_not_rejected() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
     task = find_task("string_splitting")
@@ -97,7 +97,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize(("task", "seed", "params"), REJECTED.values(), ids=REJECTED)
-def test_no_right_answer(task: str, seed: int, params: dict[str, Any]) -> None:
+def test_problem_without_right_answer_is_rejected(task: str, seed: int, params: dict[str, Any]) -> None:
     entry = corrected(task, seed, **params)
     flaw = find_flaw(find_task(task), entry, seed=0)
     assert flaw is not None

@@ -13,7 +13,7 @@ from reasoning_env.workers.clock import standing_clock
 from reasoning_env.workers.library import Library
 
 
-def test_all_clocks_stand_still() -> None:
+def test_all_clocks_are_frozen() -> None:
     with standing_clock():
         time.sleep(1000.0)
         read = [time.strftime("%H:%M %d.%m.%Y"), datetime.datetime.now().strftime("%H:%M %d.%m.%Y")]
@@ -21,13 +21,13 @@ def test_all_clocks_stand_still() -> None:
     assert read == ["12:00 01.01.2025"] * 2 + ["12:00", "2025-01-01", "2025-01-01 12:00:00", "1735732800"]
 
 
-def test_clock_goes_on_after_an_error() -> None:
+def test_clock_runs_again_after_an_error() -> None:
     with pytest.raises(ValueError, match="broken"), standing_clock():
         raise ValueError("broken")
     assert time.time() > 1_735_732_801 and datetime.datetime.now().year > 2025
 
 
-def test_moment_can_be_pickled() -> None:
+def test_frozen_datetime_can_be_pickled() -> None:
     with standing_clock():
         moment = datetime.datetime.now()
     assert pickle.loads(pickle.dumps(moment)) == moment == datetime.datetime(2025, 1, 1, 12)

@@ -23,7 +23,7 @@ from .support import kill, make, running_pool, spec
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
 
-async def test_generation_over_its_limit(pool: WorkerPool) -> None:
+async def test_generation_over_the_cpu_limit_raises(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError, match=r"took over 0.2 s of processor time"):
         await pool.generate(spec("hang"), PATIENCE_S, cpu_s=0.2)
     await make(pool)
@@ -42,7 +42,7 @@ async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pyte
     assert generator not in pool.worker_pids
 
 
-async def test_slow_machine_is_no_mistake(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_machine_raises_worker_error(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     with pytest.raises(WorkerError, match="of processor time in"):
         await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
@@ -59,7 +59,7 @@ async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, mo
     assert verdict.reason is Reason.SCORED
 
 
-async def test_many_answers_are_sent_in_parts(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_answers_are_sent_in_several_requests(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "REQUEST_CHARACTERS", 10)
     problem = await make(pool, seed=7)
     answers = [f"wrong {number}" for number in range(20)] + ["7", "much too long for a part"]
@@ -68,7 +68,7 @@ async def test_many_answers_are_sent_in_parts(pool: WorkerPool, monkeypatch: pyt
     assert [verdict.score for verdict in verdicts].index(1.0) == 20
 
 
-async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_permanently_stopped_verifier_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
@@ -79,7 +79,7 @@ async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pyt
 
 
 @linux_only
-async def test_stopped_stream_is_no_mistake(fake_library: Path) -> None:
+async def test_stopped_generator_raises_worker_error(fake_library: Path) -> None:
     """A generator that passes a deadline of the clock because it is stopped: another try may succeed."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
@@ -90,7 +90,9 @@ async def test_stopped_stream_is_no_mistake(fake_library: Path) -> None:
 
 @linux_only
 @pytest.mark.parametrize("role", [0, 1])
-async def test_fault_while_all_are_stopped(pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pool_reports_that_all_workers_are_stopped(
+    pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool_module, "WORKER_STALL_S", 0.3)
     await make(pool)  # the owners wait with the shorter time from now on
     await pool.score(await make(pool), ["1"])
@@ -129,7 +131,7 @@ os.register_at_fork(after_in_child=stop)
 
 
 @linux_only
-async def test_worker_stopped_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_stopped_at_its_start_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     package = write_fake_library(tmp_path) / "reasoning_gym"
     (package / "__init__.py").write_text(STOPPED_AT_FORK + (package / "__init__.py").read_text())

@@ -143,7 +143,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 # ------------------------------------------------------------------ what is made
 
 
-def test_same_problems_as_a_direct_call(served: list[Served]) -> None:
+def test_problems_equal_those_of_a_direct_call(served: list[Served]) -> None:
     called = [one for one in served if one.direct is not None]
     assert {one.problem.task for one in called} == TASKS.keys()
     compared = [one for one in called if not _is_corrected(one.problem)]
@@ -153,7 +153,7 @@ def test_same_problems_as_a_direct_call(served: list[Served]) -> None:
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
 
 
-def test_corrected_problems(served: list[Served]) -> None:
+def test_corrected_problems_keep_the_library_answer(served: list[Served]) -> None:
     corrected = [one for one in served if one.direct is not None and _is_corrected(one.problem)]
     assert corrected
     for one in corrected:
@@ -174,7 +174,7 @@ def test_seeds_give_different_problems(served: list[Served]) -> None:
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
 
-def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> None:
+def test_problems_have_the_requested_params(served: list[Served], difficulty: DifficultyMap) -> None:
     for one in served:
         problem, asked, overrides = one.problem, one.problem.spec.level, dict(one.problem.spec.params)
         if problem.task == "composite":
@@ -192,7 +192,7 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
             assert problem.level == asked or overrides or not difficulty.adjustable(problem.task)
 
 
-def test_problems_from_references(served: list[Served]) -> None:
+def test_references_give_the_same_problems(served: list[Served]) -> None:
     remade = [one for one in served if one.remade is not None]
     assert {one.problem.task for one in remade} == TASKS.keys()
     assert [one.name for one in remade if one.remade != one.problem.question] == []
@@ -212,12 +212,12 @@ def test_oracle_answers_are_right(served: list[Served]) -> None:
     assert len(scored) > 0.85 * len(served)
 
 
-def test_answer_of_the_example_is_no_answer(served: list[Served]) -> None:
+def test_answer_of_the_prompt_example_earns_little(served: list[Served]) -> None:
     assert EXAMPLE_ANSWER
     assert [one.name for one in served if one.example.score > 0.35] == []
 
 
-def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:
+def test_plain_scores_equal_those_of_a_direct_call(served: list[Served]) -> None:
     scored = [one for one in served if one.plain]
     assert {one.problem.task for one in scored} == TASKS.keys()
     compared = [one for one in scored if not _is_corrected(one.problem)]

@@ -68,20 +68,20 @@ async def test_checkout_is_preferred(fake_library: Path) -> None:
 
 
 @fresh
-async def test_installed_library_is_as_known() -> None:
+async def test_installed_library_has_the_declared_tasks() -> None:
     info = await library_info(None)
     assert info.tasks == tuple(TaskInfo(name, find_task(name).category) for name in sorted(TASKS))
     assert [task.name for task in info.tasks if task.category == "other"] == ["composite"]
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
-async def test_library_without_version_or_tasks(tmp_path: Path) -> None:
+async def test_library_without_version_or_tasks_is_accepted(tmp_path: Path) -> None:
     info = await library_info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
     assert (info.version, info.tasks) == ("unknown", ())
 
 
 @pytest.mark.parametrize("factory", ["DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
-async def test_unreadable_registry(tmp_path: Path, factory: str) -> None:
+async def test_unreadable_registry_raises_worker_error(tmp_path: Path, factory: str) -> None:
     with pytest.raises(WorkerError, match="reasoning-gym cannot be imported by a worker process"):
         await library_info(_package(tmp_path, __init__="", factory=factory))
 
@@ -95,12 +95,12 @@ async def test_unreadable_registry(tmp_path: Path, factory: str) -> None:
         ("import os, sys; sys.stderr.write('out of luck'); sys.stderr.flush(); os._exit(9)", "out of luck"),
     ],
 )
-async def test_library_cannot_be_imported(tmp_path: Path, text: str, cause: str) -> None:
+async def test_failed_import_raises_its_cause(tmp_path: Path, text: str, cause: str) -> None:
     with pytest.raises(WorkerError, match=f": {cause}"):
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_import_fails_before_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_import_error_before_the_settings_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where this process is held up, on a busy machine."""
     open_channel = fork_server_module.Channel.open
 
@@ -115,7 +115,7 @@ async def test_import_fails_before_the_settings_come(tmp_path: Path, monkeypatch
 
 
 @fresh
-async def test_library_hangs_at_import(tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_import_times_out(tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     monkeypatch.setattr(fork_server_module, "WORKER_START_TIMEOUT_S", 0.5)
@@ -158,40 +158,40 @@ def _seen_in_processes(pool: WorkerPool) -> str:
     return b" ".join(file.read_bytes() for file in files).decode(errors="replace")
 
 
-def test_environment_of_a_worker(report: dict[str, Any]) -> None:
+def test_worker_environment_has_no_secrets(report: dict[str, Any]) -> None:
     allowed = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLBACKEND"}
     allowed |= {"HOME", "TMPDIR", "XDG_CACHE_HOME", "LC_ALL", "LC_CTYPE", "TZ"}
     assert set(report["environment"]) <= allowed
     assert "secret-key" not in json.dumps(report)
 
 
-def test_hash_seed_of_a_worker(report: dict[str, Any]) -> None:
+def test_workers_have_a_fixed_hash_seed(report: dict[str, Any]) -> None:
     assert (report["environment"]["PYTHONHASHSEED"], report["hash_randomization"]) == ("0", 0)
 
 
-def test_folder_of_a_worker(report: dict[str, Any]) -> None:
+def test_worker_has_its_own_folder_and_session(report: dict[str, Any]) -> None:
     assert report["session"] == report["pid"] == report["known_pid"] != os.getsid(0)
     directory, temp_folder = Path(report["directory"]), Path(report["temp_folder"])
     assert directory.resolve().is_relative_to(temp_folder.resolve())
     assert directory.name == "1"
 
 
-def test_files_of_a_worker(report: dict[str, Any]) -> None:
+def test_worker_has_few_open_files(report: dict[str, Any]) -> None:
     assert report["stdio_is_null"] == [True, True, True]
     assert report["stdin"] == ""
     assert len(report["descriptors"]) == 4
 
 
-def test_library_without_sympy(report: dict[str, Any]) -> None:
+def test_sympy_is_not_imported_needlessly(report: dict[str, Any]) -> None:
     assert report["has_sympy"] is False
 
 
-def test_worker_is_limited(report: dict[str, Any]) -> None:
+def test_worker_has_limits_and_niceness(report: dict[str, Any]) -> None:
     assert report["niceness"] == min(19, os.nice(0) + 3)
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)
 
 
-def test_scheduling_group_of_a_worker(report: dict[str, Any]) -> None:
+def test_worker_has_its_own_scheduling_group(report: dict[str, Any]) -> None:
     if report["autogroup"] is None:
         pytest.skip("this kernel does not group processes by session")
     assert report["autogroup"].split()[-1] == "3"
@@ -200,7 +200,7 @@ def test_scheduling_group_of_a_worker(report: dict[str, Any]) -> None:
 # ------------------------------------------------------------------ ends
 
 
-async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
+async def test_close_kills_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, num_generators=2, num_verifiers=2) as pool:
         pids = [*pool.worker_pids, _fork_server_pid(pool)]
         assert len(set(pids)) == 5
@@ -216,7 +216,7 @@ async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path,
     assert pool.worker_pids == ()
 
 
-async def test_cancelled_end_leaves_nothing(fake_library: Path, temp_folder: Path) -> None:
+async def test_cancelled_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
     """As when a pool is closed while a fork server that does not answer is replaced."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
     server = launch(PoolSettings(beside=fake_library))
@@ -230,7 +230,7 @@ async def test_cancelled_end_leaves_nothing(fake_library: Path, temp_folder: Pat
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path) -> None:
+async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         [directory] = temp_folder.iterdir()
         with pytest.raises(GenerationError):
@@ -239,7 +239,7 @@ async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_ahead(fake_library: Path) -> None:
+async def test_fork_server_started_ahead_is_used_once(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -248,7 +248,7 @@ async def test_fork_server_started_ahead(fake_library: Path) -> None:
     assert ahead.process.returncode == 0
 
 
-def test_unused_fork_server_ends(tmp_path: Path) -> None:
+def test_unused_fork_server_ends_with_the_program(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()
@@ -277,7 +277,7 @@ async def main(checkout):
 
 
 @pytest.mark.parametrize("run", ["asyncio.run(main(sys.argv[1]))", "loop.run_until_complete(main(sys.argv[1]))"])
-def test_forgotten_pool_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
+def test_unclosed_pool_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
     program = f"{FORGETFUL}loop = asyncio.new_event_loop()\n{run}"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(fake_library)]
@@ -286,7 +286,7 @@ def test_forgotten_pool_leaves_no_process(fake_library: Path, tmp_path: Path, ru
     wait_until(lambda: not list(tmp_path.iterdir()))
 
 
-async def test_pool_grows_to_settings(fake_library: Path) -> None:
+async def test_pool_grows_to_the_configured_size(fake_library: Path) -> None:
     pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=2, num_verifiers=3), fake_library))
     try:
         await pool.start(workers=1)
@@ -298,7 +298,7 @@ async def test_pool_grows_to_settings(fake_library: Path) -> None:
 
 
 @fresh
-async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None:
+async def test_killed_fork_server_is_replaced(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         old = pool.worker_pids
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
@@ -311,7 +311,7 @@ async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
+async def test_fork_server_killed_repeatedly_is_replaced(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
@@ -339,7 +339,9 @@ def killed_at_import(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_fork_server_killed_at_start_is_restarted(
+    killed_at_import: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("2")
     assert (await library_info(killed_at_import)).version == "0.0.fake"
     lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
@@ -348,7 +350,7 @@ async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: p
     ]
 
 
-async def test_fork_server_killed_at_every_start(killed_at_import: Path, temp_folder: Path) -> None:
+async def test_fork_server_killed_at_every_start_raises(killed_at_import: Path, temp_folder: Path) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(
         WorkerError, match=r"^the process that imports reasoning-gym was killed from outside \(SIGKILL\)$"
@@ -358,7 +360,7 @@ async def test_fork_server_killed_at_every_start(killed_at_import: Path, temp_fo
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_unforeseen_error_at_a_start(
+async def test_unexpected_start_error_fails_one_job(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
@@ -378,13 +380,13 @@ async def test_broken_library_fails_jobs(broken: WorkerPool) -> None:
         await broken.score(make_problem(), ["1"])
 
 
-async def test_broken_library_is_told(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_broken_library_is_reported_in_one_line(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
     fault = broken.fault or ""
     assert fault.startswith("no generator is alive: ") and "ValueError: removed" in fault
     assert len(fault.splitlines()) == 1
 
 
-async def test_library_that_is_mended(broken: WorkerPool, mended: Path) -> None:
+async def test_repaired_library_is_used_again(broken: WorkerPool, mended: Path) -> None:
     mended.rename(mended.with_name("__init__.py"))
     await until(lambda: len(broken.worker_pids) == 2)
     assert broken.fault is None
@@ -410,7 +412,7 @@ async def broken(tmp_path: Path, mended: Path) -> AsyncIterator[WorkerPool]:
         yield pool
 
 
-async def test_no_descriptor_left(pool: WorkerPool, temp_folder: Path) -> None:
+async def test_pool_recovers_from_too_many_open_files(pool: WorkerPool, temp_folder: Path) -> None:
     problem = await make(pool, seed=3)
     taken = [os.open(os.devnull, os.O_RDONLY)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -128,7 +128,7 @@ CHANGES: dict[str, Callable[[Folders], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_changed_path_grants_nothing(folders: Folders, change: Callable[[Folders], object]) -> None:
+async def test_changed_path_grants_no_access(folders: Folders, change: Callable[[Folders], object]) -> None:
     async with _scoring(folders) as pool:
         assert await _reads(pool, folders.secret / "text") == REFUSED
         change(folders)
@@ -154,7 +154,7 @@ async def test_renamed_folder_stays_readable(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_later_fork_server_grants_nothing(folders: Folders, linked: bool) -> None:
+async def test_later_fork_server_grants_no_new_folder(folders: Folders, linked: bool) -> None:
     async with _scoring(folders) as pool:
         if linked:
             _replace_by_link(folders.data, folders.secret)
@@ -164,7 +164,7 @@ async def test_later_fork_server_grants_nothing(folders: Folders, linked: bool) 
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_later_fork_server_grants_what_the_first_did(folders: Folders) -> None:
+async def test_later_fork_server_grants_the_first_folders(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ
@@ -229,7 +229,7 @@ async def test_worker_without_a_layer_does_not_start(tmp_path: Path, layer: str)
             assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_fork_server_without_a_layer_is_not_used(tmp_path: Path) -> None:
+async def test_fork_server_without_a_layer_is_rejected(tmp_path: Path) -> None:
     package = _library_with_failing(SECCOMP, tmp_path)
     with fresh_children():
         async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
@@ -257,14 +257,14 @@ def test_failing_layer_is_named() -> None:
     assert applied == ["memory limit"]
 
 
-def test_lost_layer() -> None:
+def test_missing_layer_is_reported_with_its_reason() -> None:
     first = Restrictions(["memory limit"], ["seccomp"], {})
     assert first.lost(first) is None
     assert first.lost(Restrictions(["memory limit"], [], {"seccomp": "no memory"})) == "seccomp (no memory)"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_unreadable_path_at_the_start(tmp_path: Path) -> None:
+def test_unreadable_path_at_the_start_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").touch()
     (tmp_path / "closed").chmod(0)

@@ -76,7 +76,7 @@ def test_interpolation_is_monotonic(levels: list[int]) -> None:
         ([["a"], ["a", "b"]], 0.75, ["a", "b"]),
     ],
 )
-def test_between_two_levels(levels: list[Any], position: float, value: Any) -> None:
+def test_values_between_levels_are_interpolated(levels: list[Any], position: float, value: Any) -> None:
     assert interpolate(levels, position) == value
 
 
@@ -84,13 +84,13 @@ def test_between_two_levels(levels: list[Any], position: float, value: Any) -> N
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_drawn_between_two_levels(level: float, draw: float, value: int) -> None:
+def test_drawn_levels_pick_one_neighbour(level: float, draw: float, value: int) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
     assert attribute.at(level, draw) == {"low": value, "high": value}
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_distinct_bounds(levels: list[int]) -> None:
+def test_bounds_of_a_range_are_distinct(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]
@@ -106,7 +106,7 @@ def test_range_rises_with_the_level(levels: list[int]) -> None:
         assert [window[end] for window in windows] == sorted(window[end] for window in windows)
 
 
-def test_falling_levels() -> None:
+def test_falling_levels_keep_bounds_in_order() -> None:
     assert Attribute(("low", "high"), (9, 5, 1)).at(1.0) == {"low": 1, "high": 5}
     attribute = Attribute(("low", "high"), ((1, 4), (1, 8)))
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]
@@ -127,13 +127,13 @@ def test_level_0_is_no_harder_than_defaults(attribute: SimpleNamespace, easiest:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_attributes_with_unequal_levels() -> None:
+def test_attributes_may_have_different_numbers_of_levels() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
 
 @given(st.floats(0.0, 1.0))
-def test_level_is_the_nearest_step(level: float) -> None:
+def test_level_is_rounded_to_the_nearest_step(level: float) -> None:
     resolved = difficulty_of(scalar("high", [10, 1000])).parameters("made_up", level)
     assert resolved.level is not None
     assert abs(resolved.level - level) <= 0.5 / LEVEL_STEPS
@@ -141,29 +141,29 @@ def test_level_is_the_nearest_step(level: float) -> None:
 
 
 @pytest.mark.parametrize("level", [-0.01, 1.01, float("nan")])
-def test_level_out_of_range(level: float) -> None:
+def test_level_out_of_range_raises(level: float) -> None:
     with pytest.raises(ValueError, match=str(level)):
         difficulty_of().parameters("made_up", level)
 
 
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
-def test_refused_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
+def test_rejected_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
     assert (resolved.params, resolved.level) == ({"width": width}, step / LEVEL_STEPS)
 
 
-def test_overrides_win_over_level() -> None:
+def test_overrides_replace_params_of_the_level() -> None:
     resolved = difficulty_of(spread([1, 9])).parameters("made_up", 0.0, {"low": 5})
     assert resolved.params == {"low": 5, "high": 5}
     assert resolved.level == 7 / LEVEL_STEPS
 
 
-def test_impossible_overrides() -> None:
+def test_impossible_overrides_raise() -> None:
     with pytest.raises(ValueError, match=r"^made_up: .*\{\"width\": 4\}.*no such width"):
         difficulty_of(spread([1, 2])).parameters("made_up", 0.5, {"width": 4})
 
 
-def test_task_without_curriculum() -> None:
+def test_task_without_curriculum_has_no_level() -> None:
     difficulty = DifficultyMap({"made_up": Config}, {})
     assert not difficulty.adjustable("made_up")
     resolved = difficulty.parameters("made_up", 0.5, {"width": 2})
@@ -205,12 +205,14 @@ def test_parameters_are_checked(params: dict[str, Any], level: float | None, mes
         (MEMBERS, None),
     ],
 )
-def test_check_of_a_composite(difficulty: DifficultyMap, params: dict[str, Any], message: str | None) -> None:
+def test_composite_parameters_are_checked(
+    difficulty: DifficultyMap, params: dict[str, Any], message: str | None
+) -> None:
     fault = difficulty.check("composite", params, level=0.5)
     assert fault is None if message is None else str(fault).startswith(message)
 
 
-def test_composite_hands_its_level_on(difficulty: DifficultyMap) -> None:
+def test_composite_passes_its_level_to_members(difficulty: DifficultyMap) -> None:
     resolved = difficulty.parameters("composite", 0.75, MEMBERS)
     first, second = resolved.params["datasets"]
     assert first == {
@@ -222,7 +224,7 @@ def test_composite_hands_its_level_on(difficulty: DifficultyMap) -> None:
     assert resolved.level == 0.75
 
 
-def test_adjustable_tasks(difficulty: DifficultyMap) -> None:
+def test_all_but_listed_tasks_are_adjustable(difficulty: DifficultyMap) -> None:
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 

@@ -24,7 +24,7 @@ def test_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_up == ["reasoning-gym"]
 
 
-def test_scored_at_the_given_level(library: Library) -> None:
+def test_answers_are_scored_at_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
@@ -39,13 +39,13 @@ def test_decimal_precision_does_not_leak(library: Library) -> None:
     assert made[0] == made[1]
 
 
-def test_item_drawn_from_numpy(library: Library) -> None:
+def test_numpy_items_depend_on_the_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
     first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
 
 
-def test_fonts_in_one_order(library: Library) -> None:
+def test_fonts_are_sorted_without_user_fonts(library: Library) -> None:
     fonts = sys.modules["reasoning_gym.cognition.figlet_fonts"].OK_FONTS
     assert len(fonts) > 200 and fonts == sorted(fonts)
     fonts.reverse()
@@ -54,7 +54,7 @@ def test_fonts_in_one_order(library: Library) -> None:
     assert fonts == sorted(fonts) and "a font of the user" not in fonts
 
 
-def test_plotting_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matplotlib_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(sys.modules):
         if name.partition(".")[0] in ("matplotlib", "mpl_toolkits"):
             monkeypatch.delitem(sys.modules, name)
@@ -64,7 +64,7 @@ def test_plotting_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "matplotlib" not in sys.modules
 
 
-def test_imported_plotting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imported_matplotlib_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     plotting = ModuleType("matplotlib")
     monkeypatch.setitem(sys.modules, "matplotlib", plotting)
     with without_plotting():
@@ -72,25 +72,25 @@ def test_imported_plotting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.modules["matplotlib"] is plotting
 
 
-def test_today_is_in_no_metadata(library: Library) -> None:
+def test_metadata_has_no_current_date(library: Library) -> None:
     made = library.generate(ProblemRequest("time_intervals", 3, {"task_types": ["time"]}))
     assert json.loads(made.metadata_json)["start_time"].startswith("2025-01-01 ")
 
 
-def test_program_without_json(library: Library) -> None:
+def test_program_with_non_json_output_is_rejected(library: Library) -> None:
     request = ProblemRequest("codeio", 1562588661, {"input_prediction_probability": 1.0}, 0.5)
     assert library.generate(request).flawed["wrong"] >= 1
     with pytest.raises(TypeError, match="not JSON serializable"):
         library.generate(replace(request, exact_seed=True))
 
 
-def test_served_params(library: Library) -> None:
+def test_served_params_apply_by_default(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}
 
 
-def test_user_params_win_over_served_params(library: Library) -> None:
+def test_user_params_replace_served_params(library: Library) -> None:
     request = ProblemRequest("codeio", 5, {"input_prediction_probability": 0.9})
     assert library.generate(request).params == request.params
 
@@ -98,7 +98,7 @@ def test_user_params_win_over_served_params(library: Library) -> None:
 # ------------------------------------------------------------------ checks before a run
 
 
-def test_check_of_sound_params(library: Library) -> None:
+def test_valid_params_pass_the_check(library: Library) -> None:
     fine = [("chain_sum", OVERRIDES["chain_sum"], level) for level in (None, 0.0, 1.0)]
     assert {library.check(*one) for one in [*fine, ("composite", COMPOSITE, 0.5)]} == {None}
 
@@ -106,12 +106,12 @@ def test_check_of_sound_params(library: Library) -> None:
 # ------------------------------------------------------------------ lenient answers
 
 
-def test_lenient_scorer_reads_code_span(library: Library) -> None:
+def test_formatted_answer_is_scored_by_default(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 
 
-def test_plain_scorer_reads_bare_answer(library: Library) -> None:
+def test_plain_scorer_accepts_bare_answers_only(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     plain = library.scorer("gcd", {}, made.entry, plainly=True)
     assert plain.score(str(made.answer)) == 1.0
@@ -119,13 +119,13 @@ def test_plain_scorer_reads_bare_answer(library: Library) -> None:
 
 
 @pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", True), ("sentence_reordering", False)])
-def test_optional_full_stop(library: Library, task: str, optional: bool) -> None:
+def test_full_stop_is_optional_in_some_tasks(library: Library, task: str, optional: bool) -> None:
     made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
     assert (score == 1.0) is optional
 
 
-def test_clarified_question_in_every_way() -> None:
+def test_clarification_depends_on_the_request() -> None:
     library = Library(None)
     request = ProblemRequest("maze", 5, exact_seed=True)
     served = library.generate(request)
@@ -138,12 +138,12 @@ def test_clarified_question_in_every_way() -> None:
     assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
 
 
-def test_clarified_member_of_composite() -> None:
+def test_composite_members_are_clarified() -> None:
     made = Library(None).generate(ProblemRequest("composite", 1, {"datasets": [{"name": "maze"}]}))
     assert "up, down, left or right" in made.question
 
 
-def test_right_answer_in_every_way() -> None:
+def test_right_answer_depends_on_the_request() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
@@ -155,7 +155,7 @@ def test_right_answer_in_every_way() -> None:
     assert answers == ["son-in-law", "son-in-law", "father-in-law", "father-in-law"]
 
 
-def test_plain_rewards_serve_as_strict_rewards() -> None:
+def test_plain_and_strict_rewards_serve_equal_problems() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
@@ -163,7 +163,7 @@ def test_plain_rewards_serve_as_strict_rewards() -> None:
     assert library.generate(request) == served
 
 
-def test_reference_ignores_todays_levels(library: Library) -> None:
+def test_reference_params_override_changed_levels(library: Library) -> None:
     """At level 1 today, words have other lengths, and ladders a length that the old parameters lack."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)

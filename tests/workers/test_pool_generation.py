@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S, until
 from .support import is_gone, kill, make, running_pool, spec
 
 
-async def test_fields_of_a_problem(pool: WorkerPool) -> None:
+async def test_problem_has_all_fields(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec == wanted
@@ -59,7 +59,7 @@ async def test_evaluation_problems_come_first(pool: WorkerPool) -> None:
 # ------------------------------------------------------------------ failures
 
 
-async def test_task_that_raises(pool: WorkerPool) -> None:
+async def test_error_of_a_task_is_raised(pool: WorkerPool) -> None:
     for task, cause in (
         ("raise", "ValueError: no such puzzle"),
         ("exit", "SystemExit: leaving"),
@@ -72,7 +72,7 @@ async def test_task_that_raises(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_task_that_ends_its_worker(pool: WorkerPool) -> None:
+async def test_task_that_ends_its_worker_raises(pool: WorkerPool) -> None:
     replaced = 0
     for task, workers in (("crash", 2), ("abort", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
@@ -82,7 +82,7 @@ async def test_task_that_ends_its_worker(pool: WorkerPool) -> None:
         assert pool.stats.workers_replaced == replaced
 
 
-async def test_generator_killed_from_outside(pool: WorkerPool) -> None:
+async def test_generator_killed_repeatedly_raises_worker_error(pool: WorkerPool) -> None:
     with pytest.raises(WorkerError, match=r"^killed, seed 1: each of 3 generators was killed from outside"):
         await make(pool, "killed")
     assert (await make(pool, "ok", seed=2)).answer == "2"
@@ -95,7 +95,7 @@ async def test_idle_worker_is_replaced(pool: WorkerPool) -> None:
     assert pool.fault is None
 
 
-async def test_idle_workers_die(pool: WorkerPool) -> None:
+async def test_dead_idle_workers_are_replaced_before_scoring(pool: WorkerPool) -> None:
     workers = pool.worker_pids
     kill(workers)
     await until(lambda: all(map(is_gone, workers)))
@@ -103,7 +103,7 @@ async def test_idle_workers_die(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
 
 
-async def test_params_outside_json(pool: WorkerPool) -> None:
+async def test_params_that_json_lacks_raise(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError):
         await make(pool, odd={1, 2})
     with pytest.raises(WorkerError, match="TypeError"):
@@ -112,7 +112,7 @@ async def test_params_outside_json(pool: WorkerPool) -> None:
 
 
 @pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
-def test_reply_without_a_problem(header: dict[str, Any]) -> None:
+def test_reply_without_a_problem_is_a_fault(header: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_problem(spec("ok"), Frame(header, b""))
 
@@ -128,7 +128,7 @@ async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
     assert (await make(pool, "ok", seed=2)).answer == "2"
 
 
-async def test_hanging_task_holds_up_no_other(fake_library: Path, tmp_path: Path) -> None:
+async def test_hanging_task_does_not_delay_others(fake_library: Path, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     async with running_pool(fake_library, num_generators=2) as pool:
         hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
@@ -151,7 +151,7 @@ async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> 
 # ------------------------------------------------------------------ the pool
 
 
-async def test_cancelled_callers(pool: WorkerPool) -> None:
+async def test_cancelled_callers_leave_the_pool_usable(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     calls = [call for number in range(5) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
     waiting = [asyncio.create_task(call) for call in calls]
@@ -175,7 +175,7 @@ async def test_job_without_a_caller_leaves_the_queue(pool: WorkerPool, tmp_path:
     hanging.cancel()
 
 
-async def test_worker_outlives_a_caller(pool: WorkerPool) -> None:
+async def test_short_job_without_a_caller_keeps_its_worker(pool: WorkerPool) -> None:
     """A short job without a caller ends, and its result is dropped."""
     workers = pool.worker_pids
     problem = await make(pool, seed=3)
@@ -202,7 +202,7 @@ async def test_close_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
     assert pool.queued_jobs == 0
 
 
-async def test_closed_pool_refuses_jobs(pool: WorkerPool) -> None:
+async def test_closed_pool_rejects_jobs(pool: WorkerPool) -> None:
     problem = await make(pool)
     await pool.close()
     for refused in (make(pool), pool.score(problem, ["1"])):
@@ -211,13 +211,13 @@ async def test_closed_pool_refuses_jobs(pool: WorkerPool) -> None:
     assert pool.fault == "the worker pool is closed"
 
 
-async def test_close_without_start() -> None:
+async def test_close_before_start_is_safe() -> None:
     pool = WorkerPool(PoolSettings())
     await pool.close()
     assert pool.worker_pids == ()
 
 
-async def test_unforeseen_error(
+async def test_unexpected_error_replaces_the_worker(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker = pool.worker_pids[0]
@@ -233,7 +233,7 @@ async def test_unforeseen_error(
 # ------------------------------------------------------------------ checks of parameters
 
 
-async def test_faults_of_params(pool: WorkerPool) -> None:
+async def test_faulty_params_are_reported(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
     assert first.startswith("raise: the library makes no problem with {}")
     assert second.startswith("ok: the library refuses")
