@@ -1,4 +1,4 @@
-# Images of this environment. The last stage, `judge`, is the default; docs/deployment.md shows how both are used.
+# Images of this environment. The last stage, `judge`, is the default; docs/run.md shows how both are used.
 #
 #   docker build -t reasoning-gym-environment .                            # judge, score, tasks, report, ...
 #   docker build -t reasoning-gym-environment:atropos --target atropos .   # also serve, process and run-api

@@ -21,7 +21,7 @@ from reasoning_env.metrics.stats import DELIVERY, DUMPS, POOL, SAMPLER, STREAM
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 TABLES: Mapping[str, Sequence[Metric[Never]]] = {
-    "Of a run": [
+    "A run": [
         *TRAIN,
         *TRAIN_TASKS,
         *ANSWERS,
@@ -34,8 +34,8 @@ TABLES: Mapping[str, Sequence[Metric[Never]]] = {
         *OWN_VERDICTS,
         DURATIONS,
     ],
-    "Of the workers": POOL,
-    "Of a judge": (*JUDGE, *ANSWERS, REQUEST_DURATIONS),
+    "Workers": POOL,
+    "A judge": (*JUDGE, *ANSWERS, REQUEST_DURATIONS),
 }
 """The metrics below each heading of the page. A judge reports nothing to wandb."""
 ENDINGS = {Kind.COUNT: "_total", Kind.SHARE: "_total"}
@@ -45,8 +45,8 @@ ENDINGS = {Kind.COUNT: "_total", Kind.SHARE: "_total"}
 def page(text: str) -> str:
     """Return the page with the tables as they should be."""
     for heading, metrics in TABLES.items():
-        rows = "".join(_rows(metrics, for_wandb=heading != "Of a judge"))
-        text = re.sub(rf"(?<=### {heading}\n\n)(\|.*\n)*", lambda _, rows=rows: rows, text)  # type: ignore[misc]
+        rows = "".join(_rows(metrics, for_wandb=heading != "A judge"))
+        text = re.sub(rf"(?<=## {heading}\n\n)(\|.*\n)*", lambda _, rows=rows: rows, text)  # type: ignore[misc]
     return text
 
 

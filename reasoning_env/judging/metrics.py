@@ -53,13 +53,18 @@ JUDGE: Sequence[Metric[JudgeMetrics]] = (
         "verdicts, by reason",
         lambda judge: {reason.value: judge.verdicts[reason] for reason in Reason},
     ),
-    Metric("judge/faults", Kind.COUNT, "infrastructure errors, none of which is scored", lambda judge: judge.faults),
+    Metric("judge/faults", Kind.COUNT, "infrastructure errors; these get no verdict", lambda judge: judge.faults),
     Metric(
         "judge/replies/STATUS",
         Kind.COUNT,
         "replies, by status",
         lambda judge: {str(status): judge.replies[status] for status in sorted({*STATUSES, *judge.replies})},
     ),
-    Metric("judge/unread_replies", Kind.COUNT, "replies not read in time", lambda judge: judge.unread_replies),
-    Metric("judge/requests_in_progress", Kind.NOW, "requests under way", lambda judge: judge.requests),
+    Metric(
+        "judge/unread_replies",
+        Kind.COUNT,
+        "replies that the client did not read in time",
+        lambda judge: judge.unread_replies,
+    ),
+    Metric("judge/requests_in_progress", Kind.NOW, "requests in progress", lambda judge: judge.requests),
 )

@@ -63,7 +63,7 @@ OWN_VERDICTS: Sequence[Metric[OwnVerdicts]] = (
     Metric(
         "verdicts/REASON",
         Kind.COUNT,
-        "verdicts of a score function, or of verifiers of your own, by reason",
+        "verdicts of your own score function or task, by reason",
         lambda own: {reason.value: own.reasons[reason] for reason in Reason},
     ),
 )

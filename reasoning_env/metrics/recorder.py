@@ -89,15 +89,19 @@ class Sums:
 
 TRAIN: Sequence[Metric[Sums]] = (
     Metric("train/mean_score", Kind.MEAN, "reward after the length penalty", lambda sums: sums.score),
-    Metric("train/share_correct", Kind.SHARE, "completions that are scored 0.99 or more", lambda sums: sums.correct),
-    Metric("train/share_truncated", Kind.SHARE, "completions that ran out of tokens", lambda sums: sums.truncated),
-    Metric("train/mean_level", Kind.MEAN, "level of problems; missing without levels", lambda sums: sums.level),
-    Metric("train/mean_prompt_tokens", Kind.MEAN, "length of prompts", lambda sums: sums.prompt_tokens),
-    Metric("train/mean_completion_tokens", Kind.MEAN_MAX, "length of completions", lambda sums: sums.completion_tokens),
+    Metric("train/share_correct", Kind.SHARE, "completions with a score of 0.99 or more", lambda sums: sums.correct),
+    Metric(
+        "train/share_truncated", Kind.SHARE, "completions that reached the token limit", lambda sums: sums.truncated
+    ),
+    Metric("train/mean_level", Kind.MEAN, "level of problems; absent if no task has levels", lambda sums: sums.level),
+    Metric("train/mean_prompt_tokens", Kind.MEAN, "tokens of a prompt", lambda sums: sums.prompt_tokens),
+    Metric(
+        "train/mean_completion_tokens", Kind.MEAN_MAX, "tokens of a completion", lambda sums: sums.completion_tokens
+    ),
     Metric(
         "train_groups/OUTCOME",
         Kind.SHARE,
-        "groups with a signal (`with_signal`), and without (`all_right`, `all_wrong`, `all_equal`)",
+        "groups whose scores differ (`with_signal`), or are equal (`all_right`, `all_wrong`, `all_equal`)",
         lambda sums: _shares(sums.groups, GroupOutcome, sums.groups.total()),
     ),
     Metric(
@@ -109,7 +113,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "answers/frame/NAME",
         Kind.SHARE,
-        "completions whose answer had a frame that was removed, by frame",
+        "completions whose answer had formatting that was removed, by kind",
         lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
     ),
     Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),
@@ -163,7 +167,7 @@ ANSWERS: Sequence[Metric[RecentAnswers]] = (
     Metric(
         "answers/most_frequent_share/TASK",
         Kind.NOW,
-        f"share of the most frequent among the last {RecentAnswers.KEPT:,} answers of a task",
+        f"share of the most frequent answer among the last {RecentAnswers.KEPT:,} of a task",
         lambda answers: answers.shares_of_most_frequent(),
     ),
 )
@@ -309,7 +313,7 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
     Metric(
         "dropped/CAUSE",
         Kind.COUNT,
-        "problems without a group, and scored groups that were not delivered",
+        "dropped groups, by cause",
         lambda recorder: {reason.value: recorder.dropped[reason] for reason in DropReason},
     ),
 )

@@ -43,35 +43,39 @@ class ObservedPool(Protocol):
 
 
 POOL: Sequence[Metric[ObservedPool]] = (
-    Metric("workers/alive", Kind.NOW, "worker processes that live", lambda pool: len(pool.worker_pids)),
+    Metric("workers/alive", Kind.NOW, "running worker processes", lambda pool: len(pool.worker_pids)),
     Metric(
         "workers/resident_memory_bytes",
         Kind.NOW,
-        "memory of all workers; pages that they share count in each",
+        "memory of all workers; shared pages count for each worker",
         lambda pool: sum(map(_resident_bytes, pool.worker_pids)),
     ),
-    Metric("workers/queued_jobs", Kind.NOW, "jobs that wait for a worker", lambda pool: pool.queued_jobs),
+    Metric("workers/queued_jobs", Kind.NOW, "jobs that wait for a free worker", lambda pool: pool.queued_jobs),
     Metric("workers/replaced", Kind.COUNT, "workers that were replaced", lambda pool: pool.stats.workers_replaced),
     Metric(
         "workers/fork_servers",
         Kind.COUNT,
-        "fork servers, from which workers are forked: more than 1 if one was replaced",
+        "processes that fork workers; above 1, some were replaced",
         lambda pool: pool.stats.fork_servers_started,
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
-    Metric("workers/timeouts", Kind.COUNT, "answers over their deadline", lambda pool: pool.stats.timeouts),
+    Metric(
+        "workers/timeouts", Kind.COUNT, "answers that took longer than their deadline", lambda pool: pool.stats.timeouts
+    ),
     Metric("workers/crashes", Kind.COUNT, "answers that ended two workers", lambda pool: pool.stats.crashes),
-    Metric("workers/protocol_faults", Kind.COUNT, "malformed replies", lambda pool: pool.stats.protocol_faults),
+    Metric(
+        "workers/protocol_faults", Kind.COUNT, "malformed replies of workers", lambda pool: pool.stats.protocol_faults
+    ),
     Metric(
         "workers/over_budget",
         Kind.COUNT,
-        "groups without verdicts, whose answers exceeded the group's budget of processor time",
+        "groups dropped because their answers used the group's whole processor time",
         lambda pool: pool.stats.over_budget,
     ),
     Metric(
         "workers/refused",
         Kind.COUNT,
-        "answers at which a verifier failed, since it did what its sandbox refuses",
+        "answers whose verifier failed because the sandbox refused an operation",
         lambda pool: pool.stats.refused,
     ),
 )
@@ -103,23 +107,33 @@ class StreamStats:
 _CAUSES = (*Cause, Rejection.HELD_OUT, Rejection.TOO_LONG)
 """Why training rejects problems."""
 STREAM: Sequence[Metric[StreamStats]] = (
-    Metric("problems/ready", Kind.NOW, "problems that are ready ahead of demand", lambda stream: stream.ready),
-    Metric("problems/in_flight", Kind.NOW, "problems under way", lambda stream: stream.in_flight),
-    Metric("problems/failures", Kind.COUNT, "draws that gave no problem", lambda stream: stream.failures),
+    Metric("problems/ready", Kind.NOW, "problems generated in advance", lambda stream: stream.ready),
+    Metric(
+        "problems/in_flight",
+        Kind.NOW,
+        "problems in flight: served, and not yet scored or dropped",
+        lambda stream: stream.in_flight,
+    ),
+    Metric("problems/failures", Kind.COUNT, "failed attempts to generate a problem", lambda stream: stream.failures),
     Metric(
         "problems/flawed/CAUSE",
         Kind.COUNT,
-        "rejected problems, by cause",
+        "problems rejected before serving, by cause",
         lambda stream: {cause.value: stream.flawed.get(cause, 0) for cause in _CAUSES},
     ),
     Metric("problems/repeated/TASK", Kind.COUNT, "questions that were served before", lambda stream: stream.repeated),
     Metric(
         "problems/clamped",
         Kind.COUNT,
-        "problems served at another level than drawn, since `task_params` allow none at that level",
+        "problems served at the nearest level that `task_params` allow, not at the requested level",
         lambda stream: stream.clamped,
     ),
-    Metric("problems/quarantined_tasks", Kind.NOW, "tasks not drawn any more", lambda stream: len(stream.quarantined)),
+    Metric(
+        "problems/quarantined_tasks",
+        Kind.NOW,
+        "tasks that are no longer used because they failed several times",
+        lambda stream: len(stream.quarantined),
+    ),
 )
 
 
@@ -141,26 +155,26 @@ SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
     Metric(
         "sampler/mean_level",
         Kind.NOW,
-        "mean level of the curriculum's next problems, over all tasks",
+        "level of the curriculum's next problems, mean over all tasks",
         lambda tasks: fmean(levels.values()) if (levels := _levels(tasks)) else None,
     ),
     Metric("sampler_tasks/TASK/level", Kind.NOW, "level of the task's next problem", lambda tasks: _levels(tasks)),
     Metric(
         "sampler_tasks/TASK/share",
         Kind.NOW,
-        "share of draws of the task, with adaptive sampling or a curriculum",
+        "share of problems that come from the task",
         lambda tasks: {task: report.share for task, report in tasks.items()},
     ),
     Metric(
         "sampler_tasks/TASK/pass_rate",
         Kind.NOW,
-        "estimated share of right completions of the task",
+        "estimated share of right completions, by task",
         lambda tasks: {task: report.pass_rate for task, report in tasks.items()},
     ),
     Metric(
         "sampler_tasks/TASK/signal_chance",
         Kind.NOW,
-        "estimated chance that a group of the task has a signal",
+        "estimated chance that the scores of a group differ, by task",
         lambda tasks: {task: report.signal_chance for task, report in tasks.items()},
     ),
 )
@@ -179,8 +193,8 @@ class DeliveryStats:
 
 
 DELIVERY: Sequence[Metric[DeliveryStats]] = (
-    Metric("delivery/delivered", Kind.COUNT, "groups whose arrival was confirmed", lambda groups: groups.delivered),
-    Metric("delivery/waiting", Kind.NOW, "groups on their way to a trainer", lambda groups: groups.waiting),
+    Metric("delivery/delivered", Kind.COUNT, "groups whose delivery was confirmed", lambda groups: groups.delivered),
+    Metric("delivery/waiting", Kind.NOW, "groups that wait for delivery", lambda groups: groups.waiting),
 )
 
 
@@ -196,8 +210,11 @@ class DumpStats:
 
 DUMPS: Sequence[Metric[DumpStats]] = (
     Metric(
-        "dumps/written", Kind.COUNT, "dumped groups on disk", lambda groups: groups.passed_groups + groups.failed_groups
+        "dumps/written",
+        Kind.COUNT,
+        "groups written to dumps",
+        lambda groups: groups.passed_groups + groups.failed_groups,
     ),
-    Metric("dumps/waiting", Kind.NOW, "groups on their way to disk", lambda groups: groups.waiting),
-    Metric("dumps/dropped", Kind.COUNT, "groups that could not be dumped", lambda groups: groups.dropped),
+    Metric("dumps/waiting", Kind.NOW, "groups that wait to be written to dumps", lambda groups: groups.waiting),
+    Metric("dumps/dropped", Kind.COUNT, "groups that could not be written to dumps", lambda groups: groups.dropped),
 )

@@ -27,7 +27,8 @@ pytestmark = pytest.mark.slow
 
 README = (REPOSITORY / "README.md").read_text()
 PAGES = [REPOSITORY / "reasoning_audit" / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-DOCS = "\n".join(page.read_text() for page in PAGES)
+SLURM_SCRIPT = f"```bash\n{(REPOSITORY / 'examples' / 'slurm.sh').read_text()}```"
+DOCS = "\n".join([*(page.read_text() for page in PAGES), SLURM_SCRIPT])
 COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
 RAY = "judge --ray auto --port 8400"
@@ -82,8 +83,7 @@ SERVE = ["serve --config configs/vllm.yaml", f"serve --env.tokenizer_name {MODEL
 SERVE_SETTINGS = {
     "serve --config run.yaml": "instance: 0",
     "serve --config configs/vllm.yaml --env.metrics_port 9464": "metrics_port: 9464",
-    "serve --config run.yaml --env.instance $n": "instance: 7",
-    "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0": "steps_per_eval: 0",
+    "serve --config run.yaml --env.instance $n --env.steps_per_eval 0": "instance: 7",
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}": "max_token_length: 4096",
 }

@@ -28,7 +28,7 @@ STEPS = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text()).splitlines()
 """The Dockerfile's lines, those that go on behind a backslash as one."""
 JUDGE = yaml.safe_load((ROOT / "compose.judge.yaml").read_text())["services"]
 SERVICES = {**yaml.safe_load((ROOT / "compose.yaml").read_text())["services"], **JUDGE}
-PAGE = (ROOT / "docs" / "deployment.md").read_text()
+PAGE = (ROOT / "docs" / "run.md").read_text()
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -132,7 +132,7 @@ def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 
 
 def test_judge_of_kubernetes() -> None:
-    [deployment] = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
-    [container] = yaml.safe_load(deployment)["spec"]["template"]["spec"]["containers"]
+    deployment = yaml.safe_load((ROOT / "examples" / "judge_kubernetes.yaml").read_text())
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
     command, *arguments = container["args"]
     assert (command, parsed(arguments).num_verifiers) == ("judge", 8)

@@ -20,7 +20,7 @@ from tools import metrics_page
 
 from .conftest import make_env_object
 
-OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+RUN_PAGE = Path(__file__).parents[2] / "docs" / "run.md"
 
 
 async def scrape(url: str) -> dict[str, float]:
@@ -85,8 +85,17 @@ async def test_page_lists_all_metrics(
         await env.setup()
         served = names_of(await scrape(url())) | names_of(await scrape(str(client.make_url("/metrics"))))
     await env.close()
-    listed = re.findall(r"`((?:reasoning|process)_\w+)", metrics_page.PAGE.read_text() + OPERATING.read_text())
+    listed = re.findall(r"`((?:reasoning|process)_\w+)", metrics_page.PAGE.read_text())
     assert served - set(listed) == set()
+
+
+def test_watched_metrics_exist() -> None:
+    table = RUN_PAGE.read_text().split("## Watch a run")[1].split("## ")[0]
+    watched = re.findall(r"^\| `([\w/]+)` \|", table, re.MULTILINE)
+    names = re.findall(r"`(\w+/[\w/]+)`", metrics_page.PAGE.read_text())
+    patterns = [re.sub("[A-Z]+", r"\\w+", name) for name in names]
+    assert len(watched) == 12
+    assert [name for name in watched if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
 
 
 def test_page_is_written() -> None:

@@ -61,7 +61,6 @@ NOT_HERE = {
     "pip install": "needs the network",
     "uvx ": "needs the network",
     "docker": "needs Docker",
-    "#SBATCH": "needs SLURM",
     "vllm serve": "needs vLLM: tests/integrations/test_vllm.py",
     "example_trainer": "needs Atropos' trainer, PyTorch and vLLM",
     "python -m pytest": "the tests themselves",
@@ -159,8 +158,7 @@ def shell_lines() -> Iterator[tuple[Block, str]]:
         if block.language == "bash":
             text = re.sub(r" *\\\n *", " ", block.text)
             text = re.sub(r"<<'END'\n.*?^END$", "<<'END'", text, flags=re.DOTALL | re.MULTILINE)
-            whole = "#SBATCH" in text
-            yield from ((block, line.strip()) for line in ([text] if whole else text.splitlines()))
+            yield from ((block, line.strip()) for line in text.splitlines())
 
 
 def is_known(line: str) -> bool:
