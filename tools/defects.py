@@ -88,22 +88,28 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_no_text_is_run",
+    "tests/answers/test_guards.py::test_hostile_text_is_never_executed",
 )
 TYPED = Fix(
-    "typed", "The whole answer must be a value of the task's type.", "tests/answers/test_types.py::test_other_text"
+    "typed",
+    "The whole answer must be a value of the task's type.",
+    "tests/answers/test_types.py::test_other_values_are_distinguished",
 )
 CORRECTED = Fix(
     "corrected",
     "A corrected rule scores the answer.",
-    "tests/answers/test_corrections.py::test_nonsense_earns_the_floor",
+    "tests/answers/test_corrections.py::test_nonsense_earns_at_most_the_floor",
 )
 REJECTED = Fix(
     "rejected",
     "Another problem replaces the problem.",
     "tests/tasks/test_flaws.py::test_only_flawed_entries_are_rejected",
 )
-EXACT = Fix("exact", "Only the right value earns full marks.", "tests/answers/test_types.py::test_other_text")
+EXACT = Fix(
+    "exact",
+    "Only the right value earns full marks.",
+    "tests/answers/test_types.py::test_other_values_are_distinguished",
+)
 RIGHT_ANSWER = Fix(
     "right answer",
     "The right answer replaces the library's.",
@@ -122,7 +128,7 @@ LEFT_OUT = Fix(
 FLOOR = Fix(
     "floor",
     "Partial credit starts above the score of the best guess.",
-    "tests/answers/test_partial_credit.py::test_credit_above_guess",
+    "tests/answers/test_partial_credit.py::test_credit_counts_from_guessing",
 )
 PARAMETERS = Fix(
     "parameters",
@@ -150,7 +156,9 @@ FIXES: Mapping[Defect, Fix] = {
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.SCORE_OUT_OF_RANGE: Fix(
-        "limited", "Scores are limited to [0, 1].", "tests/answers/test_scoring.py::test_score_range"
+        "limited",
+        "Scores are limited to [0, 1].",
+        "tests/answers/test_scoring.py::test_scores_are_clipped_to_the_range",
     ),
     Defect.CALLS_DIFFER: Fix(
         "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_succeeds"

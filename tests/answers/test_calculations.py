@@ -31,7 +31,7 @@ from reasoning_env.answers.grammars.expressions import ComplexFraction
         ("x/2 * 3y", "x/2*3*y"),
     ],
 )
-def test_mathematical_notation(said: str, written: str | None) -> None:
+def test_mathematical_notation_becomes_python(said: str, written: str | None) -> None:
     assert in_python(said, FUNCTIONS) == written
 
 
@@ -40,7 +40,7 @@ OTHER_TEXT = ("sin", "2 3", "x 2", "x or y", "C C", "x)", "x\ny", "x!", "x = 1",
 
 
 @pytest.mark.parametrize("said", [*AMBIGUOUS, *OTHER_TEXT])
-def test_refused_notation(said: str) -> None:
+def test_ambiguous_notation_is_rejected(said: str) -> None:
     assert in_python(said, FUNCTIONS) is None
 
 
@@ -58,17 +58,17 @@ def test_refused_notation(said: str) -> None:
         ("(1 + i)/(1 - i)", "0", "1"),
     ],
 )
-def test_value_of_calculation(side: str, real: str, imaginary: str) -> None:
+def test_calculation_has_its_exact_value(side: str, real: str, imaginary: str) -> None:
     assert calculated(side) == ComplexFraction(Fraction(real), Fraction(imaginary))
 
 
 @pytest.mark.parametrize(
     "side", ["2^2^99", "9**9**9", "1/0", "x + 1", "1/2(3)", "import", "2 3", "", "1" * 2000, "i^17"]
 )
-def test_no_calculation(side: str) -> None:
+def test_other_text_is_no_calculation(side: str) -> None:
     assert calculated(side) is None
 
 
 @given(st.text("0123456789.x*/^()+- ij\u00b2\u00d7e{}", max_size=60))
-def test_any_text_as_calculation(side: str) -> None:
+def test_any_text_is_handled(side: str) -> None:
     assert calculated(side) is None or isinstance(calculated(side), ComplexFraction)

@@ -67,11 +67,11 @@ NAMES = ("lcm", "least common multiple", "{variable}")
 
 
 @pytest.mark.parametrize(("name", "framed", "held"), EXAMPLES)
-def test_frame_comes_off(name: str, framed: str, held: str) -> None:
+def test_frames_are_removed(name: str, framed: str, held: str) -> None:
     assert name in texts(framed, names=NAMES)[held]
 
 
-def test_every_frame_has_example() -> None:
+def test_every_frame_has_an_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {PLAIN_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -107,25 +107,25 @@ def test_every_frame_has_example() -> None:
         "~~16~~",
     ],
 )
-def test_text_that_says_something(said: str) -> None:
+def test_meaningful_text_is_not_removed(said: str) -> None:
     found = texts(said, names=NAMES)
     assert [text for text, frames in found.items() if PLAIN_SIGNS not in frames] == [said]
 
 
-def test_frames_come_off_from_outside() -> None:
+def test_frames_are_removed_from_outside() -> None:
     assert texts('**Answer:** "$\\boxed{16}$".')["16"] == ("label", "full_stop", "quotes", "mathematics", "signs")
 
 
-def test_number_of_frames() -> None:
+def test_number_of_frames_is_limited() -> None:
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 
-def test_full_stop_of_the_answer() -> None:
+def test_answers_may_end_in_a_full_stop() -> None:
     assert list(texts("It is late.", ends_in_full_stop=True)) == ["It is late."]
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
 
-def test_notation_is_a_frame() -> None:
+def test_notation_counts_as_a_frame() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 
@@ -158,5 +158,5 @@ def test_no_function_reads_the_question() -> None:
         (r"\boxed{1}6", r"\boxed{1}6"),
     ],
 )
-def test_plain_characters(said: str, written: str) -> None:
+def test_typographic_characters_become_plain(said: str, written: str) -> None:
     assert plain(said) == written

@@ -25,7 +25,7 @@ def printed(*options: str) -> str:
     return ended.stderr + ended.stdout
 
 
-def test_scores_are_as_recorded() -> None:
+def test_scores_equal_the_recorded_ones() -> None:
     """Hostile answers take the longest; they are compared among the slow tests."""
     kinds = [word for kind in frozen.KINDS if kind != "hostile" for word in ("--kind", kind)]
     lines = printed("--defaults", "--problems", "1", "--one-in", "40", *kinds)
@@ -33,12 +33,12 @@ def test_scores_are_as_recorded() -> None:
 
 
 @pytest.mark.slow
-def test_more_scores_are_as_recorded() -> None:
+def test_more_scores_equal_the_recorded_ones() -> None:
     lines = printed("--problems", "2", "--one-in", "4")
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
-def test_difference_is_told(
+def test_score_difference_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line has the answer and both scores; an answer that had no score is left out."""

@@ -62,7 +62,7 @@ def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
 
 
 @given(FORMULAS)
-def test_formula_like_library(text: str) -> None:
+def test_formulas_evaluate_as_in_the_library(text: str) -> None:
     formula = parse_formula(text)
     assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
     assert variables(formula) == {character for character in text if character in NAMES}
@@ -72,7 +72,7 @@ PREMISES = st.lists(FORMULAS, min_size=1, max_size=3)
 
 
 @given(PREMISES)
-def test_contradictory_premises(premises: list[str]) -> None:
+def test_contradictory_premises_are_found(premises: list[str]) -> None:
     fulfilled = any(all(_library_truth(text, values) for text in premises) for values in ASSIGNMENTS)
     assert are_contradictory(premises) is not fulfilled
 
@@ -90,7 +90,7 @@ def test_conclusion_needs_several_premises(text: str, premises: list[str]) -> No
 
 
 @given(LITERALS, LITERALS, PREMISES)
-def test_equivalent_conclusions(one: str, other: str, premises: list[str]) -> None:
+def test_equivalent_conclusions_count_alike(one: str, other: str, premises: list[str]) -> None:
     alternative = f"{one} {OR} {other}"
     undecided = not _follows(one, premises) and not _follows(other, premises)
     for text in (one, alternative) if undecided else (one,):
@@ -101,7 +101,7 @@ def test_equivalent_conclusions(one: str, other: str, premises: list[str]) -> No
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_joined_premises(premises: list[str]) -> None:
+def test_joined_premises_conclude_nothing(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)
@@ -126,7 +126,7 @@ def test_joined_premises(premises: list[str]) -> None:
         (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
     ],
 )
-def test_concludes(answer: str, premises: list[str], expected: bool) -> None:
+def test_conclusions_follow_from_several_premises(answer: str, premises: list[str], expected: bool) -> None:
     assert concludes(answer, premises) is expected
 
 
@@ -142,7 +142,9 @@ def test_concludes(answer: str, premises: list[str], expected: bool) -> None:
         (["All A are B"], "All B are A", False, False),
     ],
 )
-def test_follows_from_classes(premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool) -> None:
+def test_syllogisms_follow_from_classes(
+    premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool
+) -> None:
     assert follows_from_classes(premises, conclusion, may_be_empty=False) is follows
     assert follows_from_classes(premises, conclusion, may_be_empty=True) is follows_if_empty
 
@@ -156,26 +158,26 @@ def test_follows_from_classes(premises: list[str], conclusion: str, follows: boo
         ([f"P {IMPLIES} Q", f"Q {IMPLIES} R"], f"(P {IMPLIES} R)"),
     ],
 )
-def test_simple_conclusion(premises: list[str], conclusion: str | None) -> None:
+def test_simple_conclusion_is_found(premises: list[str], conclusion: str | None) -> None:
     assert simple_conclusion(premises, ["P", "Q", "R"]) == conclusion
 
 
 NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")
 
 
-def test_not_a_formula() -> None:
+def test_other_text_is_no_formula() -> None:
     for text in NO_FORMULAS:
         with pytest.raises(ValueError, match="formula"):
             parse_formula(text)
 
 
-def test_text_between_operators() -> None:
+def test_text_between_operators_is_a_variable() -> None:
     texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
     assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_names_side_by_side(text: str) -> None:
+def test_adjacent_names_are_one_variable(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 
@@ -188,12 +190,12 @@ NEAR = st.text(alphabet=f"PQR() {AND}{OR}{NOT}{IMPLIES}{IFF}", max_size=60)
 
 @settings(max_examples=50)
 @given(st.text(max_size=200) | NEAR)
-def test_any_text(text: str) -> None:
+def test_any_text_is_handled(text: str) -> None:
     with contextlib.suppress(ValueError):
         concludes(text, [f"P{AND}Q", "R"])
 
 
-def test_longest_texts() -> None:
+def test_longest_texts_are_handled() -> None:
     assert max(map(len, LONGEST)) <= MAX_CHARACTERS
     for text in LONGEST:
         with contextlib.suppress(ValueError):
@@ -201,5 +203,5 @@ def test_longest_texts() -> None:
 
 
 @pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
-def test_assignments_at_the_ends(premises: list[str]) -> None:
+def test_first_and_last_assignments_are_tried(premises: list[str]) -> None:
     assert not are_contradictory(premises)

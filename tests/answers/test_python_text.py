@@ -155,7 +155,7 @@ def score_directly(asked: Asked, answer: str) -> float | None:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-def test_scores_are_the_librarys(library: Library, task: str) -> None:
+def test_scores_equal_those_of_the_library(library: Library, task: str) -> None:
     asked = Asked(library, task)
     answers = [asked.write(form) for form in (*TASKS[task], *COPIES.get(task, []))]
     expected = [score_directly(asked, answer) for answer in answers]
@@ -172,7 +172,9 @@ def test_copied_question_is_paid(library: Library, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["simple_integration", "countdown", "n_queens"])
-def test_nothing_is_run(library: Library, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_answers_is_not_executed(
+    library: Library, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     asked = Asked(library, task)
     for attack in ATTACKS:
@@ -197,6 +199,6 @@ def test_module_is_restored(library: Library) -> None:
     assert vars(module) == before
 
 
-def test_deep_nesting_is_refused() -> None:
+def test_deep_nesting_raises() -> None:
     with pytest.raises(python_text.ExpressionError):
         python_text.calculate("-" * 300 + "1")

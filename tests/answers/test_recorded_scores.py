@@ -56,7 +56,7 @@ def _scores(table: Table) -> Iterator[Recorded]:
 
 
 @pytest.mark.parametrize("kind", CONTRACT)
-def test_every_task_is_recorded(kind: str) -> None:
+def test_every_task_has_recorded_scores(kind: str) -> None:
     counts = dict.fromkeys(TASKS, 0)
     for one in recorded(kind):
         counts[one.place.task] += 1
@@ -69,24 +69,24 @@ def test_no_score_breaks_the_contract(kind: str) -> None:
     assert broken == []
 
 
-def test_refused_forms_are_refused() -> None:
+def test_listed_forms_are_rejected() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
 @pytest.mark.parametrize("form_class", FormClass)
-def test_share_refused(form_class: FormClass) -> None:
+def test_few_right_forms_are_rejected(form_class: FormClass) -> None:
     core = {(task, name) for task in TASKS for name in core_forms(task)}
     scores = [one.score for one in recorded("forms") if (one.pair in core) is (form_class is FormClass.CORE)]
     assert len(scores) > 10_000
     assert sum(score < RIGHT for score in scores) <= LIMITS[form_class] * len(scores)
 
 
-def test_exceptions_name_ways() -> None:
+def test_exceptions_name_known_forms() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways
 
 
-def test_every_task_has_kind() -> None:
+def test_every_task_has_a_kind_of_form() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS
     assert kind_of("gcd") == "number"

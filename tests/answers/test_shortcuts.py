@@ -25,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_copies() -> None:
+def test_copies_of_the_question_are_found() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -34,13 +34,13 @@ def test_copies() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_names_of_fills() -> None:
+def test_fills_have_names() -> None:
     assert {*filled_boards(SUDOKU)} == {
         f"blanks filled with {fill}" for fill in ("1", "what the row lacks", "the most frequent cell")
     }
 
 
-def test_layout_with_constants() -> None:
+def test_layouts_are_filled_with_constants() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -48,7 +48,7 @@ def test_layout_with_constants() -> None:
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
-def test_filled_boards() -> None:
+def test_boards_are_filled_by_simple_rules() -> None:
     boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
     assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
@@ -56,13 +56,13 @@ def test_filled_boards() -> None:
     assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
 
 
-def test_choice_of_an_answer() -> None:
+def test_choice_is_the_content_of_the_blank() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_board_with_signs() -> None:
+def test_boards_with_signs_are_filled() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
@@ -70,31 +70,31 @@ def test_board_with_signs() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_question_without_board(question: str) -> None:
+def test_question_without_board_has_no_fills(question: str) -> None:
     assert filled_boards(question) == {}
 
 
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_layout_of_numbers(answer: str, zeros: str | None) -> None:
+def test_layout_of_numbers_is_filled_with_zeros(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_any_question(question: str) -> None:
+def test_any_question_is_handled(question: str) -> None:
     for found in (copies(question), filled_boards(question)):
         assert all(found.values())
 
 
 @pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
-def test_long_question(piece: str) -> None:
+def test_long_question_takes_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))
 
 
-def test_same_content() -> None:
+def test_equal_content_is_recognised() -> None:
     same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
     others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
     assert [pair for pair in [*same, *others] if same_content(*pair)] == same

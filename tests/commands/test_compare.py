@@ -67,17 +67,17 @@ def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
     assert overall["low"] < overall["change"] == 0.25 < overall["high"]
 
 
-def test_each_folder_against_the_first(write: Write, compare: Compare) -> None:
+def test_each_folder_is_compared_with_the_first(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
 
 
-def test_folder_of_evaluations(write: Write, compare: Compare) -> None:
+def test_folder_of_evaluations_is_expanded(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(folders[0].parent)] == [0.5, 1.0]
 
 
-def test_one_evaluation_is_too_few(write: Write) -> None:
+def test_single_evaluation_raises(write: Write) -> None:
     with pytest.raises(ConfigError, match="name two evaluations or more, or a folder that holds them"):
         compare_command([str(write("a", {"task": [1.0]}))], Path())
 
@@ -150,7 +150,7 @@ def test_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 
-def test_table_of_two_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_shows_both_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
     compare_command(
         [str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))], Path()
@@ -196,7 +196,7 @@ def without_references(folder: Path) -> Path:
     return folder
 
 
-def test_lines_without_references(write: Write) -> None:
+def test_lines_without_references_raise(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
         ConfigError, match=rf"{second}/samples.jsonl holds no scored completion of a problem with a reference"

@@ -97,7 +97,7 @@ def evaluate(folder: Path, *words: str) -> int:
     return evaluate_command(words, folder=folder)
 
 
-def test_one_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluation_of_a_model_succeeds(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "c.yaml").write_text(f"env: {{eval_tasks: exact, group_size: 3}}\nopenai: {{base_url: {url}}}\n")
     assert evaluate(folder, "m", "--config", "c.yaml", "--limit", "2", "-n", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
@@ -108,13 +108,13 @@ def test_one_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -
     assert len(samples.read_text().splitlines()) == 2
 
 
-def test_base_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_base_model_is_evaluated_by_text(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
     assert (results["server"]["type"], results["overall"]["mean_score"]) == ("openai", 1.0)
 
 
-def test_query_and_header_of_azure(
+def test_azure_query_and_header_are_sent(
     folder: Path, server: RightAnswers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of another server")
@@ -136,14 +136,16 @@ def test_error_names_the_requested_path(folder: Path, server: RightAnswers) -> N
 
 
 @pytest.mark.parametrize(("name", "value"), [("a b", "c"), ("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
-def test_impossible_header(folder: Path, name: str, value: str) -> None:
+def test_invalid_header_raises(folder: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
         evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("model", ["aborts", "gateway"])
-def test_broken_off_is_failed(folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str) -> None:
+def test_disconnected_completion_counts_as_failed(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
     words = ["--base-url", url, "--tasks", "exact", "--limit", "3", "--env.startup_timeout_s", "0.1", "--json"]
     assert evaluate(folder, model, *words) == 0
     overall = json.loads(capsys.readouterr().out)["overall"]
@@ -171,32 +173,32 @@ def test_refusal_is_a_reason(folder: Path, url: str, capsys: pytest.CaptureFixtu
     ("words", "server_type"),
     [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
 )
-def test_type_of_server(
+def test_server_type_selects_the_endpoint(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
 ) -> None:
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
     assert json.loads(capsys.readouterr().out)["server"]["type"] == server_type
 
 
-def test_chat_alone(folder: Path, url: str) -> None:
+def test_base_server_without_chat_template_raises(folder: Path, url: str) -> None:
     with pytest.raises(ReasoningEnvError, match="no chat template"):
         evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "1", "--chat")
 
 
 @pytest.mark.parametrize("variable", ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY"])
-def test_no_key_in_error(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_error_hides_the_key(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "bad-key")
     with pytest.raises(ReasoningEnvError, match="no model <key>"):
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_defaults_of_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_environment_defaults_apply(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
     assert evaluate_command(["m", "--dry-run"], folder=folder, defaults=defaults) == 0
     assert "\n7 problems of 1 task" in capsys.readouterr().out
 
 
-def test_settings_as_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_are_printed_without_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(folder, "m", "--openai.api_key", "secret-key", "--print-config") == 0
     printed = capsys.readouterr().out
     assert "secret-key" not in printed
@@ -235,7 +237,7 @@ def test_variable_names_server(
     assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
-def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_prints_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     address = "http://user:secret@host:8000/v1"
     assert evaluate(folder, "m", "--tasks", "exact", "--limit", "3", "--base-url", address, "--dry-run") == 0
     model, plan = capsys.readouterr().out.splitlines()
@@ -258,7 +260,7 @@ def test_reasoning_effort_of_a_base_model_is_not_used(folder: Path, url: str, ca
 
 
 @pytest.mark.parametrize("way", ["file", "option"])
-def test_settings_of_a_training_are_named(
+def test_training_settings_are_reported_as_unused(
     folder: Path, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     (folder / "c.yaml").write_text("env: {tokenizer_name: t, use_wandb: false}\nopenai: {num_requests_for_eval: 3}\n")
@@ -273,7 +275,7 @@ def test_settings_of_a_training_are_named(
     ]
 
 
-def test_misspelt_key_asks_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     (folder / "c.yaml").write_text("env: {tasks: exact}\nopenai: {base_ur: http://127.0.0.1:9/v1}\n")
     with pytest.raises(ConfigError, match=r"^openai\.base_ur: .*did you mean base_url"):
@@ -288,18 +290,20 @@ def test_misspelt_key_asks_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch)
         (["--env.chat_template", "plain"], "2,048 tokens a completion, prompt included"),
     ],
 )
-def test_own_limit_of_tokens(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], tokens: str) -> None:
+def test_token_limit_can_be_set(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], tokens: str
+) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", *words, "--dry-run") == 0
     assert tokens in capsys.readouterr().out
 
 
-def test_no_environment_is_needed() -> None:
+def test_evaluate_needs_no_environment() -> None:
     assert not needs_environment(["evaluate", "m"])
     assert needs_environment(["serve"])
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_fail_under(score: float | None, fails: bool) -> None:
+def test_fail_under_raises_below_the_score(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 
@@ -308,7 +312,9 @@ def test_fail_under(score: float | None, fails: bool) -> None:
     ("failed", "least", "most_failed", "fails"),
     [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
 )
-def test_share_of_failed_completions(failed: int, least: float | None, most_failed: float | None, fails: bool) -> None:
+def test_too_many_failed_completions_raise(
+    failed: int, least: float | None, most_failed: float | None, fails: bool
+) -> None:
     said = "--max-failed: 6 of 8 completions failed, 75%; it must be at most"
     with pytest.raises(ReasoningEnvError, match=said) if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=1.0, failed=failed, completions=8 - failed), least, most_failed)

@@ -71,7 +71,7 @@ def test_right_token_gets_verdicts(server: Server, reference: str) -> None:
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
 
-def test_metrics_tell_of_workers(server: Server, reference: str) -> None:
+def test_metrics_include_workers(server: Server, reference: str) -> None:
     server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})
     request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
@@ -84,7 +84,7 @@ def test_metrics_tell_of_workers(server: Server, reference: str) -> None:
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_log_as_json(tmp_path: Path) -> None:
+def test_log_may_be_json(tmp_path: Path) -> None:
     with running_judge(tmp_path, "--log-json") as server:
         without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
         with pytest.raises(urllib.error.HTTPError, match="422"):
@@ -99,7 +99,7 @@ def test_wrong_token_is_refused(server: Server, reference: str) -> None:
         server.ask({"ref": reference, "texts": []}, "wrong")
 
 
-def test_signal_ends_workers(tmp_path: Path) -> None:
+def test_signal_ends_all_workers(tmp_path: Path) -> None:
     """Begun as users begin it: workers are descendants of an interpreter of its own."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
     environment = {"PATH": "", "HOME": str(tmp_path)}
@@ -128,7 +128,7 @@ def test_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Address already in use" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_port_in_use_before_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_is_checked_before_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "_join_cluster", lambda *_: pytest.fail("joined a cluster first"))
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="Address already in use"):
         judge.judge_command(["--ray", "auto", "--port", str(taken.getsockname()[1])], ROOT)
@@ -150,7 +150,7 @@ def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert made == [("library", 1, 2 if options else 3)]
 
 
-def test_unused_settings_of_file_are_told(
+def test_unused_settings_in_file_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = tmp_path / "run.yaml"
@@ -161,7 +161,7 @@ def test_unused_settings_of_file_are_told(
     assert caplog.messages == ["not used by this command: env.group_size, openai"]
 
 
-async def test_no_descriptor_for_connections(caplog: pytest.LogCaptureFixture) -> None:
+async def test_too_many_connections_log_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
     judge._calm_accept_errors(loop)
     for _ in range(3):

@@ -33,12 +33,12 @@ def test_help_lists_commands(tmp_path: Path, argv: list[str], capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_versions(tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_option_prints_versions(tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, option) == 0
     assert "reasoning-gym" in capsys.readouterr().out
 
 
-def test_sign_that_the_locale_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unprintable_characters_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
     assert main(["settings", "num_gen"], {}, environment_file=tmp_path / "environment.py") == 0
@@ -46,7 +46,7 @@ def test_sign_that_the_locale_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert b"\\u2265 1" in written.getvalue()
 
 
-def test_command_runs(tmp_path: Path) -> None:
+def test_command_gets_its_settings(tmp_path: Path) -> None:
     serve = Mock(return_value=5)
     assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
     serve.assert_called_once_with(["--env.seed", "-7"])
@@ -96,17 +96,17 @@ def test_advice_of_an_installation_names_packages(tmp_path: Path, monkeypatch: p
     assert folders.install_command("ray") == "pip install 'ray[data]<3,>=2.60'"
 
 
-def test_ctrl_c_status(tmp_path: Path) -> None:
+def test_ctrl_c_ends_with_status_130(tmp_path: Path) -> None:
     assert _run(tmp_path, "serve", side_effect=KeyboardInterrupt) == 130
 
 
-def test_closed_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_pipe_ends_with_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
     assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
 
 
-def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = SimpleNamespace(main=Mock(return_value=5))
     monkeypatch.setitem(sys.modules, "reasoning_env.demo", SimpleNamespace())  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "reasoning_env.demo.command", demo)  # type: ignore[misc]
@@ -116,7 +116,7 @@ def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     demo.main.assert_called_once_with(["--batches", "3"], **given)
 
 
-def test_demo_without_its_packages(
+def test_missing_demo_packages_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")

@@ -59,7 +59,7 @@ def test_same_scores_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     ]
 
 
-def test_item_of_a_dataset(dumped: Dump, rescore: Rescore) -> None:
+def test_item_of_a_dataset_is_rescored(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
@@ -103,19 +103,19 @@ def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.Captur
     assert "\x1b" not in output
 
 
-def test_columns_go_with_out(dumped: Dump, folder: Path) -> None:
+def test_columns_need_out(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     with pytest.raises(ConfigError, match="--columns goes with --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)
 
 
 @pytest.mark.parametrize("columns", ["gts", "reference=", "answer=gts"])
-def test_columns_of_another_form(columns: str, folder: Path) -> None:
+def test_malformed_columns_raise(columns: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match="--columns: expected reference=NAME and completion=NAME"):
         rescore_command(["a.jsonl", "--columns", columns], folder)
 
 
-def test_what_is_not_kept_is_told(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_are_not_kept_are_counted(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = dumped(line("exact", 5, [{**RIGHT, "verifier_score": 1.0}, {**WRONG, "score": 1.0}]))
     out = folder / "sft.jsonl"
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0

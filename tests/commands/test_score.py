@@ -48,7 +48,7 @@ def test_reference_names_the_problem(folder: Path, capsys: pytest.CaptureFixture
         score_command([name, "<answer>21</answer>", "--level", "0.5"], folder)
 
 
-def test_corrected_answer_is_said() -> None:
+def test_corrected_answer_is_shown() -> None:
     problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
     assert show_answer(problem) == "2   (corrected: the library's own answer is 3)"
     assert problem_as_json(problem)["library_answer"] == "3"

@@ -41,7 +41,7 @@ def test_listing_shortens_questions(show: Show) -> None:
     assert len(question) == QUESTION_CHARACTERS
 
 
-def test_listing_as_json(show: Show) -> None:
+def test_listing_can_be_json(show: Show) -> None:
     listing = json.loads(show("--json"))
     assert listing["categories"] == {"family": 3, "games": 2}
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
@@ -73,13 +73,13 @@ def test_prompt_is_a_conversation(show: Show) -> None:
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
-def test_prompt_of_a_file(show: Show, tmp_path: Path) -> None:
+def test_prompt_may_come_from_a_file(show: Show, tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {system_prompt: My rules., tasks: exact}")
     assert "My rules." in show("exact", "--prompt", "--config", str(config))
 
 
-def test_model_prompt_of_a_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
+def test_model_prompt_uses_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {thinking: kimi, tasks: exact}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--config", str(config))
@@ -105,7 +105,7 @@ def test_model_prompt_takes_template_options(show: Show, tokenizer: Any) -> None
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transformers_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)
@@ -138,20 +138,20 @@ def test_config_file_sets_parameters(show: Show, tmp_path: Path) -> None:
     assert [task["task"] for task in json.loads(show("--json", "--config", str(config)))["tasks"]] == ["exact"]
 
 
-def test_levels_of_a_named_task(show: Show) -> None:
+def test_named_task_shows_its_levels(show: Show) -> None:
     shown = json.loads(show("exact", "--json"))
     assert [sample["level"] for sample in shown["samples"]] == [None, 0.0, 0.5, 1.0]
     terms = {"default": None, "levels": {"0.0": 2, "0.5": 4, "1.0": 6}}
     assert shown["parameters"] == {"exact": {"terms": terms}}
 
 
-def test_task_without_levels(show: Show) -> None:
+def test_task_without_levels_shows_one_sample(show: Show) -> None:
     shown = json.loads(show("generous", "--json"))
     assert [sample["level"] for sample in shown["samples"]] == [None]
     assert shown["parameters"] == {"generous": {}}
 
 
-def test_level_without_effect_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_level_without_effect_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
     told = "--level changes nothing where tasks have no levels: generous"
     assert told in capsys.readouterr().err.splitlines()
@@ -163,7 +163,7 @@ def test_parameters_are_a_table(show: Show) -> None:
     assert "=== exact (family), seed 42, level 0.5\n" in output
 
 
-def test_different_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_number_of_different_questions_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["coin_flip", "chain_sum", "gcd", "bf"], tmp_path) == 0
     told = [part.splitlines()[1] for part in capsys.readouterr().out.split("=== ") if "different questions" in part]
     coin_flip, chain_sum, gcd, slow = told
@@ -173,7 +173,7 @@ def test_different_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "level 1" not in slow
 
 
-def test_parameters_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parameters_are_those_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["chain_sum", "--json"], tmp_path) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]["chain_sum"]
     assert "seed" not in parameters

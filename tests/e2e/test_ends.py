@@ -156,7 +156,7 @@ def test_end_is_announced(ended: Futures, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
-def test_in_flight_finished_or_saved(ended: Futures, name: str, finished: bool) -> None:
+def test_problems_in_flight_are_finished_or_saved(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
     done = {group.index for group in scored(end.environment)}
     assert end.in_flight <= (done if finished else end.put_back)

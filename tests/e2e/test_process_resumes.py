@@ -88,7 +88,7 @@ def ends(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ends
     return Ends(path, waiting, left, stopped, groups, finished, again)
 
 
-def test_sigterm_while_waiting(ends: Ends) -> None:
+def test_sigterm_ends_a_waiting_process(ends: Ends) -> None:
     assert ends.waiting.exit_status == 143
     [line] = error_lines(ends.waiting)
     assert "SIGTERM" in line
@@ -103,14 +103,14 @@ def test_ctrl_c_prints_the_summary(ends: Ends) -> None:
     assert re.search(rf"\b{ends.groups} .*{ends.path}", ends.stopped.stdout)
 
 
-def test_file_is_finished(ends: Ends) -> None:
+def test_resumed_process_finishes_the_file(ends: Ends) -> None:
     assert ends.finished.exit_status == 0
     assert ends.groups < TOTAL
     assert sorted(group["index"] for group in lines(ends.path)) == list(range(TOTAL))
     assert ends.path.read_bytes().count(b"\n") == TOTAL
 
 
-def test_nothing_left_to_do(ends: Ends) -> None:
+def test_finished_process_does_nothing(ends: Ends) -> None:
     assert ends.again.exit_status == 0
     assert f"Nothing to do: the file already has {TOTAL} groups" in ends.again.stdout
     assert error_lines(ends.again) == []

@@ -47,7 +47,7 @@ def test_result_matches_folder(url: str, tmp_path: Path) -> None:
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-def test_inside_event_loop(url: str) -> None:
+def test_evaluate_runs_in_an_event_loop(url: str) -> None:
     async def in_a_notebook() -> Any:
         return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
 

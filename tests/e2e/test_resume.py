@@ -138,7 +138,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
         return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 
 
-def test_problems_of_unstopped_run(stopped: Stopped) -> None:
+def test_resumed_run_has_the_same_problems(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
         expected = [stopped.reference[position] for position in piece.positions]
@@ -166,7 +166,7 @@ def test_resume_after_sigterm_repeats_nothing(stopped: Stopped) -> None:
             assert not set(after.positions) & before.scored
 
 
-def test_scenario_is_not_trivial(stopped: Stopped) -> None:
+def test_scenario_stops_with_unfinished_problems(stopped: Stopped) -> None:
     # Without problems in flight and several levels, the tests above would pass for a run that saves nothing.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2

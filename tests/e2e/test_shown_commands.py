@@ -270,7 +270,7 @@ def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
     assert "</html>" in (newcomer.folder / "report.html").read_text()
 
 
-def test_rows_to_train_on(newcomer: Newcomer, groups: Path) -> None:
+def test_training_rows_are_written(newcomer: Newcomer, groups: Path) -> None:
     assert re.search(r"sft\.jsonl: \d rows", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
@@ -281,7 +281,7 @@ def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
-def test_warm_start(newcomer: Newcomer) -> None:
+def test_warm_start_rows_are_written(newcomer: Newcomer) -> None:
     for file in newcomer.folder.glob("train.jsonl*"):  # of another test
         file.unlink()
     assert "20 rows" in newcomer.run(WARM[0], {"400": "20"})
@@ -291,21 +291,21 @@ def test_warm_start(newcomer: Newcomer) -> None:
     assert "20 rows" in newcomer.run(WARM[1])
 
 
-def test_rescore(newcomer: Newcomer, groups: Path) -> None:
+def test_rescore_finds_no_change(newcomer: Newcomer, groups: Path) -> None:
     assert "answers are judged differently" in newcomer.run(RESCORE)
 
 
-def test_evaluate_preset(evaluation: Path) -> None:
+def test_preset_is_evaluated(evaluation: Path) -> None:
     results = json.loads((evaluation / "results.json").read_text())
     assert len(results["tasks"]) > 90
 
 
-def test_evaluate_with_limit(newcomer: Newcomer) -> None:
+def test_limited_evaluation_prints_a_mean(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-def test_rows_by_pass_rate(newcomer: Newcomer) -> None:
+def test_rows_are_chosen_by_pass_rate(newcomer: Newcomer) -> None:
     assert "training rows to data/candidates-best.jsonl" in newcomer.run(
         BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
     )
@@ -313,32 +313,34 @@ def test_rows_by_pass_rate(newcomer: Newcomer) -> None:
     assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 
 
-def test_evaluate_config_file(newcomer: Newcomer) -> None:
+def test_evaluation_reads_a_config_file(newcomer: Newcomer) -> None:
     assert "mean" in newcomer.run(REPEATS, {"4": "2"}, "--tasks", "gcd", "--limit", "2")
 
 
 @pytest.mark.parametrize(("command", "said"), COMPARE.items())
-def test_compare(newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str) -> None:
+def test_evaluations_are_compared(
+    newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str
+) -> None:
     assert said in newcomer.run(command, two_evaluations)
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_tasks_score_settings(newcomer: Newcomer, command: str, said: str) -> None:
+def test_tasks_score_and_settings_print(newcomer: Newcomer, command: str, said: str) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}
     assert said in newcomer.run(command, {there: here for there, here in names.items() if there in command})
 
 
 @pytest.mark.parametrize(("command", "said"), AUDIT.items())
-def test_audit(newcomer: Newcomer, command: str, said: str) -> None:
+def test_audit_prints_its_findings(newcomer: Newcomer, command: str, said: str) -> None:
     more = [] if "--tasks" in command else ONE_TASK
     assert said in newcomer.run(command, OWN_TASK if "--task-modules" in command else None, *more)
 
 
-def test_audit_as_json(newcomer: Newcomer) -> None:
+def test_audit_prints_json(newcomer: Newcomer) -> None:
     assert json.loads(newcomer.run(AUDIT_JSON, None, *ONE_TASK))["audits"]
 
 
-def test_audit_of_score_function(newcomer: Newcomer) -> None:
+def test_audit_checks_a_score_function(newcomer: Newcomer) -> None:
     (newcomer.folder / "my_rewards.py").write_text(
         "def score(completion, answer, question):\n    return float(completion == answer)\n"
     )
@@ -379,12 +381,12 @@ def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) 
 
 
 @pytest.mark.parametrize(("command", "said"), SERVE_SETTINGS.items())
-def test_settings_of_serve(newcomer: Newcomer, command: str, said: str) -> None:
+def test_serve_prints_its_settings(newcomer: Newcomer, command: str, said: str) -> None:
     replaced = {there: here for there, here in {MODEL: TOKENIZER, "$n": "7"}.items() if there in command.split()}
     assert said in newcomer.run(command, replaced, "--print-config")
 
 
-def test_serve_by_hand(newcomer: Newcomer, processes: Processes, run_api: RunApi) -> None:
+def test_separate_programs_run_together(newcomer: Newcomer, processes: Processes, run_api: RunApi) -> None:
     blocks = [block.split("```")[0] for block in DOCS.split("```bash\n")]
     shown = next(block for block in blocks if "python examples/trainer.py" in block)
     assert "python -m reasoning_gym_testing --policy demo.policy:ScriptedPolicy --options" in shown

@@ -251,13 +251,13 @@ def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     assert "sk-secret" not in result.stderr
 
 
-def test_wrong_address_in_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_address_names_its_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     result = cli("evaluate", "m")
     assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint
 
 
-def test_python_without_packages() -> None:
+def test_missing_packages_are_named() -> None:
     file = Path(reasoning_env.__file__).parents[1] / "reasoning_gym_environment.py"
     ended = subprocess.run([sys.executable, "-S", str(file), "tasks"], capture_output=True, text=True)
     assert ended.returncode == 1
@@ -266,7 +266,7 @@ def test_python_without_packages() -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_help_of_report(cli: Cli, tmp_path: Path) -> None:
+def test_report_help_shows_defaults(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data_dumps").mkdir()
     result = cli("report", "-h")
     assert "(default: data_dumps)" in " ".join(result.stdout.split())

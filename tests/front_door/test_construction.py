@@ -46,7 +46,7 @@ def test_group_of_one_is_not_filtered(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_default_config() -> None:
+def test_config_has_defaults() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
     assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]
@@ -93,7 +93,7 @@ async def test_failed_setup_leaves_no_process() -> None:
         await env.close()
 
 
-async def test_testing_needs_no_server(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_testing_mode_needs_no_server(make_env: MakeEnv, server: InferenceServer) -> None:
     server.url = "http://127.0.0.1:9"
     env = await make_env(testing=True, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
@@ -111,7 +111,7 @@ def own_thresholds() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-async def test_calm_garbage_collector(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_imported_objects_are_frozen(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.atropos.run.calm_garbage_collector", calm_garbage_collector)
     frozen_before = gc.get_freeze_count()
     await make_env()

@@ -58,11 +58,11 @@ async def half_right(workers: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     return HalfRight(asked, env.reported[-1], samples, json.loads(written.read_text()))
 
 
-async def test_sampling_of_evaluation(half_right: HalfRight) -> None:
+async def test_evaluation_uses_its_sampling_settings(half_right: HalfRight) -> None:
     assert half_right.asked == {(2, 0.25, 0.95)}
 
 
-async def test_metrics_of_evaluation(half_right: HalfRight) -> None:
+async def test_evaluation_reports_metrics(half_right: HalfRight) -> None:
     metrics = dict(half_right.metrics)
     tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1
@@ -86,12 +86,12 @@ async def test_metrics_of_evaluation(half_right: HalfRight) -> None:
     assert not [name for name in metrics if name.startswith("train/")]
 
 
-async def test_samples_of_evaluation(half_right: HalfRight) -> None:
+async def test_evaluation_writes_samples(half_right: HalfRight) -> None:
     scores = [(sample["item_id"], [one["score"] for one in sample["rollouts"]]) for sample in half_right.samples]
     assert scores == [*[("chain_sum", [0.0] * 2)] * 2, *[("spell_backward", [1.0] * 2)] * 2]
 
 
-async def test_results_of_evaluation(half_right: HalfRight) -> None:
+async def test_evaluation_writes_results(half_right: HalfRight) -> None:
     results = half_right.results
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
@@ -99,7 +99,7 @@ async def test_results_of_evaluation(half_right: HalfRight) -> None:
     assert settings["rewards"] == "strict"
 
 
-async def test_evaluations_are_told(
+async def test_evaluation_logs_its_scores(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=1)
@@ -129,7 +129,7 @@ async def test_failure_does_not_end_training(
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
 
 
-async def test_preset_over_chat_server(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+async def test_preset_works_over_a_chat_server(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
     whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}
     preset = {"eval_preset": "rg-easy", "eval_tasks": "spell_backward", "num_eval_samples_per_task": 2}
     env = await make_env("chat", tasks="spell_backward", **whole, **preset)
@@ -148,7 +148,7 @@ async def test_preset_over_chat_server(make_env: MakeEnv, server: InferenceServe
     assert (await env.report())["train/mean_completion_tokens"] > 1
 
 
-async def test_folders_while_training(make_env: MakeEnv, tmp_path: Path) -> None:
+async def test_each_evaluation_has_its_folder(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
     env._run.mode = Serve()
     for env.curr_step in (10, 20):

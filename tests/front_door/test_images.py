@@ -50,7 +50,7 @@ def listed(keyword: str) -> Sequence[str]:
     return words
 
 
-def test_default_is_judge() -> None:
+def test_image_starts_the_judge() -> None:
     program, command, *arguments = [*listed("ENTRYPOINT")[2:], *listed("CMD")]
     assert (program, command) == ("reasoning-gym-environment", "judge")
     assert (parsed(arguments).host, parsed(arguments).port) == ("0.0.0.0", 8400)
@@ -78,7 +78,7 @@ class Health(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(("status", "exit_code"), [(200, 0), (503, 1)])
-def test_health_check(monkeypatch: pytest.MonkeyPatch, status: int, exit_code: int) -> None:
+def test_health_check_follows_the_status(monkeypatch: pytest.MonkeyPatch, status: int, exit_code: int) -> None:
     monkeypatch.setattr(Health, "status", status)
     python, option, program = listed("HEALTHCHECK")
     assert (python, option) == ("python", "-c")
@@ -90,7 +90,7 @@ def test_health_check(monkeypatch: pytest.MonkeyPatch, status: int, exit_code: i
         thread.join()
 
 
-def test_serve_of_compose(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compose_serve_command_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     command, *arguments = service_command("environment")
     arguments = [word.replace("/configs/", f"{ROOT}/configs/") for word in arguments]
     assert commands(ReasoningGymEnv)[command]([*arguments, "--print-config"]) == 0
@@ -99,7 +99,7 @@ def test_serve_of_compose(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed["openai"][0]["base_url"] == "http://vllm:9001/v1"
 
 
-def test_run_api_of_compose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compose_run_api_listens_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     from atroposlib.cli import run_api
 
     started: dict[str, Any] = {}
@@ -115,11 +115,13 @@ def test_services_are_restricted() -> None:
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())
 
 
-def test_judge_of_compose_wants_a_token() -> None:
+def test_compose_judge_requires_a_token() -> None:
     assert SERVICES["judge"]["environment"]["REASONING_JUDGE_TOKEN"].startswith("${REASONING_JUDGE_TOKEN:?")
 
 
-def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shown_container_commands_are_valid(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
     shown = re.findall(
         r"^docker run .* reasoning-gym-environment(?::atropos)? +(\w+) (.*)$", PAGE.replace("\\\n", ""), re.M
@@ -131,7 +133,7 @@ def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         assert "openai:" in capsys.readouterr().out
 
 
-def test_judge_of_kubernetes() -> None:
+def test_kubernetes_judge_command_is_valid() -> None:
     deployment = yaml.safe_load((ROOT / "examples" / "judge_kubernetes.yaml").read_text())
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     command, *arguments = container["args"]

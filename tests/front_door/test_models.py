@@ -40,7 +40,9 @@ def magistral(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_base_model_runs_on(make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str) -> None:
+async def test_base_model_reply_ends_at_the_next_turn(
+    make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str
+) -> None:
     env = await make_env(kind, tokenizer_name=base_model, chat_template="plain", include_messages=True)
     item = await env.get_next_item()
     begins = [f"hm</think> <answer>{item.problem.answer}</answer>", "<answer>?</answer>"] * 2
@@ -53,7 +55,9 @@ async def test_base_model_runs_on(make_env: MakeEnv, server: InferenceServer, ba
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_draft_in_native_thinking(make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str) -> None:
+async def test_draft_in_native_thinking_is_ignored(
+    make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str
+) -> None:
     env = await make_env(kind, tokenizer_name=magistral)
     item = await env.get_next_item()
     right = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
@@ -72,13 +76,15 @@ async def test_unknown_thinking_gains_nothing(make_env: MakeEnv, server: Inferen
     assert group["scores"] == [0.0] * 4
 
 
-async def test_text_without_special_tokens(make_env: MakeEnv, server: InferenceServer, magistral: str) -> None:
+async def test_unsupported_skip_special_tokens_raises(
+    make_env: MakeEnv, server: InferenceServer, magistral: str
+) -> None:
     server.fail(respond(400, {"error": {"message": "Unrecognized request argument: skip_special_tokens"}}))
     with pytest.raises(ServerError, match=r"Unrecognized request argument: skip_special_tokens.*openai\.server_type"):
         await make_env("openai", tokenizer_name=magistral)
 
 
-async def test_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_template_options_reach_the_chat_server(make_env: MakeEnv, server: InferenceServer) -> None:
     asked: list[dict[str, Any]] = []
 
     async def listen(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -95,14 +101,14 @@ async def test_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> N
 
 
 @pytest.mark.parametrize(("kind", "is_used"), [("vllm", False), ("chat", True)])
-async def test_unused_reasoning_effort_is_named(
+async def test_unused_reasoning_effort_logs_a_warning(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, is_used: bool
 ) -> None:
     await make_env(kind, reasoning_effort="low")
     assert any("env.reasoning_effort is ignored" in message for message in caplog.messages) is not is_used
 
 
-def test_unknown_thinking_format() -> None:
+def test_unknown_thinking_format_raises() -> None:
     with pytest.raises(ConfigError, match=r"(?s)thinking.*'magistral'"):
         make_config(thinking="thikn")
 

@@ -97,7 +97,9 @@ RIG_ROW = Protocol("made-up", "/v1/samples", lambda body: True, in_common_words,
 
 
 @pytest.mark.parametrize("kind", ["made-up", "auto"])
-async def test_group_arrives(make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str) -> None:
+async def test_new_protocol_gives_a_group(
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
+) -> None:
     env = await make_env(kind)
     group, item = await collect(env, "right", WRONG, WRONG, WRONG)
     assert group["scores"] == [1.0, 0.0, 0.0, 0.0]

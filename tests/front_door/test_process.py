@@ -56,7 +56,7 @@ def positions(written: list[dict[str, Any]]) -> list[int]:
     return sorted(group["index"] for group in written)
 
 
-async def test_many_groups_under_way(process: Process, server: InferenceServer) -> None:
+async def test_groups_are_generated_concurrently(process: Process, server: InferenceServer) -> None:
     under_way, most = 0, 0
 
     async def answer(request: GenerationRequest) -> list[str]:
@@ -76,7 +76,7 @@ async def test_many_groups_under_way(process: Process, server: InferenceServer) 
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
 
 
-async def test_slow_group_blocks_no_other(process: Process, server: InferenceServer, path: Path) -> None:
+async def test_slow_group_does_not_block_others(process: Process, server: InferenceServer, path: Path) -> None:
     async def hold_the_first(request: GenerationRequest) -> list[str]:
         if len(server.requests) == 1:
             await until(lambda: path.read_bytes().count(b"\n") == TOTAL - 1)
@@ -146,7 +146,7 @@ async def test_curriculum_learns_from_file(process: Process, path: Path, monkeyp
     assert seen[:5] == [(group["item_id"], group["level"], group["scores"]) for group in written[:5]]
 
 
-async def test_groups_as_parquet(process: Process, path: Path) -> None:
+async def test_groups_are_written_as_parquet(process: Process, path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
     table = path.with_suffix(".parquet")
     for total in (1, 2):

@@ -53,20 +53,20 @@ async def send_one(env: Env) -> None:
     await env.handle_send_to_api(group, item)
 
 
-async def test_group_larger_than_batch(make: MakeEnv) -> None:
+async def test_group_larger_than_batch_raises(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"env\.group_size: .*, 32; got 33"):
         await make(group_size=33)
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-async def test_no_number_of_steps(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
+async def test_missing_number_of_steps_raises(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
     await api.reset()
     await api.train(num_steps=steps)
     with pytest.raises(ConfigError, match=rf"\(it registered {steps}\).*set env\.total_steps"):
         await make(total_steps=-1)
 
 
-async def test_status_with_mock_server(make: MakeEnv, api: ServedRunApi) -> None:
+async def test_mock_server_keeps_configured_workers(make: MakeEnv, api: ServedRunApi) -> None:
     env = await make()
     env.server = object()
     await env.get_status()
@@ -139,7 +139,7 @@ async def test_no_problem_is_shared_without_checkpoint_dir(make: MakeEnv, serve:
     assert await count_shared(serve, [await make(), await make()]) == 0
 
 
-async def test_second_environment_of_an_instance(resume: MakeEnv, make: MakeEnv) -> None:
+async def test_second_environment_of_an_instance_raises(resume: MakeEnv, make: MakeEnv) -> None:
     await resume(0)
     with pytest.raises(ConfigError, match=r"env\.instance"):
         await make()

@@ -118,7 +118,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", [block for block in PYTHON if block.excuse is None], ids=lambda block: block.name)
-def test_python_runs(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_blocks_run(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = block.text
     for there, here in REPLACED.items():
         text = text.replace(there, str(here))
@@ -130,13 +130,13 @@ def test_python_runs(block: Block, folder: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=lambda block: block.name)
-def test_yaml_is_valid(block: Block) -> None:
+def test_yaml_blocks_are_valid(block: Block) -> None:
     content = yaml.safe_load(block.text)
     ReasoningGymEnvConfig(**{"tokenizer_name": "x", **content.get("env", {})})
     assert all(ServerConfig(**server).base_url for server in content.get("openai", []))
 
 
-def test_json_and_toml_are_valid() -> None:
+def test_json_and_toml_blocks_are_valid() -> None:
     for block in BLOCKS:
         if block.language == "json":
             json.loads(block.text)
@@ -168,12 +168,12 @@ def is_known(line: str) -> bool:
     return any(word in line for word in NOT_HERE)
 
 
-def test_lines_of_a_shell_are_known() -> None:
+def test_every_shell_line_is_tested() -> None:
     """A line that this finds needs a test that runs it, or a row of NOT_HERE."""
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_reasons_are_needed() -> None:
+def test_every_exception_matches_a_block() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 

@@ -99,7 +99,7 @@ async def test_failing_server_drops_the_group(make: MakeEnv, failure: str) -> No
     assert env._run.session.metrics.dropped == {"inference_failed": 1}
 
 
-async def test_server_comes_back(make: MakeEnv) -> None:
+async def test_server_is_used_after_a_failure(make: MakeEnv) -> None:
     env = await make()
     env.server = SimpleNamespace(completion=AsyncMock(side_effect=ConnectionError))
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -110,7 +110,7 @@ async def test_server_comes_back(make: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("of_a_server", [False, True])
-async def test_method_is_replaced(make_env: MakeEnv, of_a_server: bool) -> None:
+async def test_replaced_method_is_used(make_env: MakeEnv, of_a_server: bool) -> None:
     env = await make_env("openai")
     item = await env.get_next_item()
     replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)
@@ -139,7 +139,7 @@ async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])
-async def test_stand_ins_beyond_completions(make: MakeEnv, stand_in: Any) -> None:
+async def test_replaced_report_is_used(make: MakeEnv, stand_in: Any) -> None:
     env = await make()
     env.server = stand_in
     assert "train/own" in await report_with(env, {"train/own": 1.0})
@@ -151,7 +151,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

@@ -137,7 +137,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     env._run.mode = Imported()
 
 
-async def test_flight_ends_with_delivery(sending: Any) -> None:
+async def test_delivered_group_is_not_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1000
     await env.handle_send_to_api(group, item)
@@ -148,7 +148,7 @@ async def test_flight_ends_with_delivery(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_flight_with_overridden_hook(sending: Any) -> None:
+async def test_overridden_hook_ends_the_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)
@@ -157,7 +157,7 @@ async def test_flight_with_overridden_hook(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_flight_of_too_long_group(sending: Any) -> None:
+async def test_too_long_group_is_not_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # a member reaches the trainer's limit
     await env.handle_send_to_api(group, item)
@@ -165,7 +165,7 @@ async def test_flight_of_too_long_group(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_flight_of_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
+async def test_group_without_signal_is_not_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
@@ -173,7 +173,7 @@ async def test_flight_of_group_without_signal(make_env: MakeEnv, collect: Collec
     env._run.mode = Imported()
 
 
-async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> None:
+async def test_collected_group_is_not_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0

@@ -105,7 +105,7 @@ async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) 
     return sent
 
 
-def test_config_init() -> None:
+def test_config_init_of_a_subclass_is_used() -> None:
     assert build_launch(Own, Serve(), {}).config == OwnConfig(group_size=2)
 
 
@@ -121,19 +121,19 @@ def test_config_init_returns_own_config() -> None:
 
 
 @pytest.mark.parametrize("env_cls", [Own, WithOwnConfig])
-def test_own_field_on_command_line(env_cls: type[Env]) -> None:
+def test_own_field_is_a_command_line_option(env_cls: type[Env]) -> None:
     config: Any = build_launch(env_cls, Serve(), {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25
 
 
-def test_own_field_in_yaml(tmp_path: Path) -> None:
+def test_own_field_is_read_from_yaml(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("env:\n  bonus: 0.75\n")
     config: Any = build_launch(Own, Serve(), {"config": str(file)}).config
     assert config.bonus == 0.75
 
 
-async def test_passed_over_problem_is_done(env: Own) -> None:
+async def test_skipped_problem_is_done(env: Own) -> None:
     assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
     assert env.session.in_flight == 4
 
@@ -161,12 +161,12 @@ async def test_estimates_ignore_bonus(env: Own, server: InferenceServer, api: Se
     assert (await env.report())["train/mean_score"] == 0.5
 
 
-async def test_own_evaluation(env: Own) -> None:
+async def test_own_evaluation_is_used(env: Own) -> None:
     await env.evaluate()
     assert env.reported[-1]["eval/own"] == 1.0
 
 
-async def test_own_metrics(env: Own) -> None:
+async def test_own_metrics_are_reported(env: Own) -> None:
     assert {"own/metric", "workers/queued_jobs"} <= (await env.report()).keys()
 
 
