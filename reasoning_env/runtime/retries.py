@@ -32,8 +32,8 @@ class OutageLog:
     The log gets one line at the beginning, a reminder from time to time, and one line at the end.
     """
 
-    REPEAT_S = 60.0
-    """Seconds between two warnings of an outage."""
+    REPEAT_S = 30.0
+    """Seconds between two warnings of an outage, as between two lines of progress."""
     NOTABLE_S = 5.0
     """Seconds after which an outage is logged if the last warning is less than REPEAT_S old: outages may be short."""
 
@@ -50,7 +50,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Report the outage: log a warning at its beginning and after each further minute."""
+        """Report the outage: log a warning at its beginning and after each further REPEAT_S."""
         now = self._clock()
         if self._since is None:
             self._since = now

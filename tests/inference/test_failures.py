@@ -256,6 +256,21 @@ async def test_long_waits_are_reported(monkeypatch: pytest.MonkeyPatch, caplog: 
     await asyncio.gather(*groups)
 
 
+async def test_time_without_a_server_does_not_count() -> None:
+    now_s = 0.0
+
+    async def ask(missing: int) -> list[Rollout]:
+        nonlocal now_s
+        if errors:
+            now_s += 40.0
+            raise errors.pop(0)
+        return [Rollout("yes", (), (), None, "stop")]
+
+    errors = [HTTPError(503), HTTPError(503), HTTPError(500)]
+    requests = PatientRequests(logging.getLogger(__name__), lambda: now_s)
+    assert len(await requests.complete(1, ask, Timeouts(None, outage_s=60.0, away_s=600.0))) == 1
+
+
 async def give_up(requests: PatientRequests, word: str) -> None:
     async def ask(missing: int) -> list[Rollout]:
         raise BrokenOffError(word)

@@ -19,7 +19,7 @@ OUT, OVER = "the disk is full", "there is space again"
         ([OUT, OVER, OutageLog.REPEAT_S / 90] * 100, ["WARNING", "INFO"] * 2),
         ([OUT, OVER, OUT, OutageLog.NOTABLE_S, OUT, OVER], ["WARNING", "INFO"] * 2),
     ],
-    ids=["once with its end", "each minute that it lasts", "no end of none", "coming and going", "a second that lasts"],
+    ids=["once with its end", "while it lasts", "no end of none", "coming and going", "a second that lasts"],
 )
 def test_outage_is_logged_rarely(events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture) -> None:
     """Numbers are seconds between two notices."""
