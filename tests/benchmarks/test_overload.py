@@ -1,0 +1,21 @@
+"""The three commands against a server that takes few requests a second."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_overload_costs_nothing() -> None:
+    kinds = ["529", "200_with_error_in_choice"]
+    command = [sys.executable, "-m", "benchmarks.overload", "--rate", "20", "--kinds", *kinds]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    assert json.loads(ended.stdout)["kinds"].keys() == set(kinds)
