@@ -21,6 +21,7 @@ from typing import Any
 
 from ..errors import RefusedError, ServerError
 from ..records import Timeouts
+from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, visible
 
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
@@ -405,6 +406,26 @@ class History:
         if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
             beside_successes += 1
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
+
+
+class RequestOutage(OutageLog):
+    """The outage that the requests of all groups notice together, and when no server was last there."""
+
+    _absent_at = -math.inf
+
+    def note_absence(self) -> None:
+        """Notice that a request was lost with its server."""
+        self._absent_at = self._clock()
+
+    def counted_s(self, failure: Failure) -> float:
+        """Return how long requests have failed, as far as the time counts for a failure.
+
+        The time without a server does not count against a request that fails once a server answers again.
+        """
+        if failure.nobody_answers:
+            self.note_absence()
+            return self.duration_s
+        return min(self.duration_s, self._clock() - self._absent_at)
 
 
 def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 import time
 from array import array
@@ -25,7 +24,7 @@ from ..runtime.retries import OutageLog, pauses
 from ..runtime.turns import together
 from .addresses import check_servers
 from .completer import Completer
-from .failures import BrokenOffError, Failure, FailureKind, History, decide, explain_failure
+from .failures import BrokenOffError, FailureKind, History, RequestOutage, decide, explain_failure
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
 from .formats.reply_format import ReplyKind, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens
@@ -61,10 +60,7 @@ class PatientRequests:
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._successes = 0
-        self._clock = clock
-        self._outage = OutageLog(logger, clock)
-        self._nobody_answered_at = -math.inf
-        """When a request last failed because no server, or a busy one, was there."""
+        self._outage = RequestOutage(logger, clock)
         self._waits = OutageLog(logger)
         self._sent_at: dict[asyncio.Task[None], float] = {}
         """When the requests under way were sent, by the task that looks after each."""
@@ -112,7 +108,7 @@ class PatientRequests:
             except ServerError:
                 raise
             except ServerAwayError as error:
-                self._nobody_answered_at = self._clock()
+                self._outage.note_absence()
                 self._outage.note(f"requests are sent again ({error})")
                 limit_s = max(timeouts.outage_s, timeouts.away_s or 0.0)
                 if self.outage_s > limit_s:
@@ -121,7 +117,7 @@ class PatientRequests:
                 failure = explain_failure(error)
                 if self._successes > history.successes:
                     waits = pauses()
-                outage_s = self._count_outage(failure)
+                outage_s = self._outage.counted_s(failure)
                 history = history.after(failure, successes=self._successes, outage_s=outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
                 if failure.kind is FailureKind.BUSY:
@@ -140,17 +136,6 @@ class PatientRequests:
         self._successes += 1
         self._outage.over("completions arrive again")
         return rollouts
-
-    def _count_outage(self, failure: Failure) -> float:
-        """Return how long requests have failed, as far as it counts for a failure.
-
-        The time without any server does not count against a request that fails once a server answers again.
-        """
-        now_s = self._clock()
-        if failure.nobody_answers:
-            self._nobody_answered_at = now_s
-            return self.outage_s
-        return min(self.outage_s, now_s - self._nobody_answered_at)
 
     async def _reply(self, request: Awaitable[T]) -> T:
         """Return what a request returns. While the request waits unusually long, the log says so every 30 s."""
