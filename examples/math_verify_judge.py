@@ -1,10 +1,10 @@
-"""Judge mathematical answers with math-verify. An answer that makes it hang costs that answer alone.
+"""Score mathematical answers with math-verify. An answer that makes math-verify hang scores 0, and only that answer.
 
     pip install math-verify==0.9.0
     python reasoning_gym_environment.py judge --score examples/math_verify_judge.py:score --deadline-s 5
 
-math-verify's own time limits are signals, which work in the main thread of a process alone. Here they are off, and the
-judge's deadline ends the process of an answer that takes too long.
+math-verify's own time limits use signals, which work only in the main thread of a process. This example turns them off.
+If an answer takes too long, the judge ends its process.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from math_verify import parse, verify
 
 from reasoning_env import Session
 
-parse("$1$", parsing_timeout=None)  # builds its patterns once, before the workers are forked
+parse("$1$", parsing_timeout=None)  # compiles math-verify's patterns once, before the workers are forked
 
 
 def score(completion: str, answer: str, **row: Any) -> dict[str, float]:
-    """Return whether the completion's final expression equals the answer, and whether there is an expression at all."""
+    """Return 1.0 as `score` if the completion's last expression equals the answer, and as `found` if there is one."""
     expected = parse(f"${answer}$", parsing_timeout=None)
     if not expected:
         raise ValueError(f"the row's answer {answer!r} cannot be parsed")

@@ -1,6 +1,6 @@
 """Write your own training loop: draw a problem, sample completions, judge them, and update the curriculum.
 
-A stand-in for the model is right in a growing share of completions. Replace `sample` and `train`.
+Here a script replaces the model: its answers are right more and more often. Replace `sample` and `train` with your own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ chance = random.Random(1)
 
 
 def sample(problem: Problem, step: int) -> list[str]:
-    """Return completions of `bridge.messages(problem)`. Your function asks a model."""
+    """Return completions of the problem. Your function sends `bridge.messages(problem)` to a model."""
     skill = min(0.9, 0.2 + 0.02 * step)
     answers = [problem.answer if chance.random() < skill else "no idea" for _ in range(GROUP_SIZE)]
     return [f"<think>...</think><answer>{answer}</answer>" for answer in answers]
 
 
 def train(problem: Problem, completions: list[str], scores: list[float | None]) -> None:
-    """Take a training step. Leave a completion out whose score is None: it could not be judged."""
+    """Take a training step. Leave out completions whose score is None: an infrastructure error prevented scoring."""
 
 
 def main(steps: int = 40) -> None:

@@ -1,9 +1,9 @@
-"""Problems, completions and verdicts on a Ray cluster, written as Parquet.
+"""Generate problems, sample completions and score them on a Ray cluster; write the rows as Parquet.
 
     python -m examples.ray_data URL MODEL FOLDER
 
-URL is an OpenAI-compatible server (http://host:8000/v1). On a cluster with GPUs, Ray's own stage for vLLM can take the
-place of `Complete`.
+URL is an OpenAI-compatible server (http://host:8000/v1). On a cluster with GPUs, you can
+replace `Complete` with Ray's own stage for vLLM.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_v
 
 
 class Complete:
-    """Adds four completions to each row."""
+    """Add four completions to each row."""
 
     def __init__(self, url: str, model: str) -> None:
         self.url, self.model = url, model
 
     async def __call__(self, batch: pyarrow.Table):
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(600)) as http:
-            asked = (self.complete(http, messages) for messages in batch["messages"].to_pylist())
-            completions = await asyncio.gather(*asked)
+            requests = (self.complete(http, messages) for messages in batch["messages"].to_pylist())
+            completions = await asyncio.gather(*requests)
         yield batch.append_column("completions", pyarrow.array(completions))
 
     async def complete(self, http: aiohttp.ClientSession, messages: list) -> list[str]:

@@ -1,4 +1,4 @@
-"""Judge on a Ray cluster: every node has a session, and one `judge` chooses the node.
+"""Score completions on a Ray cluster: each node has verifier processes, and `judge` chooses a node for each call.
 
 Run this example on a cluster's head (`ray start --head`). Without a cluster, Ray starts on this machine.
 """
@@ -20,7 +20,7 @@ async def main() -> None:
     with Bridge(tasks=["gcd", "chain_sum"], seed=1, num_generators=1, num_verifiers=1) as bridge:
         for _ in range(4):
             problem = await bridge.anext()
-            # Only the reference is sent: every node makes the problem from it.
+            # Only the reference is sent. The node generates the problem from the reference.
             verdicts = await judges.judge(problem.reference, [f"<answer>{problem.answer}</answer>", "no answer"])
             print(problem.task, [verdict.score for verdict in verdicts])
     ray.shutdown()

@@ -1,9 +1,9 @@
-"""A trainer without a model: register at run-api, take ten batches, and say what came.
+"""Show what a trainer sends and receives: register at run-api, take ten batches, and print a line for each.
 
     python examples/trainer.py [URL of run-api]
 
-A real trainer computes a loss from a group's `tokens`, `masks`, `scores` and `inference_logprobs`, updates its model,
-and gives the new weights to the inference server.
+There is no model here. A real trainer computes a loss from a group's `tokens`, `masks`, `scores` and
+`inference_logprobs`, updates its model, and loads the new weights into the inference server.
 """
 
 import argparse
@@ -12,8 +12,8 @@ import time
 import urllib.error
 import urllib.request
 
-parser = argparse.ArgumentParser(description="A trainer without a model, which takes ten batches from run-api.")
-parser.add_argument("url", nargs="?", default="http://localhost:8000", help="of run-api (default: %(default)s)")
+parser = argparse.ArgumentParser(description="Take ten batches from run-api, as a trainer without a model.")
+parser.add_argument("url", nargs="?", default="http://localhost:8000", help="address of run-api (default: %(default)s)")
 URL = parser.parse_args().url
 TRAINER = {
     "wandb_group": "by-hand",
@@ -27,8 +27,8 @@ TRAINER = {
 }
 
 
-def ask(path: str, body: dict | None = None) -> dict:
-    """Send a request to run-api and return its reply; a `body` is posted."""
+def call(path: str, body: dict | None = None) -> dict:
+    """Send a request to run-api and return the reply. With a `body`, send a POST request."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{URL}{path}", data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as reply:
@@ -38,7 +38,7 @@ def ask(path: str, body: dict | None = None) -> dict:
 is_waiting = False
 while True:
     try:
-        ask("/register", TRAINER)
+        call("/register", TRAINER)
         break
     except urllib.error.URLError as error:
         if not is_waiting:
@@ -46,7 +46,7 @@ while True:
         is_waiting = True
         time.sleep(1.0)
 for step in range(TRAINER["num_steps"]):
-    while (groups := ask("/batch")["batch"]) is None:
+    while (groups := call("/batch")["batch"]) is None:
         time.sleep(0.2)
     scores = [score for group in groups for score in group["scores"]]
     print(

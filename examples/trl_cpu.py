@@ -1,7 +1,7 @@
 """GRPO with TRL on a CPU: a tiny model with random weights, on problems of a curriculum.
 
-This example shows the connection and learns next to nothing; give GRPOTrainer your own model. With --resume, training
-continues from the last checkpoint.
+The example shows how to connect TRL. Its random model learns next to nothing: give GRPOTrainer your own model. With
+--resume, training continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOKENIZER = Path(__file__).parent.parent / "reasoning_gym_testing" / "tokenizer"
 
 
 def make_trainer(gym: TrlEnvironment, output: Path, steps: int, *, accumulation: int = 4) -> GRPOTrainer:
-    """Return the trainer. A step learns from `accumulation` groups of each rank."""
+    """Return the trainer. A step trains on `accumulation` groups of each rank."""
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     special = {f"{name}_token_id": tokenizer.eos_token_id for name in ("bos", "eos", "pad")}
