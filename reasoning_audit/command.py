@@ -56,9 +56,12 @@ def _add_options(parser: CommandParser) -> None:
         help=f"levels of difficulty to audit (default: {level_names(DEFAULT_LEVELS)})",
     )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
-    help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
+    help_text = (
+        f"problems per task and level in the first round; doubtful cases get {more} times as many in later rounds "
+        "(default: %(default)s)"
+    )
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)
-    parser.add_argument("--seed", type=int, default=42, help="seed of the problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=42, metavar="N", help="seed of the problems (default: %(default)s)")
     parser.add_argument(
         "--output",
         type=Path,
@@ -70,9 +73,8 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="audit your function score(completion, **row) on the rows of --rows instead of tasks; "
-        "MODULE is a name that Python can "
-        "import, or the path of a .py file",
+        help="audit your function score(completion, **row) on the rows of --rows instead of tasks; MODULE is an "
+        "importable name, or the path of a .py file",
     )
     parser.add_argument("--rows", type=Path, metavar="FILE", help="rows for --score: .jsonl or .parquet")
     parser.add_argument("--gold", metavar="COLUMN", help=f"column of --rows with the right answers (default: {GOLD})")
@@ -95,7 +97,7 @@ def _check(options: argparse.Namespace) -> None:
         f"--{name.replace('_', '-')}" for name in of_tasks if (getattr(options, name) or None) != defaults.get(name)
     ]
     if options.score is not None and given:
-        raise ConfigError(f"--score does not go with {', '.join(given)}: it audits no task")
+        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         raise ConfigError("--items must be between 1 and 10000 and --seed at least 0")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
@@ -123,7 +125,7 @@ def _check_output(path: Path) -> None:
     except (OSError, ValueError, TypeError):  # TypeError: a JSON number
         is_audit = False
     if not is_audit:  # of any version
-        raise ConfigError(f"{path} exists, and holds no audit", setting="--output", remedy="name another file")
+        raise ConfigError(f"{path} exists, but is not an audit", setting="--output", remedy="choose another file")
 
 
 def _finish(report: Report, options: argparse.Namespace) -> int:

@@ -349,4 +349,4 @@ def test_front_door_names_its_extra() -> None:
     script = "import sys; sys.modules['atroposlib'] = None; import reasoning_gym_environment"
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1].startswith("ImportError: the environment for Atropos needs the extra: pip")
+    assert ended.stderr.splitlines()[-1].startswith("ImportError: the packages for Atropos are not installed; run `pip")

@@ -1,4 +1,4 @@
-"""The `compare` command: evaluations side by side, over the problems that they have in common."""
+"""The `compare` command: compare evaluations on the problems that they have in common."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..runtime.text import counted, visible
 def _compare(options: argparse.Namespace, folder: Path) -> int:
     """Compare every further evaluation with the first; returns 0.
 
-    Raises ConfigError:
+    Raises ConfigError if
 
-    - a folder holds no evaluation
-    - there are fewer than two evaluations
-    - two evaluations have no problem in common
+    - a folder contains no evaluation,
+    - there are fewer than two evaluations, or
+    - two evaluations have no problem in common.
     """
     folders = [folder for path in options.folders for folder in _evaluations_in(path)]
     if len(folders) < 2:
-        raise ConfigError("name two evaluations or more, or a folder that holds them")
+        raise ConfigError("name at least two evaluations, or a folder that contains them")
     evaluations = [read_scores(path) for path in folders]
     first = evaluations[0]
     comparisons = [compare(first, other) for other in evaluations[1:]]
@@ -43,14 +43,15 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
     for comparison in comparisons:
         _print(comparison)
     print("""\
-FROM, TO, P: the 95 % interval of the change and its p-value, by one paired permutation test over the problems of the
-row: 0 is outside the interval where P is below 0.05. Of 100 tasks that do not differ, up to 5 are below 0.05
-BETTER, WORSE: problems on which the second evaluation scores higher, and lower""")
+BETTER, WORSE: number of problems on which the second evaluation scores higher or lower
+FROM, TO: 95 % interval of the change
+P: p-value of the change, by a paired permutation test over the problems of the row. If P is below 0.05, the interval
+   excludes 0. Without any real difference, about 5 of 100 tasks have P below 0.05.""")
     return 0
 
 
 def _evaluations_in(path: Path) -> list[Path]:
-    """Return the folders of evaluations below a folder, by name; the folder itself if it is one, or holds none."""
+    """Return the evaluation folders inside a folder, sorted by name; the folder itself if there are none."""
     if (path / RESULTS).exists() or not path.is_dir():
         return [path]
     return sorted(found.parent for found in path.glob(f"*/{RESULTS}")) or [path]
@@ -77,19 +78,22 @@ def _print(comparison: Comparison) -> None:
     rows = [(*astuple(difference)[:-1], p_value(difference.p)) for difference in (comparison.overall, *tasks)]
     Table(columns, rows).print()
     if len(tasks) < len(comparison.tasks):
-        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --json and a file have all tasks")
+        print(
+            f"\nShown: the {MOST} tasks with the largest change, of {len(comparison.tasks)}. For all, use --json or "
+            "redirect the output to a file."
+        )
     different = comparison.different
     if different:
         more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
-        print(f"\nLeft out, since the two evaluations ask different questions: {', '.join(different[:MOST])}{more}")
+        print(f"\nNot compared, because the evaluations have different problems: {', '.join(different[:MOST])}{more}")
     missing = comparison.unpaired - 2 * len(different)
     if missing:
-        print(f"\nLeft out, since only one evaluation has a score: {counted(missing, 'problem')}")
+        print(f"\nNot compared, because only one evaluation has a score: {counted(missing, 'problem')}")
     print()
 
 
 def p_value(p: float) -> str:
-    """Return a p-value to three digits; a value below is written as a bound, since it is never 0."""
+    """Return a p-value with three digits; smaller values as "< 0.001", because a p-value is never 0."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -99,15 +103,15 @@ def _add_options(parser: CommandParser) -> None:
         nargs="+",
         type=Path,
         metavar="FOLDER",
-        help="folders of `evaluate`, or a folder that holds them (evals)",
+        help="folders of evaluations, or a folder that contains them, such as evals",
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
 compare_command = Command(
     "compare",
-    "Compare evaluations over the problems that they have in common, the largest change first. Every further folder is "
-    "compared with the first.",
+    "Compare evaluations on the problems that they have in common. Each further evaluation is compared with the first. "
+    "Tasks with the largest change come first.",
     _add_options,
     _compare,
 )

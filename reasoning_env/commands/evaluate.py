@@ -1,6 +1,6 @@
-"""The command and the function `evaluate`: one model at one server, by chat completions or as a base model.
+"""The command and the function `evaluate`: score one model on one server, with chat or text completions.
 
-The same command resumes an evaluation that was interrupted.
+Running the same command again resumes an interrupted evaluation.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://localhost:9001/v1"
 OPENAI_URL = "https://api.openai.com/v1"
-"""The server where no URL is given, and the key is that of OpenAI's clients: to them too, the key alone means this."""
+"""Default server if only OPENAI_API_KEY is set, as in OpenAI's own clients."""
 
 
 Show = Callable[[EvaluationResult, str], None]
-"""Shows the results of an evaluation, those of an interrupted one too, and a line on its folder."""
+"""Shows the results of an evaluation, also of an interrupted one, and a line about its folder."""
 
 
 def _check_limit(limit_s: float) -> float:
@@ -77,52 +77,55 @@ def _check_limit(limit_s: float) -> float:
 
 
 class HostedSettings(ReasoningSettings):
-    """Settings of the core, and those of a training that apply to evaluations too."""
+    """Settings of the core, and the training's settings that also apply to evaluations."""
 
     with_word_none = frozenset({"reasoning_effort"})
 
     max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Tokens of prompt and completion at most. Without a value, a completion of a chat server may have 32,768, however
-    long the prompt is: completions of thinking models have more than 2,048."""
+    """Maximum tokens of prompt and completion together. If it is not set, a chat completion may have 32,768 tokens,
+    because thinking models need more than 2,048."""
     max_eval_workers: Annotated[int, Field(ge=1)] = 16
-    """Problems under way at a time."""
+    """Problems in flight."""
     data_dir_to_save_evals: str | None = None
-    """Folder of evaluations. None: `evals/`."""
+    """Folder for evaluations. None: `evals/`."""
     worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 1200.0
-    """Seconds for a completion; -1 for no limit. 32,768 tokens take 1,100 at 30 tokens a second."""
+    """Time limit of a completion, in seconds; -1 for no limit. At 30 tokens per second, 32,768 tokens take 1,100 s."""
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """Seconds to wait for an absent server at startup. None: 30. Later `evaluate` waits for ten minutes at least."""
+    """How long to wait at startup for a server that does not answer, in seconds. None: 30. After startup, `evaluate`
+    waits at least ten minutes."""
     chat_template: str | None = None
-    """`plain` for base models: text completions. None: chat completions, if there are any."""
+    """`plain`: text completions without a chat template, for base models. None: chat completions, if the server has
+    them."""
     chat_template_kwargs: TemplateOptions = Field(default_factory=dict)
-    """Options of the chat template: `{enable_thinking: false}`."""
+    """Variables for the chat template, such as `{enable_thinking: false}`."""
     reasoning_effort: Annotated[ReasoningEffort | None, Decides("evaluation")] = None
-    """How much the model thinks, sent with each request. None: the server's default."""
+    """Reasoning effort to request from the server. None: the server's default."""
 
 
 class ServerSettings(BaseModel):
-    """The server with the model."""
+    """The inference server."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
     base_url: str = DEFAULT_URL
-    """Address of the server. Without a value, api.openai.com where OPENAI_API_KEY is set and no other key is given."""
+    """Address of the server. If it is not set, but OPENAI_API_KEY is and no other key is given: api.openai.com."""
     model_name: str | None = None
-    """Name of the model at the server."""
+    """Name of the model on the server."""
     api_key: str = ""
-    """Key of the server; `$NAME` reads a variable."""
+    """API key of the server. `$NAME` reads an environment variable."""
     headers: Headers = Field(default_factory=dict)
-    """Headers of every request; `$NAME` reads a variable. Beside them, only a key that `api_key` names is sent."""
+    """HTTP headers of every request; `$NAME` reads an environment variable. With headers, the key is sent only if
+    `api_key` is set."""
     server_type: Literal["auto", "chat"] = "auto"
-    """`chat`: chat completions only. `auto`: text, for a server that has none."""
+    """`chat`: chat completions only. `auto`: text completions if the server has no chat completions."""
     timeout: Annotated[int, Field(ge=1)] = 1200
-    """Seconds for one request."""
+    """Time limit of a request, in seconds."""
     stream: Stream = "auto"
-    """Whether replies are asked for as events. `auto`: where the server says that it only streams."""
+    """Whether to request streamed replies. `auto`: only if the server refuses other requests."""
 
 
 OF_TRAINING = frozenset(OF_SERVER).difference(ServerSettings.model_fields)
-"""Settings of a server that only a training has."""
+"""Settings of an inference server that only a training uses."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class Request:
     settings: HostedSettings
     server: ServerSettings
     unused: Sequence[str]
-    """Settings that only a training has."""
+    """Settings that only a training uses."""
 
     def server_spec(self) -> ServerSpec:
         """Return the server with its key and headers; the model's name may be empty. Raises ConfigError."""
@@ -143,7 +146,7 @@ class Request:
         return ServerSpec(server.base_url, name, key, server.timeout, self._formats(), server.stream, headers)
 
     def _formats(self) -> Sequence[ReplyFormat]:
-        """Return how the server may be asked, the best first."""
+        """Return the request formats to try, the best first."""
         if self.server.server_type == CHAT.name:
             return [CHAT]
         return [TEXT] if self.settings.chat_template == PLAIN else [CHAT, TEXT]
@@ -152,9 +155,15 @@ class Request:
 def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, object] | None = None) -> int:
     """Evaluate a model and return 0.
 
-    `folder` may hold a checkout of the library. `defaults` are an environment's own, by the names of settings. Raises
-    ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
-    score below --fail-under, or more failed completions than --max-failed.
+    Args:
+        argv: The arguments of the command.
+        folder: Folder that may contain a checkout of the library.
+        defaults: Default settings of an environment class, by name.
+
+    Raises:
+        ConfigError: The user made a mistake.
+        ServerError: The server cannot be used.
+        ReasoningEnvError: The score is below --fail-under, or more completions failed than --max-failed allows.
     """
     parser = option_parser(program(), "evaluate", NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
     options = parser.read(argv)
@@ -198,29 +207,30 @@ def evaluate(
 ) -> EvaluationResult:
     """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
 
-    The same call resumes an evaluation that was interrupted.
+    Calling it again with the same arguments resumes an interrupted evaluation.
 
     Args:
-        model: Name of the model at the server.
-        base_url: Address of the server; by default the variable OPENAI_BASE_URL, or OpenAI's where there is only
-            OPENAI_API_KEY.
-        api_key: Key of the server.
-        headers: Headers of every request, such as `{"api-key": "$AZURE_KEY"}`; `$NAME` reads a variable.
-        server_type: `chat` for chat completions only; by default text completions if the server has none.
-        tasks: Names, patterns and categories of tasks.
+        model: Name of the model on the server.
+        base_url: Address of the server; by default the environment variable OPENAI_BASE_URL, or OpenAI's server if only
+            OPENAI_API_KEY is set.
+        api_key: API key of the server.
+        headers: HTTP headers of every request, such as `{"api-key": "$AZURE_KEY"}`; `$NAME` reads an environment
+            variable.
+        server_type: `chat` for chat completions only; by default text completions if the server has no chat.
+        tasks: Names, globs and categories of tasks.
         preset: Published protocol to follow.
-        limit: Problems of each task.
-        repeats: Completions of each problem.
+        limit: Problems per task.
+        repeats: Completions per problem.
         temperature: Sampling temperature.
-        max_tokens: Tokens of a completion at most.
-        seed: Seed of the set of problems.
-        concurrency: Problems under way at a time; by default 16.
-        folder: Parent folder of the evaluation's own folder; by default `evals/`.
+        max_tokens: Maximum tokens per completion.
+        seed: Seed of the problems.
+        concurrency: Problems in flight; by default 16.
+        folder: Folder in which to create the evaluation's own folder; by default `evals/`.
         settings: Further settings (`eval_level=0.5`; `chat_template="plain"` for a base model).
 
     Raises:
         ConfigError: A setting is invalid.
-        ServerError: No server answers.
+        ServerError: The server does not answer.
         WorkerError: The worker processes cannot be started.
     """
     arguments = {
@@ -254,37 +264,38 @@ def _run(
     checkout: Path | None,
     show: Show,
 ) -> EvaluationResult:
-    """Evaluate what a caller asks for, whose `names` of settings are in errors, and return the results.
+    """Run the requested evaluation and return the results.
 
-    `run` runs a coroutine to its end.
+    `names` are the caller's names of settings, for errors. `run` runs a coroutine to its end.
     """
     with errors_for_user(names):
         spec = request.server_spec()
     if request.unused:
-        logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
+        logger.warning("`evaluate` ignores these settings: %s", visible(", ".join(request.unused)))
     with errors_for_user(names, find_secrets([request.server])):
         return run(lambda: _evaluate(request, spec, checkout, show))
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
-    """Raise ReasoningEnvError if the mean score is below `least`, or too many completions failed.
+    """Raise ReasoningEnvError if the mean score is below `least`, or if too many completions failed.
 
-    `most_failed` is the largest share of failed completions; None for MANY_FAILED where there is a `least`.
+    `most_failed` is the largest allowed share of failed completions; None means MANY_FAILED if `least` is set.
     """
     overall = results["overall"]
     if overall is None:
         overall = {"problems": 0, "completions": 0, "failed": 0}
     score = overall.get("mean_score")
     if least is not None and (score is None or score < least):
-        came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
-        raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
+        if score is None:
+            raise ReasoningEnvError("no completion was scored, so there is no mean score", setting="--fail-under")
+        raise ReasoningEnvError(f"the mean score {score:.3f} is below {least:g}", setting="--fail-under")
     if most_failed is None and least is not None:
         most_failed = MANY_FAILED
     share = failed_share(overall)
     if most_failed is not None and share > most_failed:
         total = overall["failed"] + overall["completions"]
         raise ReasoningEnvError(
-            f"{overall['failed']} of {total} completions failed, {share:.0%}; it must be at most {most_failed:.0%}",
+            f"{overall['failed']} of {total} completions failed ({share:.0%}), and at most {most_failed:.0%} may fail",
             setting="--max-failed",
         )
 
@@ -305,16 +316,16 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     check_seed(settings, options)
     if settings.chat_template not in (None, PLAIN):
         raise ConfigError(
-            f"must be `{PLAIN}` or none, because the server lays out chats",
+            f"must be `{PLAIN}` or none, because the server applies the chat template itself",
             setting="chat_template",
             got=settings.chat_template,
-            remedy="start the server with this template, and give --env.chat_template none",
+            remedy="start the server with this template, and pass --env.chat_template none",
         )
     if len(file.openai) > 1:
         raise ConfigError(
-            "`evaluate` asks one inference server, and the files name several",
+            f"`evaluate` works with one inference server, but the files list {len(file.openai)}",
             setting="--config",
-            remedy="give a file with one of them, or with the address of a balancer in front of them",
+            remedy="use a file with one server, or with the address of a load balancer in front of several",
         )
     server, unused_of_server = _read_server(file, options)
     has_limit = "max_token_length" in settings.model_fields_set or settings.eval_max_completion_tokens is not None
@@ -333,7 +344,7 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
     of_file = file.openai[0] if file.openai else {}
     known = {name: value for name, value in of_file.items() if name not in OF_TRAINING}
     if known.get("server_type") != CHAT.name:
-        known.pop("server_type", None)  # the types of a training tell how tokens are asked for
+        known.pop("server_type", None)  # the other types are for trainings, which need token ids
     section = "openai."
     from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
     unused = [f"openai.{name}" for name in {**of_file, **from_options} if name in OF_TRAINING]
@@ -357,9 +368,10 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
 
 
 async def preview(session: Session[Problem], settings: HostedSettings) -> str:
-    """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter.
+    """Return a line that describes the requests of an evaluation, without contacting a server.
 
-    The session, of the same settings, is started and closed here.
+    A server with a shorter context would allow fewer tokens. The session, which must have the same settings, is started
+    and closed here.
     """
     async with session:
         sampling, _ = choose_sampling(session, settings)
@@ -367,11 +379,11 @@ async def preview(session: Session[Problem], settings: HostedSettings) -> str:
 
 
 async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, show: Show) -> EvaluationResult:
-    """Start the workers, check the server, evaluate the problems that are not done, and return the results."""
+    """Start the workers, check the server, evaluate the unfinished problems, and return the results."""
     settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
     if settings.complexity_level is not None and settings.eval_level is None:
-        logger.warning("training problems have the difficulty complexity_level; evaluation problems have eval_level")
+        logger.warning("complexity_level applies to training only; set eval_level to evaluate at another level")
     patience_s = settings.startup_timeout_s or PATIENCE_S
     reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
     timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)
@@ -388,14 +400,14 @@ async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, s
             at_once = settings.max_eval_workers * session.eval_plan.repeats
             if (connections := max_connections()) < at_once:
                 logger.warning(
-                    "at most %d requests are under way at a time, since this process may have few files open; for %d, "
-                    "raise the limit (ulimit -n)",
+                    "limiting concurrent requests to %d, because this process may open few files; for %d requests, "
+                    "raise the limit with ulimit -n",
                     connections,
                     at_once,
                 )
             try:
                 await evaluation.run()
-            finally:  # after Ctrl-C too
+            finally:  # also after Ctrl-C
                 result = await evaluation.conclude()
                 show(result, evaluation.describe())
             return result
@@ -412,7 +424,7 @@ def _show_json(result: EvaluationResult, line: str) -> None:
 
 
 def _show_nothing(result: EvaluationResult, line: str) -> None:
-    """Show no results, which the caller gets; log what a table says below its rows."""
+    """Log the remarks that a table shows below its rows, but no results: the caller gets them."""
     for remark in remarks(result.results):
         logger.warning("%s", remark)
 
@@ -420,9 +432,9 @@ def _show_nothing(result: EvaluationResult, line: str) -> None:
 async def only_model(spec: ServerSpec, timeout_s: float) -> str:
     """Return the name of the only model that a server lists; waits for the server.
 
-    Raises ServerError if no server answers within `timeout_s`, and ConfigError for none, several or no list.
+    Raises ServerError if no server answers within `timeout_s`, and ConfigError unless the server lists one model.
     """
-    missing = "MODEL is missing, as in `evaluate MODEL`"
+    missing = "name the model: `evaluate MODEL`"
     names: list[str] = []
 
     async def list_names(_timeout_s: float) -> Sequence[Absence]:
@@ -434,11 +446,11 @@ async def only_model(spec: ServerSpec, timeout_s: float) -> str:
                 return [Absence(f"{server.address}: {failure.description}")]
             if failure.status in (401, 403):
                 raise ConfigError(
-                    f"{server.address} refuses the key ({failure.description})",
-                    remedy="set the variable OPENAI_API_KEY, or {openai.api_key}",
+                    f"{server.address} refuses the API key ({failure.description})",
+                    remedy="set the environment variable OPENAI_API_KEY, or {openai.api_key}",
                 ) from error
             raise ConfigError(
-                f"{missing}; {server.address} does not say which it has ({failure.description})",
+                f"{missing}; {server.address} does not list its models ({failure.description})",
                 remedy=path_remedy(failure, spec.url),
             ) from error
         return []
@@ -449,15 +461,15 @@ async def only_model(spec: ServerSpec, timeout_s: float) -> str:
     finally:
         await server.close()
     if len(names) == 1:
-        logger.info("evaluating %s, the only model at %s", names[0], server.address)
+        logger.info("evaluating %s, the only model on %s", names[0], server.address)
         return names[0]
-    raise ConfigError(f"{missing}; {server.address} has {list_models(names)}")
+    raise ConfigError(f"{missing}; models on {server.address}: {list_models(names)}")
 
 
 MOST_SHOWN = 5
-"""Models of a server that an error names."""
+"""Maximum number of models in an error."""
 
 
 def list_models(names: list[str]) -> str:
-    """Return the first names, joined by commas."""
+    """Return the first names, separated by commas."""
     return (", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")) or "none"

@@ -1,4 +1,4 @@
-"""The `judge` command: serve verdicts over HTTP, from processes of this machine or of a Ray cluster."""
+"""The `judge` command: serve verdicts over HTTP, with worker processes on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..errors import ConfigError
-from ..inference.addresses import is_loopback
 from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
-from ..judging.server import Judge, JudgeServer
-from ..metrics.prometheus import build_info
 from ..program.parser import Command, CommandParser
 from ..program.running import Interrupted, run_until_signal, start_log
 from ..program.settings import default_text, range_text
@@ -31,12 +28,14 @@ from ..program.shared_options import (
     score_function,
 )
 from ..records import Problem
-from ..runtime.listening import ListenAddress, check_address, listen
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..settings.given import make_settings, meaning
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
+
+if TYPE_CHECKING:
+    from ..judging.server import Judge
 
 logger = logging.getLogger(__name__)
 
@@ -44,25 +43,29 @@ logger = logging.getLogger(__name__)
 def _judge(options: argparse.Namespace, folder: Path) -> int:
     """Serve verdicts until Ctrl-C or SIGTERM; returns 0.
 
-    Raises ConfigError:
+    Raises ConfigError if
 
-    - a port out of range, or in use
-    - an address beyond this machine without a token, or a token that HTTP does not carry
-    - a limit out of range
-    - --ray without Ray, or without a cluster
-    - a score function that cannot be used
+    - the port is out of range or in use,
+    - other machines can reach the address and there is no token, or HTTP does not allow the token's characters,
+    - a limit is out of range,
+    - --ray is given, but Ray is not installed or no cluster is found, or
+    - the score function cannot be used.
     """
+    # These imports take a third of a second, so `judge --help` goes without them.
+    from ..inference.addresses import is_loopback
+    from ..runtime.listening import ListenAddress, check_address
+
     check_score_options(options)
     if options.score is not None:
         _refuse_options_of_tasks(options)
     if not 0 <= options.port <= MAX_PORT:
-        raise ConfigError(f"must be from 0 to {MAX_PORT}", setting="--port", got=options.port)
+        raise ConfigError(f"must be a number from 0 to {MAX_PORT}", setting="--port", got=options.port)
     token = judge_token()
     if not token and not is_loopback(options.host):
         raise ConfigError(
-            f"{options.host} can be reached from other machines, so a token is needed",
+            f"other machines can reach {options.host}, so the server needs a token",
             setting="--host",
-            remedy=f"set the variable {TOKEN_VARIABLE}",
+            remedy=f"set the environment variable {TOKEN_VARIABLE}",
         )
     start_log([token] if token else [], as_json=options.log_json)
     settings = file_settings(options, {}, given_settings(options))
@@ -70,9 +73,9 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     function = None if options.score is None else score_function(options)
     asyncio.run(check_address(ListenAddress(options.host, options.port)))
     session = Session(settings, checkout=find_checkout(folder), score=function)
-    # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
+    # Ray replaces signal handlers when it starts, so it must start before the server sets its own handlers.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings, function)
-    # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
+    # With the default of 5 ms, the event loop waits twice as long while a thread reads a large body.
     sys.setswitchinterval(0.001)
     try:
         asyncio.run(_serve(options, cluster, session, limits, token))
@@ -85,11 +88,15 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=f"address to listen on (default: %(default)s). If other machines can reach it, set a token in the "
+        help=f"address to listen on (default: %(default)s). If other machines can reach it, put a token into the "
         f"environment variable {TOKEN_VARIABLE}",
     )
     parser.add_argument(
-        "--port", type=int, default=8400, help="port to listen on; 0 chooses a free port (default: %(default)s)"
+        "--port",
+        type=int,
+        default=8400,
+        metavar="N",
+        help="port to listen on; 0 chooses a free port (default: %(default)s)",
     )
     parser.add_argument(
         "--ray",
@@ -97,26 +104,26 @@ def _add_options(parser: CommandParser) -> None:
         help="score on the nodes of this Ray cluster; `auto` finds the cluster of this machine",
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
-    add_config_option(parser)
     parser.add_argument(
         "--generators",
         dest="num_generators",
         type=int,
+        metavar="N",
         help="number of processes that generate problems (default: half of the cores, 2 to 8)",
     )
     parser.add_argument(
         "--verifiers",
         dest="num_verifiers",
         type=int,
+        metavar="N",
         help="number of processes that score, on each node (default: half of the cores, 2 to 8)",
     )
-    group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
+    group = parser.add_argument_group("your own score function instead of reasoning-gym's tasks")
     group.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="score rows with your function score(completion, **row); it returns a number from 0 to 1, or a dict with "
-        "`score`; "
-        "MODULE is a name that Python can import, or the path of a .py file",
+        help="score rows with your function score(completion, **row), which returns a number from 0 to 1, or a dict "
+        "with `score`. MODULE is an importable name, or the path of a .py file",
     )
     add_score_options(group)
     limits = parser.add_argument_group("limits of requests")
@@ -126,12 +133,14 @@ def _add_options(parser: CommandParser) -> None:
             f"--{name.replace('_', '-')}",
             type=type(field.default),
             default=field.default,
+            metavar="N",
             help=f"{meaning(field)} ({facts})",
         )
+    add_config_option(parser)
 
 
 def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options that a score function has no use for."""
+    """Raise ConfigError for options that have no effect with a score function."""
     unused = {
         "--config": options.config,
         "--generators": options.num_generators,
@@ -140,7 +149,7 @@ def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
     }
     given = [option for option, value in unused.items() if value]
     if given:
-        raise ConfigError(f"--score does not go with {', '.join(given)}")
+        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks")
 
 
 MAX_PORT = 65_535
@@ -153,6 +162,11 @@ async def _serve(
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
+    from .. import __version__
+    from ..judging.server import JudgeServer
+    from ..metrics.prometheus import build_info
+    from ..runtime.listening import ListenAddress, listen
+
     server = JudgeServer(cluster or session, token=token, limits=limits)
     runner = server.runner()
 
@@ -163,7 +177,7 @@ async def _serve(
             server.metrics.pool = session.pool
             server.metrics.build = build_info(__version__, session.library)
         port = await listen(runner, ListenAddress(options.host, options.port))
-        while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
+        while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` reports the fault meanwhile
             await asyncio.sleep(0.05)
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()
@@ -176,9 +190,9 @@ async def _serve(
 
 
 def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
-    """Warn once a minute that connections cannot be accepted, because no file descriptor is left.
+    """Warn once per minute that no file descriptors are left, so that connections cannot be accepted.
 
-    asyncio logs 128 tracebacks a second meanwhile, and as many at the end, when it goes on with a closed socket.
+    asyncio itself would log 128 tracebacks per second, and as many at the end, when it uses a closed socket.
     """
     warned = -math.inf
 
@@ -188,7 +202,7 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             if time.monotonic() - warned >= 60:
                 warned = time.monotonic()
-                logger.warning("further connections wait: %s; raise the limit with ulimit -n", error.strerror)
+                logger.warning("cannot accept more connections: %s; raise the limit with ulimit -n", error.strerror)
         elif not (isinstance(error, ValueError) and "_start_serving" in str(context["message"])):
             loop.default_exception_handler(context)
 
@@ -196,7 +210,7 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunction | None) -> Judge:
-    """Join a Ray cluster, each node of which judges with a session of its own."""
+    """Join a Ray cluster; each node of the cluster judges with its own session."""
     try:
         import ray
 
@@ -212,9 +226,9 @@ def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunc
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConfigError when nothing listens at `host:port` or `ray://host:port`. Other addresses are left to Ray.
+    """Raise ConfigError if nothing listens at `host:port` or `ray://host:port`. Other addresses are left to Ray.
 
-    Ray itself would try to connect for minutes and print nothing.
+    Ray itself would try to connect for minutes without printing anything.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
@@ -222,12 +236,15 @@ def _check_reachable(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"no Ray cluster can be reached at {address} ({error})", setting="--ray") from error
+        raise ConfigError(
+            f"no Ray cluster answers at {address} ({error})", setting="--ray", remedy="check the address"
+        ) from error
 
 
 judge_command = Command(
     "judge",
-    "Run a reward server over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
+    "Run a reward server for trainers. It answers POST requests to /score, /rm (slime, miles) and /get_reward "
+    "(OpenRLHF). Press Ctrl-C to stop.",
     _add_options,
     _judge,
 )

@@ -39,15 +39,15 @@ def prepare(name: str, file: str, *, needs: str) -> None:
     if name == "__main__":
         _prepare_program(Path(file).resolve(), needs)
     elif importlib.util.find_spec(needs) is None:
-        raise ImportError(f"{_missing_extra()}; `from reasoning_env.commands.evaluate import evaluate` needs none")
+        raise ImportError(f"{_missing_extra()}; to evaluate only, use reasoning_env.commands.evaluate, which works now")
 
 
 def _prepare_program(file: Path, needs: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # event loops set handlers of their own
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # event loops set their own handlers later
     if None in map(importlib.util.find_spec, ("pydantic", "rich")):
         named = file.parent / ".venv" / "bin" / "python"
-        remedy = f"{named} has them" if named.exists() else f"pip install {file.parent}"
-        raise SystemExit(f"python {sys.argv[0]}: its packages are not installed for {sys.executable}; {remedy}")
+        remedy = f"use {named}" if named.exists() else f"run `pip install {file.parent}`"
+        raise SystemExit(f"python {sys.argv[0]}: required packages are not installed for {sys.executable}; {remedy}")
     if not needs_environment(sys.argv[1:]):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         run(file, {})
@@ -56,7 +56,7 @@ def _prepare_program(file: Path, needs: str) -> None:
 
         raise SystemExit(f"{program()}: {_missing_extra()}")
     _start_library(file.parent)
-    gc.disable()  # collections during the imports would take half a second and free nothing
+    gc.disable()  # collections during the imports would take half a second without freeing memory
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
@@ -69,7 +69,7 @@ def needs_environment(argv: Sequence[str]) -> bool:
 def _missing_extra() -> str:
     from ..storage.folders import install_command
 
-    return f"the environment for Atropos needs the extra: {install_command('atropos')}"
+    return f"the packages for Atropos are not installed; run `{install_command('atropos')}`"
 
 
 def _start_library(folder: Path) -> None:

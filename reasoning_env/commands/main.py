@@ -26,24 +26,24 @@ RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
 
 HELP = {
-    "serve": "generate problems, score completions, and send groups to a trainer",
-    "process": "generate and score completions, and write them to a file",
+    "demo": "try it: a whole training loop without a GPU, with a script as the model",
+    "serve": "train with Atropos: generate problems, score completions, send groups",
+    "judge": "train with other trainers: run a reward server (HTTP)",
+    "problems": "write a file of training problems",
+    "process": "sample and score completions, and write them to a file",
     "evaluate": "score a model on a fixed set of problems",
+    "compare": "compare evaluations, problem by problem",
+    "report": "make an HTML page about rollouts and evaluations",
+    "rescore": "score stored completions again",
     "tasks": "list the tasks; `tasks NAME` shows samples of a task",
     "score": "score one completion of one problem",
-    "judge": "run a reward server for other trainers (HTTP)",
-    "problems": "write a file of training problems",
     "audit": "check whether verifiers reward nonsense",
-    "compare": "compare evaluations, problem by problem",
-    "rescore": "score stored completions again, and write them as rows",
-    "report": "make an HTML page from rollouts and evaluations",
     "settings": "list the settings; `settings WORD` searches them",
-    "demo": "run a whole training loop with a scripted policy as the model",
 }
 
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
-"""The commands whose options are the settings."""
+"""The commands that `program/options.py` has the parsers of."""
 
 
 def main(
@@ -63,7 +63,7 @@ def main(
     """
     name, *arguments = argv or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a locale may have no sign such as \u2265
+        sys.stdout.reconfigure(errors="backslashreplace")  # some locales lack characters such as \u2265
     try:
         if name in (*HELP_OPTIONS, "help"):
             print(_help())
@@ -79,8 +79,8 @@ def main(
         return _find_command(name, environment_commands, environment_file, defaults)(arguments)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the program that reads the output has ended, such as `head`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout when it ends
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout at exit
         return 1
     except ReasoningEnvError as error:
         _complain(name, str(error))
@@ -96,7 +96,7 @@ def _find_command(
     environment_file: Path,
     defaults: Callable[[], Mapping[str, object]],
 ) -> RunCommand:
-    """Return a command. Imports the modules of this command alone."""
+    """Return a command. Imports only the modules of this command."""
     if name in environment_commands:
         return environment_commands[name]
     if name == "demo":
@@ -119,15 +119,15 @@ def _find_command(
 
 
 def _import_audit(folder: Path) -> Callable[..., int]:
-    """Return the command of `reasoning_audit`, which lies beside this package."""
-    sys.path.append(str(folder))  # missing there if the folder was dropped into another source tree
+    """Return the command of `reasoning_audit`, the package beside this one."""
+    sys.path.append(str(folder))  # needed if the folder was copied into another source tree
     from reasoning_audit.command import audit_command
 
     return audit_command
 
 
 def _import_demo(folder: Path) -> Any:
-    """Return the module of the demo; raises ModuleNotFoundError for a package that the demo needs."""
+    """Return the module of the demo; raises ModuleNotFoundError if a required package is missing."""
     installed = "reasoning_env.demo"
     try:
         return importlib.import_module(f"{installed}.command")
@@ -142,7 +142,9 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     try:
         demo = _import_demo(environment_file.parent)
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the package {error.name} is missing", remedy=install_command("atropos")) from error
+        raise ConfigError(
+            f"the package {error.name} is missing", remedy=f"run `{install_command('atropos')}`"
+        ) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
     parser = CommandParser(prog=f"{program()} demo")
     with errors_for_user({"tasks": "--tasks"}):
@@ -150,7 +152,7 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
 
 
 def _check_names(tasks: str, folder: Path) -> None:
-    """Raise ConfigError for a name among `tasks`, joined by commas, that is no task."""
+    """Raise ConfigError if one of the names in `tasks`, separated by commas, is not a task."""
     from ..program.selection import check_selection
     from ..settings import ReasoningSettings
 
@@ -158,21 +160,22 @@ def _check_names(tasks: str, folder: Path) -> None:
 
 
 def _complain(command: str, text: str) -> None:
-    # A text may quote the name of a file, or a key of its content.
+    # The text may quote file names or file contents, which may have control characters.
     print(f"{program()} {visible(command)}: {visible(text)}", file=sys.stderr)
 
 
 def _versions() -> str:
-    """Return the versions that a bug report should name."""
-    library = "no reasoning-gym installed"
+    """Return the versions that a bug report should contain."""
+    library = "reasoning-gym not installed"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         library = f"reasoning-gym {importlib.metadata.version('reasoning-gym')}"
     return f"{DISTRIBUTION} {__version__}, {library}, Python {platform.python_version()}"
 
 
 def _help() -> str:
-    lines = [f"usage: {program()} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
+    lines = [f"usage: {program()} COMMAND [options]", ""]
+    lines += ["Train and evaluate language models on the tasks of reasoning-gym.", "", "commands:"]
     lines += [f"  {name:10}{words}" for name, words in HELP.items()]
-    lines += ["", f"`{program()} COMMAND --help` lists a command's options; docs/ explains them."]
-    lines += ["`--version` names the versions of this environment, of reasoning-gym and of Python."]
+    lines += ["", f"For the options of a command, run `{program()} COMMAND --help`."]
+    lines += ["`--version` prints the versions for a bug report. The guides are in docs/."]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The `problems` command: write a file of problems to train on, with a card that tells what the file holds."""
+"""The `problems` command: write a file of training problems, with a card that describes the file."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from ..storage.folders import find_checkout
 
 
 def _problems(options: argparse.Namespace, folder: Path) -> int:
-    """Write a file of problems and its card, or go on with the file; print a row for each task.
+    """Write a file of problems and its card, or resume an unfinished file; print a row for each task.
 
-    Returns 1 for a whole file without a row, else 0. Raises ConfigError for a wrong option, and for a file of other
-    settings.
+    Returns 1 if the whole file has no rows, else 0. Raises ConfigError for a wrong option, and if the unfinished file
+    has other settings.
     """
     if options.evaluation and options.levels is not None:
-        raise ConfigError("--evaluation does not go with --levels")
+        raise ConfigError("--evaluation cannot be combined with --levels", remedy="use --config with eval_level")
     check_output(options.out, "--out")
     settings = file_settings(options, {}, given_settings(options))
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
@@ -57,10 +57,10 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
         _table(card).print()
     for task, facts in card["tasks"].items():
         for reason in facts["ended"]:
-            print(f"{task} has {facts['rows']} rows of {facts['wanted']}: {reason}")
-    print(f"{options.out}: {card['rows']} rows")
-    if not card["rows"] and wanted.parts == 1:  # a part of few rows may be empty
-        print("no row was made", file=sys.stderr)
+            print(f"{task} has {facts['rows']} of {facts['wanted']} rows: {reason}")
+    print(f"Wrote {card['rows']} rows to {options.out}")
+    if not card["rows"] and wanted.parts == 1:  # a small part may be empty
+        print("the file has no rows; see the table above for the reasons", file=sys.stderr)
         return 1
     return 0
 
@@ -71,13 +71,13 @@ def _add_options(parser: CommandParser) -> None:
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--count", type=at_least_one, metavar="N", help="number of rows, over all tasks")
-    what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of rows to train on")
+    what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of training problems")
     parser.add_argument(
         "--tasks",
         action="extend",
         type=names,
         metavar="NAMES",
-        help="names, globs or categories, separated by commas: gcd,algebra/*",
+        help="names, globs or categories, separated by commas, such as gcd,algebra/* (default: all)",
     )
     parser.add_argument(
         "--exclude",
@@ -85,14 +85,14 @@ def _add_options(parser: CommandParser) -> None:
         action="extend",
         type=names,
         metavar="NAMES",
-        help="tasks to leave out",
+        help="tasks to exclude",
     )
     parser.add_argument(
         "--params",
         dest="task_params",
         type=mapping,
         metavar="MAPPING",
-        help="parameters by task: '{chain_sum: {min_terms: 4}}'",
+        help="parameters by task, such as '{chain_sum: {min_terms: 4}}'",
     )
     parser.add_argument(
         "--levels",
@@ -110,7 +110,7 @@ def _add_options(parser: CommandParser) -> None:
         help="columns of a row: `verl` for verl and SkyRL, `trl` for TRL (default: %(default)s)",
     )
     parser.add_argument(
-        "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; the parts share no question"
+        "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"
     )
     add_config_option(parser)
 
@@ -119,9 +119,9 @@ def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
     """Return the levels of the settings. Raises ConfigError for a curriculum."""
     if settings.complexity_mode == "curriculum":
         raise ConfigError(
-            "the rows of a file are read once, so that no curriculum is possible",
+            "a file cannot adapt its level to the model, so complexity_mode must not be curriculum",
             setting="complexity_mode",
-            remedy="name --levels, such as 0.25,0.5 or random",
+            remedy="set --levels, such as 0.25,0.5 or random",
         )
     return ("random",) if settings.complexity_mode == "random" else (settings.complexity_level,)
 
@@ -133,18 +133,18 @@ def _levels(text: str) -> list[Level]:
         levels: list[Level] = [share(part.strip()) for part in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"must be levels from 0 to 1, joined by commas, or random; got {text!r}"
+            f"must be levels from 0 to 1, separated by commas, or random; got {text!r}"
         ) from None
     if len(set(levels)) < len(levels):
-        raise argparse.ArgumentTypeError(f"names a level twice; got {text!r}")
+        raise argparse.ArgumentTypeError(f"must not contain a level twice; got {text!r}")
     return levels
 
 
 @dataclass(frozen=True)
 class _FileOptions:
-    """How a file is written.
+    """How to write a file.
 
-    `evaluation` asks for the evaluation set, `needs_levels` that every task has the wanted levels.
+    `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels.
     """
 
     form: ProblemForm = ProblemForm.ROWS
@@ -159,17 +159,17 @@ async def write_problems(
     how: _FileOptions = _FileOptions(),
     command: str = "",
 ) -> Mapping[str, Any]:
-    """Write a file of problems, or go on with it, and return its card. Starts and closes the session.
+    """Write a file of problems, or resume it, and return its card. Starts and closes the session.
 
-    The card has `rows`, `tasks` with the progress of each, the settings as `made_with`, and `releases`.
+    The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`.
     """
     async with session:
         without = sorted(set(session.plan.weights) - session.plan.adjustable)
         if how.needs_levels and without:
             raise ConfigError(
-                f"no levels in {', '.join(without)}",
+                f"these tasks have no levels: {', '.join(without)}",
                 setting="--levels",
-                remedy=f"leave out what has none: --exclude {','.join(without)}",
+                remedy=f"exclude them with --exclude {','.join(without)}",
             )
         decided_by = _made_with(session, wanted, how)
         finished = finished_card(out, decided_by)
@@ -189,9 +189,9 @@ async def write_problems(
 
 
 def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
-    """Note what a row of an earlier call tells. Raises ValueError for another value."""
+    """Read the progress and the question from a row of an earlier call. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
-        raise ValueError("a row has columns")
+        raise ValueError("`row` must be a mapping of columns")
     if "progress" in row:
         progress = TaskProgress.read(row["progress"])
         earlier.progress[progress.task] = progress
@@ -201,7 +201,7 @@ def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
 async def _fill_with_evaluation(
     session: Session[Problem], wanted: Wanted, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Add the part's problems of the evaluation set, which have no progress."""
+    """Add this part of the evaluation set. Returns no progress, because each problem is generated only once."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -216,9 +216,9 @@ async def _fill(
     earlier: Earlier,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Add the rows that are missing, and return the progress of each task.
+    """Add the missing rows, and return the progress of each task.
 
-    A row of another part is noted without its columns: the same question must not come again.
+    Rows of other parts are stored without columns, so that their questions are not used again.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
@@ -237,8 +237,8 @@ async def _fill(
 
 
 def _made_with(session: Session[Problem], wanted: Wanted, how: _FileOptions) -> dict[str, object]:
-    """Return what decides the rows."""
-    # The levels and the seed of a file stand in place of those of the settings.
+    """Return all values that determine the rows."""
+    # The file's levels and seed replace those of the settings.
     of_file = {
         "count": None if how.evaluation else wanted.count,
         "format": how.form.value,
@@ -285,19 +285,28 @@ def _card(
 
 def _level_name(level: Level) -> str:
     if level is None:
-        return "at the defaults"
+        return "at reasoning-gym's defaults"
     return "at random levels" if level == "random" else f"at level {level:g}"
 
 
 def _table(card: Mapping[str, Any]) -> Table:
-    columns = {"TASK": "", "ROWS": "d", "WANTED": "d", "DRAWS": "d", "REPEATED": "d", "HELD OUT": "d", "TOO LONG": "d"}
+    columns = {
+        "TASK": "",
+        "ROWS": "d",
+        "REQUESTED": "d",
+        "DRAWS": "d",
+        "REPEATED": "d",
+        "HELD OUT": "d",
+        "TOO LONG": "d",
+    }
     names = ("rows", "wanted", "draws", "duplicates", "held_out", "too_long")
     return Table(columns, [(task, *(facts[name] for name in names)) for task, facts in card["tasks"].items()])
 
 
 problems_command = Command(
     "problems",
-    "Write a file of training problems. No question comes twice, and none is in the evaluation set.",
+    "Write a file of training problems. Each question is used once, and none is in the evaluation set. Run the same "
+    "command again to finish an incomplete file.",
     _add_options,
     _problems,
     names={"complexity_mode": "--levels"},

@@ -1,4 +1,4 @@
-"""The `report` command: read runs and write the page."""
+"""The `report` command: read runs and write an HTML page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DEFAULT_PAGE = Path("report.html")
 
 
 def _report(options: argparse.Namespace, folder: Path) -> int:
-    """Write the page, and print its path and the files that could not be read; returns the exit status.
+    """Write the page; print its path and the files that could not be read. Returns the exit status.
 
-    Raises ConfigError for paths without groups, and for an output that cannot be written.
+    Raises ConfigError if the paths have no groups, or if the output cannot be written.
     """
     if not 0 < options.sample_mb <= 1000:
-        raise ConfigError("--sample-mb must be above 0 and at most 1000")
+        raise ConfigError("must be above 0 and at most 1000", setting="--sample-mb", got=options.sample_mb)
     of_demo = Path("data_dumps")
     paths = options.paths or [of_demo if of_demo.is_dir() else default_dumps_folder(folder)]
     output: Path = options.output
@@ -33,18 +33,18 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     data = collect(runs, program(), options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
-        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, paths))}{causes}")
+        raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}")
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     write_page(output, make_page(encode(data)))
     rollouts = sum(run["rollouts"] for run in data["runs"])
     groups = sum(run["groups"] for run in data["runs"])
-    print(f"{output}: {counted(rollouts, 'rollout')} in {counted(groups, 'group')}; open it in a browser")
+    print(f"Wrote {output} with {counted(rollouts, 'rollout')} in {counted(groups, 'group')}. Open it in a browser.")
     return 0
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.epilog = "examples: report data_dumps      report evals/model-a evals/model-b -o models.html"
+    parser.epilog = "example: report evals/model-a evals/model-b -o models.html"
     parser.add_argument(
         "paths",
         nargs="*",
@@ -52,20 +52,23 @@ def _add_options(parser: CommandParser) -> None:
         metavar="PATH",
         help="folders of dumps or evaluations, or files of `process`; each path is one run (default: data_dumps)",
     )
-    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_PAGE, help="file to write (default: %(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=DEFAULT_PAGE, metavar="FILE", help="file to write (default: %(default)s)"
+    )
     parser.add_argument(
         "--sample-mb",
         type=float,
         default=16.0,
-        help="limit of rollouts in the page, in megabytes before compression; the figures use all rollouts "
+        metavar="MB",
+        help="maximum size of the rollouts in the page, in megabytes before compression; the charts use all rollouts "
         "(default: %(default)s)",
     )
 
 
 report_command = Command(
     "report",
-    "Write one HTML file about dumps, files of `process` and evaluations: curves by task, evaluations by step, scores "
-    "by task and level, reasons, and rollouts to read. A browser opens the file without a network.",
+    "Write an HTML page about dumps, files of `process` and evaluations: score curves, evaluations by step, scores by "
+    "task and level, reasons for scores, and rollouts to read. The page is one file and needs no network.",
     _add_options,
     _report,
 )

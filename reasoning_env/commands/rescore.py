@@ -1,4 +1,4 @@
-"""The `rescore` command: judge the completions of dumps, process files and evaluations again, and show the changes."""
+"""The `rescore` command: judge stored completions again, and show the changes."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class Change:
 
 @dataclass
 class Rescored:
-    """Scores by task before and after, the completions whose score changed, and the rows without scores."""
+    """Scores by task before and after rescoring, the completions whose score changed, and the rows without scores."""
 
     groups: int = 0
     before: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     after: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     changes: list[Change] = field(default_factory=list)
     left_out: list[RowVerdicts] = field(default_factory=list)
-    """Rows that are left out, in order."""
+    """Skipped rows, in order."""
     without_score: int = 0
     """Groups that could not be judged."""
 
     def add(self, numbered: NumberedRow, added: RowVerdicts) -> None:
-        """Add the new verdicts on a row, or why it is left out."""
+        """Add a row's new verdicts, or the reason why the row is skipped."""
         group = numbered.group
         self.groups += group is not None
         if group is None or "left_out" in added:
@@ -93,35 +93,42 @@ class Rescored:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="dumps, files of `process`, evaluations, or another program's rows: files or folders of files",
+    )
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="file for the rows with their scores, or with --keep for rows to train on; ends in .jsonl or .parquet",
+        help="write all rows with their new scores to this file (.jsonl or .parquet); with --keep, write training rows",
     )
     parser.add_argument(
         "--columns",
-        metavar="reference=NAME,completion=NAME",
+        metavar="COLUMNS",
         type=_read_columns,
-        help="names of the columns of another program's rows; a name may be a path, such as choices.0.message",
+        help="columns of another program's rows, as reference=NAME,completion=NAME; NAME may be a path, such as "
+        "choices.0.message",
     )
     add_selection_options(parser)
     add_config_option(parser)
 
 
 REFERENCE_CPU_S = 60.0
-"""Processor time for the problem of a reference. No stranger wrote the files, and no other request waits."""
+"""CPU time limit for the problem of a reference. It is long, because the user's own files are trusted."""
 
 
 def _read_columns(text: str) -> dict[str, str]:
-    """Return the value of --columns. Raises ArgumentTypeError for a value of another form."""
+    """Return the value of --columns. Raises ArgumentTypeError for an invalid value."""
     pairs = [pair.partition("=") for pair in text.split(",")]
     columns = {name.strip(): path.strip() for name, _, path in pairs}
     if not all(columns.values()) or not columns.keys() <= {REFERENCE, SINGLE, SEVERAL}:
         raise argparse.ArgumentTypeError(
-            f"expected {REFERENCE}=NAME and {SINGLE}=NAME or {SEVERAL}=NAME, joined by commas; got {text!r}"
+            f"must be {REFERENCE}=NAME,{SINGLE}=NAME or {REFERENCE}=NAME,{SEVERAL}=NAME; got {text!r}"
         )
     return columns
 
@@ -129,14 +136,14 @@ def _read_columns(text: str) -> dict[str, str]:
 def _rescore(options: argparse.Namespace, folder: Path) -> int:
     """Print each completion whose score changed, and a row for each task; or write rows with scores.
 
-    Raises ConfigError where there is no group or row, and WorkerError where the workers cannot be started.
+    Raises ConfigError if there are no groups or rows, and WorkerError if the workers cannot be started.
     """
     selection = read_selection(vars(options))
     if options.columns is not None and options.keep is not None:
-        raise ConfigError("--columns does not go with --keep, which takes groups")
+        raise ConfigError("--columns cannot be combined with --keep, which reads groups of this program only")
     for name in ("keep", "pass_rate", "columns"):
         if getattr(options, name) is not None and options.out is None:
-            raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
+            raise ConfigError(f"--{name.replace('_', '-')} needs --out FILE")
     session = Session(file_settings(options, {}, {}), checkout=find_checkout(folder))
     session.remaker.cpu_s = REFERENCE_CPU_S
     if options.out is None:
@@ -155,17 +162,17 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
         )
     _print_without_score(card["left_out"], card["without_score"])
     if card["outside"]:
-        print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
+        print(f"Dropped {card['outside']} rows whose pass rate is outside --pass-rate")
     for reason, number in card.get("not_kept", {}).items():
-        print(f"not kept: {number} x {reason}")
+        print(f"Dropped {number} rows: {reason}")
     if card.get("wrong_now"):
-        print(f"{card['wrong_now']} x right by the stored score, and wrong now; `rescore` without --keep lists them")
-    print(f"{options.out}: {card['rows']} rows")
+        print(f"{card['wrong_now']} completions were right and are wrong now; list them with `rescore` without --keep")
+    print(f"Wrote {card['rows']} rows to {options.out}")
     return 0
 
 
 def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int:
-    """Print the completions whose score changed. Raises ConfigError where there is no group."""
+    """Print the completions whose score changed. Raises ConfigError if there are no groups."""
     files = RowFiles(row_files(options.paths))
     rescored = Rescored()
 
@@ -179,7 +186,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     run_to_end(judge)
     left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
-        remedy = "rows of completions need --out FILE, and a file of problems has no completions"
+        remedy = "for rows of completions, use --out FILE; a file of problems has no completions to score"
         raise nothing_found(options.paths[0], "group", left_out, remedy)
     tables = rescored.tables()
     if options.json:
@@ -189,22 +196,22 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
         table.print()
     _print_without_score(left_out, rescored.without_score)
     rollouts = sum(tally.count for tally in rescored.before.values())
-    print(f"{len(rescored.changes)} of {rollouts} answers are judged differently")
+    print(f"{len(rescored.changes)} of {rollouts} scores changed")
     return 0
 
 
 def _print_without_score(left_out: Mapping[str, LeftOut], without_score: int) -> None:
-    """Print how many rows were left out, by reason, and how many could not be judged."""
+    """Print how many rows were skipped, by reason, and how many could not be judged."""
     for reason, facts in left_out.items():
         first = f"first in {visible(facts['first_file'])}, row {facts['first_row']}"
-        print(f"left out: {facts['rows']} x {visible(reason)} ({first}: {visible(facts['first'])})")
+        print(f"Skipped {facts['rows']} rows: {visible(reason)} ({first}: {visible(facts['first'])})")
     if without_score:
-        print(f"{without_score} rows could not be judged, and have no score")
+        print(f"{without_score} rows have no new score, because judging failed; see the log above")
 
 
 rescore_command = Command(
     "rescore",
-    "Score stored completions again, and show which scores change.",
+    "Score stored completions again, and show which scores change; or write the rows with their new scores (--out).",
     _add_options,
     _rescore,
 )

@@ -29,10 +29,10 @@ from ..storage.folders import find_checkout
 
 
 def _score(options: argparse.Namespace, folder: Path) -> int:
-    """Score a text as a completion of one problem, and print prompt, answer, score and reason; returns 0.
+    """Score a string as the completion of one problem; print prompt, answer, score and reason. Returns 0.
 
-    Raises ConfigError when the task does not exist, InvalidReferenceError when a reference names no problem here, and
-    GenerationError when the task has no problem of this seed.
+    Raises ConfigError if the task does not exist, InvalidReferenceError if the reference cannot be used, and
+    GenerationError if the task cannot generate a problem with this seed.
     """
     text = sys.stdin.read() if options.text == "-" else options.text
     task = options.task.partition(":")[0]  # of a reference
@@ -46,22 +46,22 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
         judged["thinking_formats"] = list(session.thinking.names)
         print_json({**problem_as_json(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
-    read = "nothing" if verdict.answer is None else visible(verdict.answer)
+    read = "none found in the completion" if verdict.answer is None else visible(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
-    print(f"expected  {show_answer(problem)}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
+    print(f"expected  {show_answer(problem)}\nanswer    {read}\nscore     {verdict.score:g}\nreason    {reason}")
     print(f"thinking  {', '.join(session.thinking.names) or 'none'}")
     return 0
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="a task, or the reference of a problem")
+    parser.add_argument("task", metavar="TASK", help="name of a task, or reference of a problem")
     parser.add_argument(
         "text",
         metavar="TEXT",
-        help="the whole completion, such as '<think>...</think><answer>5</answer>'; - reads from standard input",
+        help="the whole completion, such as '<think>...</think><answer>5</answer>'; - reads standard input",
     )
     add_problem_options(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     add_config_option(parser)
 
 
@@ -69,14 +69,16 @@ async def _judge(session: Session[Problem], options: argparse.Namespace, text: s
     async with session:
         if ":" in options.task:
             if options.params or options.level is not None:
-                raise ConfigError("a reference names the parameters and the level", remedy="leave the options out")
+                raise ConfigError(
+                    "a reference already contains parameters and level", remedy="omit --params and --level"
+                )
             problem = await session.remake(options.task)
             [verdict] = await session.judge(problem, [text])
             return problem, verdict
         matched = select_tasks(session.library.tasks, [options.task])
         task, *others = matched
         if others:
-            raise ConfigError(f"{options.task!r} matches {', '.join(matched)}", remedy="name one task")
+            raise ConfigError(f"{options.task!r} matches several tasks: {', '.join(matched)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
         warn_without_levels(session, [task], options.level)
         problem = await session.make(task, options.problem_seed, params=options.params, level=options.level)
@@ -86,7 +88,7 @@ async def _judge(session: Session[Problem], options: argparse.Namespace, text: s
 
 score_command = Command(
     "score",
-    "Score a text as the completion of one problem: see its prompt, reward and reason.",
+    "Score a text as the completion of one problem: print the prompt, the score and the reason for the score.",
     _add_options,
     _score,
     names={"tasks": ""},

@@ -38,7 +38,7 @@ from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 
 QUESTION_CHARACTERS = 72
-"""Beside the longest name of a task and of a category, a row has 112 characters then."""
+"""With the longest task name and category, a row then has 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
@@ -58,9 +58,9 @@ class Sample:
 
 
 def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
-    """Print a table of all tasks, or whole samples of the named tasks; returns 0.
+    """Print a table of all tasks, or complete samples of the named tasks; returns 0.
 
-    Raises ConfigError for a name that matches no task.
+    Raises ConfigError if a name matches no task.
     """
     _complete(options)
     named = [*options.names, *(Reference.parse(text).task for text in options.references)]
@@ -97,46 +97,50 @@ def _add_options(parser: CommandParser) -> None:
         help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
         "case does not matter. Or show the problem of a reference. Default: a table of all tasks",
     )
-    parser.add_argument("--prompt", action="store_true", help="show the whole prompt that a model gets")
+    parser.add_argument("--prompt", action="store_true", help="show the whole prompt that the model receives")
     parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
-        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and its "
-        "length in tokens",
+        help="with --prompt: show the exact text for this model (a folder, or a name on the Hugging Face hub), and its "
+        "number of tokens",
     )
-    parser.add_argument("--chat_template", metavar="PATH", help="chat template: a Jinja file, or `plain` for none")
+    parser.add_argument(
+        "--chat_template",
+        metavar="PATH",
+        help="with --tokenizer_name: chat template, a Jinja file, or `plain` for none",
+    )
     parser.add_argument(
         "--chat_template_kwargs",
         type=mapping,
         default={},
         metavar="MAPPING",
-        help="variables of the chat template, such as '{enable_thinking: false}'",
+        help="with --tokenizer_name: variables for the chat template, such as '{enable_thinking: false}'",
     )
     parser.add_argument(
         "--samples",
         type=at_least_one,
         metavar="N",
-        help="number of samples of each task at one level (default: one sample at "
-        "the library's defaults and at each of the levels 0, 0.5 and 1)",
+        help="number of samples per task, all at one level (default: one sample at reasoning-gym's defaults and one at "
+        "each of the levels 0, 0.5 and 1)",
     )
     add_problem_options(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     add_config_option(parser)
 
 
 def _names_or_reference(text: str) -> list[str]:
-    """Read names joined by commas, or one reference, which may contain commas."""
+    """Read names separated by commas, or one reference, which may contain commas."""
     return [text] if _is_reference(text) else names(text)
 
 
 def _is_reference(text: str) -> bool:
-    """Return True for the reference of a problem: no task's name has a colon."""
+    """Return True for the reference of a problem, which contains a colon; names of tasks never do."""
     return ":" in text
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Fill in what follows from other options. Raises ConfigError for options that do not go together."""
+    """Set the options that follow from other options. Raises ConfigError for options that cannot be combined."""
     given = list(itertools.chain.from_iterable(options.names))
     options.references = [text for text in given if _is_reference(text)]
     options.names = [text for text in given if not _is_reference(text)]
@@ -146,40 +150,40 @@ def _complete(options: argparse.Namespace) -> None:
         if options.names and not options.prompt and options.level is None:
             options.levels = [None, *SHOWN_LEVELS]
     if not given and (options.prompt or options.params):
-        raise ConfigError("name the tasks that --prompt and --params are for")
+        raise ConfigError("--prompt and --params need the name of a task")
     if options.system_prompt is not None and not options.prompt:
-        raise ConfigError("--system_prompt goes with --prompt")
+        raise ConfigError("--system_prompt needs --prompt")
     if options.tokenizer_name is not None and not options.prompt:
-        raise ConfigError("--tokenizer_name goes with --prompt")
+        raise ConfigError("--tokenizer_name needs --prompt")
     if options.tokenizer_name is None and (options.chat_template or options.chat_template_kwargs):
-        raise ConfigError("--chat_template and --chat_template_kwargs go with --tokenizer_name")
+        raise ConfigError("--chat_template and --chat_template_kwargs need --tokenizer_name")
 
 
 def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
     """Return the chat format of the named tokenizer; None without a name.
 
-    Raises ConfigError for an unreadable tokenizer and an unusable template.
+    Raises ConfigError if the tokenizer cannot be loaded or its template cannot be used.
     """
     name = options.tokenizer_name
     if name is None:
         return None
     try:
-        from transformers import AutoTokenizer  # takes seconds to import, and only tokens need it
+        from transformers import AutoTokenizer  # imported here because the import takes seconds
     except ImportError as error:
         raise ConfigError(
-            "needs transformers", setting="--tokenizer_name", remedy="pip install transformers"
+            "needs the package transformers", setting="--tokenizer_name", remedy="run `pip install transformers`"
         ) from error
     if not Path(name).exists():
-        # Without a network this takes a minute and a half to fail, with two warnings of the hub's client for each try.
-        slow = "without a network, a name on the hub takes a minute or more to fail"
-        print(f"loading the tokenizer {visible(name)}; {slow}", file=sys.stderr)
+        # Without a network this takes 90 s to fail, and the hub's client logs two warnings for each attempt.
+        slow = "(without a network connection, this takes a minute or more to fail)"
+        print(f"loading the tokenizer {visible(name)} {slow}", file=sys.stderr)
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name)
     except Exception as error:  # tokenizers raise many kinds of errors for unreadable files
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
-            f"{name!r} cannot be read ({reason})",
+            f"cannot load {name!r} ({reason})",
             setting="--tokenizer_name",
             remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
@@ -202,7 +206,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered
-            # Neighbouring seeds give related problems in some tasks.
+            # In some tasks, neighbouring seeds produce related problems.
             seed = (options.problem_seed + 1000 * number) % NUMBER_OF_SEEDS
             try:
                 problem = await session.make(task, seed, params=options.params, level=level)
@@ -225,7 +229,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
 
 def _print_parameters(parameters: Parameters) -> None:
-    """Print a table of the parameters of each task, with the values at the levels that move them."""
+    """Print a table of each task's parameters, with their values at some levels."""
     for task, by_name in parameters.items():
         rows = []
         for name, facts in by_name.items():
@@ -233,7 +237,7 @@ def _print_parameters(parameters: Parameters) -> None:
             values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
             rows.append((name, *(visible(value, VALUE_CHARACTERS) for value in values)))
         if rows:
-            print(f"=== {task}: parameters (`task_params`), and the values at levels")
+            print(f"=== {task}: parameters (set them with `task_params`), with their values at three levels")
             headings = ("PARAMETER", "DEFAULT", *(f"LEVEL {level:g}" for level in SHOWN_LEVELS))
             Table(dict.fromkeys(headings, ""), rows).print()
             print()
@@ -242,7 +246,7 @@ def _print_parameters(parameters: Parameters) -> None:
 def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
     """Return how many different questions tasks have at their defaults and levels; None for MANY_QUESTIONS or more.
 
-    Levels that were not measured are left out, and so are tasks that are not the library's.
+    Levels without a measurement, and tasks of other modules, are missing.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
     measured = [task for task in tasks if task in TASKS and task != COMPOSITE]
@@ -254,7 +258,7 @@ def _print_different_questions(tasks: Iterable[str]) -> None:
         few = [f"about {count} at {name}" for name, count in counts.items() if count is not None]
         many = [name for name, count in counts.items() if count is None]
         elsewhere = [f"{MANY_QUESTIONS} or more at {', '.join(many)}"] if many else []
-        print(f"=== {task}: different questions\n{'; '.join(few + elsewhere)}\n")
+        print(f"=== {task}: number of different questions\n{'; '.join(few + elsewhere)}\n")
 
 
 def _value_at(at_levels: Mapping[str, object], level: float) -> str:
@@ -265,7 +269,7 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     counts = Counter(sample.task.category for sample in samples)
     categories = dict(sorted(counts.items()))
     rows = [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples]
-    table = Table({"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}, rows)
+    table = Table({"TASK": "", "CATEGORY": "", "SAMPLE QUESTION": ""}, rows)
     if as_json:
         print_json({"categories": categories, "tasks": [_describe(session, sample, None) for sample in samples]})
         return
@@ -275,8 +279,8 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     reasons = {sample.task.name: _left_out(sample.task) for sample in samples}
     for name, reason in reasons.items():
         if reason:
-            print(f"left out of training unless named: {name} ({reason})")
-    print("`tasks NAME` shows whole samples with their answers, `tasks NAME --prompt` what a model gets to read")
+            print(f"Excluded from training unless you name it: {name} ({reason})")
+    print("Show complete samples with `tasks NAME`, and the prompt of a model with `tasks NAME --prompt`.")
 
 
 def _first_words(sample: Sample) -> str:
@@ -294,12 +298,12 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
 
 
 def _left_out(task: TaskInfo) -> str:
-    """Return why training leaves a task out unless it is named; "" for other tasks."""
+    """Return why training excludes a task unless the user names it; "" for other tasks."""
     return find_task(task.name).answer_leak or task.left_out
 
 
 def _facts_of(task: TaskInfo) -> dict[str, str]:
-    """Return the category of a task and, for a task that training leaves out unless it is named, the reason."""
+    """Return the category of a task and, if training excludes the task by default, the reason."""
     reason = _left_out(task)
     return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
 
@@ -308,7 +312,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
     head = f"=== {sample.task.name} ({sample.task.category})"
     reason = _left_out(sample.task)
     if reason:
-        head = f"left out of training unless named: {reason}\n{head}"
+        head = f"Excluded from training unless you name it: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     prompt = session.messages(sample.outcome)
@@ -323,21 +327,21 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
 
 
 def _as_sent(messages: Messages, chat: ChatFormat) -> str:
-    """Return the exact text of the prompt, the model's formats of thinking, and the end of a turn."""
+    """Return the exact prompt, its length, the model's thinking formats, and the end-of-turn token."""
     prompt = chat.prompt(messages)
     formats = [
         f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"
         for thinking_format in chat.thinking.formats
     ]
     return (
-        f"{prompt.text}\n\n--- sent\n{len(prompt.tokens)} tokens\n"
+        f"{prompt.text}\n\n--- prompt\nlength       {len(prompt.tokens)} tokens\n"
         f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"
     )
 
 
 tasks_command = Command(
     "tasks",
-    "List reasoning-gym's tasks, or show samples of the named tasks.",
+    "List the tasks, or show samples of the named tasks.",
     _add_options,
     _show_tasks,
     names={"tasks": ""},

@@ -1,6 +1,6 @@
-"""The options of `serve`, `process` and `evaluate`: every setting; those in common use have short names and help.
+"""The options of `serve`, `process` and `evaluate`: all settings. Common settings have short names and help.
 
-The values of settings stay texts here. pydantic reads them later, like the values of a file.
+The values of settings stay strings here. pydantic reads them later, like the values of a file.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .parser import CommandParser, share
 from .shared_options import add_selection_options
 
 ABOUT = {
-    "serve": "Generate problems, score completions, and send groups whose scores differ to a trainer. Press Ctrl-C to "
-    "stop after the current groups, and again to stop at once. Run the same command again to resume, if the trainer "
-    "saves checkpoints.",
+    "serve": "Generate problems, score completions, and send groups whose scores differ to Atropos' trainer "
+    "API. Press Ctrl-C to stop after the current groups, and again to stop at once. To resume, run the same "
+    "command again; this needs a trainer that saves checkpoints.",
     "process": "Sample and score completions, and write each group to a file as a line of JSON. Run the same command "
-    "again to finish an incomplete file. `report FILE` makes a page of the groups.",
-    "evaluate": "Score a model on a fixed set of problems, the same on every machine. With 5 problems of each "
-    "task, this takes about 500 completions.",
+    "again to finish an incomplete file. `report FILE` makes a web page about the groups.",
+    "evaluate": "Score a model on a fixed set of problems, the same on every machine. By default these are 5 problems "
+    "of each task, about 500 completions. Run the same command again to finish an interrupted evaluation.",
 }
-"""What each command does, for its help."""
+"""Description of each command for its help."""
 
 SECTIONS = ("env.", "openai.")
-"""Beginnings of the names of settings."""
+"""Prefixes of the names of settings."""
 OptionGroup: TypeAlias = argparse._ActionsContainer
 
 
@@ -34,16 +34,16 @@ class OptionParser(CommandParser):
     """The parser of a command whose options are settings."""
 
     word_option: str | None = None
-    """The option that a word without a name is the value of: the model of `evaluate`. None: such words are mistakes."""
+    """The option that a word without a name sets: the model of `evaluate`. None: such words are mistakes."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
 
-        Raises ConfigError:
-            An option is not known.
-            An option has no value.
-            A setting is given by two names.
-            A word is neither an option nor a value.
+        Raises ConfigError if
+
+        - an option is unknown or has no value,
+        - a setting is set under two names, or
+        - a word is neither an option nor a value.
         """
         options, unknown = self.parse_known_args(argv)
         values = vars(options)
@@ -55,18 +55,18 @@ class OptionParser(CommandParser):
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return how each option of a command line was written, by its name.
+        """Return how each option of a command line was written, by the name of its setting.
 
-        A switch such as --chat is left out: it is no name of the setting that it sets.
+        Switches such as --chat are omitted, because their name is not a name of the setting.
         """
         words = [word.partition("=")[0] for word in argv if word.startswith("-")]
         actions = self._option_string_actions
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return what the user of a command line calls each setting, by the names that errors use.
+        """Return the user's name for each setting, by the name that errors use.
 
-        The core names a setting without its section. A setting that was not typed is named `env.NAME`.
+        The core uses names without a section. A setting that the user did not type is called `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]
@@ -81,7 +81,7 @@ class OptionParser(CommandParser):
         }
 
     def add_hidden(self, option: str, setting: str) -> None:
-        """Add an option that the help does not show, unless it is there."""
+        """Add an option that the help does not show, unless the option exists."""
         if option not in self._option_string_actions:
             self.add_argument(option, dest=setting, help=argparse.SUPPRESS)
 
@@ -97,41 +97,41 @@ def option_parser(
     Args:
         program: How the user calls the program.
         command: `serve`, `process` or `evaluate`.
-        env_fields: The settings of the environment, options as `--env.NAME`.
-        server_fields: The settings of an inference server, options as `--openai.NAME`.
+        env_fields: The settings of the environment, which become options `--env.NAME`.
+        server_fields: The settings of an inference server, which become options `--openai.NAME`.
 
-    The values of settings are texts, and not checked. The help fits a screen.
+    The values of settings are strings that are not checked here. The help fits on one screen.
     """
     evaluates = command == "evaluate"
-    more = "" if evaluates else ". Also: --slurm true, --testing true"
+    more = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's variables."
     parser = OptionParser(
         prog=f"{program} {command}",
         usage=f"{program} {command}{' [MODEL]' if evaluates else ''} [options]",
         description=ABOUT[command],
-        epilog="Every setting is an option, --env.NAME or --openai.NAME. `settings WORD` searches the settings, and "
-        f"this lists all of them: {program} settings{more}",
+        epilog="Every other setting is an option too: --env.NAME or --openai.NAME. List all settings with "
+        f"`{program} settings`, and search them with `settings WORD`.{more}",
         argument_default=argparse.SUPPRESS,
         add_help=False,
         formatter_class=functools.partial(argparse.HelpFormatter, max_help_position=40, width=100),
     )
-    model = parser.add_argument_group("the model")
-    problems = parser.add_argument_group("the problems")
+    model = parser.add_argument_group("model")
+    problems = parser.add_argument_group("problems")
     if evaluates:
         parser.word_option = "openai.model_name"
-        _add_evaluation_options(model, problems, parser.add_argument_group("the result"))
+        _add_evaluation_options(model, problems, parser.add_argument_group("result"))
     else:
         _add_training_options(model, problems)
         if command == "process":
-            _add_file_options(parser.add_argument_group("the file"))
+            _add_file_options(parser.add_argument_group("file"))
         else:
-            _add_run_options(parser.add_argument_group("the run"))
+            _add_run_options(parser.add_argument_group("run"))
         parser.add_hidden("--preset", "env.eval_preset")
         parser.add_hidden("--slurm", "slurm")
         parser.add_hidden("--testing", "testing")
     if command != "serve":
         help_text = "use chat completions only"
         model.add_argument("--chat", action="store_const", const="chat", dest="openai.server_type", help=help_text)
-    _add_command_options(parser.add_argument_group("the command"))
+    _add_command_options(parser.add_argument_group("other options"))
     for name in ("task_modules", "checkout", "rewards"):
         parser.add_hidden(f"--{name.replace('_', '-')}", f"env.{name}")
     for name in [*env_fields, *REMOVED, *UNUSED]:
@@ -142,57 +142,57 @@ def option_parser(
 
 
 def _add_setting(group: OptionGroup, setting: str, metavar: str, help_text: str, *short: str) -> None:
-    """Add a setting by its short names, or by its own name where it has none."""
+    """Add a setting under its short names or, if it has none, under its own name."""
     group.add_argument(*(short or [f"--{setting}"]), dest=setting, metavar=metavar, help=help_text)
 
 
 def _add_server_options(model: OptionGroup) -> None:
-    _add_setting(model, "openai.base_url", "URL", "address of the inference server", "--base-url")
+    _add_setting(model, "openai.base_url", "URL", "inference server (default: http://localhost:9001/v1)", "--base-url")
     _add_setting(model, "openai.model_name", "NAME", "name of the model on the server", "--model")
 
 
-TASKS_HELP = "names, globs or categories, separated by commas: gcd,games"
+TASKS_HELP = "names, globs or categories, such as gcd,games (default: all)"
 
 
 def _add_training_options(model: OptionGroup, problems: OptionGroup) -> None:
     _add_server_options(model)
-    _add_setting(model, "env.tokenizer_name", "NAME", "the model's tokenizer: a folder, or a name on the hub")
-    _add_setting(model, "env.max_token_length", "N", "limit of tokens, prompt and completion")
-    _add_setting(model, "env.temperature", "T", "sampling temperature", "--temperature")
+    _add_setting(model, "env.tokenizer_name", "NAME", "the model's tokenizer: a folder, or a Hugging Face name")
+    _add_setting(model, "env.max_token_length", "N", "maximum tokens, prompt and completion (default: 2048)")
+    _add_setting(model, "env.temperature", "T", "sampling temperature (default: 1.0)", "--temperature")
     _add_setting(problems, "env.tasks", "NAMES", TASKS_HELP, "--tasks")
-    _add_setting(problems, "env.complexity_mode", "MODE", "levels: random, or curriculum (follows the model)")
-    _add_setting(problems, "env.seed", "N", "seed of the problems", "--seed")
+    _add_setting(problems, "env.complexity_mode", "MODE", "difficulty: random, or curriculum (adapts to the model)")
+    _add_setting(problems, "env.seed", "N", "seed of the problems (default: 42)", "--seed")
 
 
 def _add_run_options(run: OptionGroup) -> None:
-    _add_setting(run, "env.rollout_server_url", "URL", "address of the server that hands batches to the trainer")
-    _add_setting(run, "env.group_size", "N", "completions of each problem")
-    _add_setting(run, "env.total_steps", "N", "end the run after this many steps of the trainer")
-    _add_setting(run, "env.steps_per_eval", "N", "steps between evaluations; 0 turns them off")
+    _add_setting(run, "env.rollout_server_url", "URL", "address of the trainer's API (default: http://localhost:8000)")
+    _add_setting(run, "env.group_size", "N", "completions per problem (default: 4)")
+    _add_setting(run, "env.total_steps", "N", "training steps to run (default: 1000)")
+    _add_setting(run, "env.steps_per_eval", "N", "steps between evaluations; 0: none (default: 100)")
 
 
 def _add_file_options(file: OptionGroup) -> None:
-    _add_setting(file, "env.data_path_to_save_groups", "FILE", "file to write the groups to")
-    _add_setting(file, "env.total_steps", "N", "number of groups to write")
-    _add_setting(file, "env.group_size", "N", "completions of each problem", "-n")
+    _add_setting(
+        file, "env.data_path_to_save_groups", "FILE", "file for the groups (default: data/reasoning_gym.jsonl)"
+    )
+    _add_setting(file, "env.total_steps", "N", "number of groups to write (default: 1000)")
+    _add_setting(file, "env.group_size", "N", "completions per problem (default: 4)", "-n")
     add_selection_options(file)
 
 
 def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: OptionGroup) -> None:
     _add_server_options(model)
-    _add_setting(model, "env.chat_template", "plain", "use text completions without a chat template, for a base model")
-    _add_setting(model, "env.eval_temperature", "T", "sampling temperature", "--temperature")
-    _add_setting(model, "env.eval_max_completion_tokens", "N", "limit of tokens for a completion", "--max-tokens")
-    _add_setting(
-        model, "env.max_eval_workers", "N", "problems to sample at the same time (default: 16)", "--concurrency"
-    )
+    _add_setting(model, "env.chat_template", "plain", "for a base model: text completions, no chat template")
+    _add_setting(model, "env.eval_temperature", "T", "sampling temperature (default: 0.6)", "--temperature")
+    _add_setting(model, "env.eval_max_completion_tokens", "N", "maximum tokens per completion", "--max-tokens")
+    _add_setting(model, "env.max_eval_workers", "N", "problems in flight (default: 16)", "--concurrency")
     _add_setting(problems, "env.eval_tasks", "NAMES", TASKS_HELP, "--tasks")
-    _add_setting(problems, "env.eval_preset", "NAME", "a published protocol: rg-easy or rg-hard", "--preset")
-    _add_setting(problems, "env.num_eval_samples_per_task", "N", "problems of each task", "--limit")
-    _add_setting(problems, "env.eval_repeats", "N", "completions of each problem", "-n", "--repeats")
-    _add_setting(problems, "env.eval_seed", "N", "seed of the problems", "--seed")
+    _add_setting(problems, "env.eval_preset", "NAME", "protocol of the paper: rg-easy or rg-hard", "--preset")
+    _add_setting(problems, "env.num_eval_samples_per_task", "N", "problems per task (default: 5)", "--limit")
+    _add_setting(problems, "env.eval_repeats", "N", "completions per problem (default: 1)", "-n", "--repeats")
+    _add_setting(problems, "env.eval_seed", "N", "seed of the problems (default: 123)", "--seed")
     result.add_argument(
-        "--dry-run", action="store_true", dest="dry-run", help="print the plan of the evaluation, and send no request"
+        "--dry-run", action="store_true", dest="dry-run", help="print what would be evaluated, without any request"
     )
     result.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     result.add_argument(
@@ -207,20 +207,20 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
         type=share,
         dest="max-failed",
         metavar="SHARE",
-        help="or if more completions failed (with --fail-under: 0.05)",
+        help="exit with status 1 if a larger share of completions failed",
     )
 
 
 def _add_command_options(command: OptionGroup) -> None:
     command.add_argument(
-        "--config", action="append", metavar="FILE", help="YAML file with settings; options and later files override it"
+        "--config", action="append", metavar="FILE", help="YAML file with settings; options override its values"
     )
     command.add_argument(
         "--print-config", action="store_true", dest="print-config", help="print all settings as a YAML file, and exit"
     )
     tone = command.add_mutually_exclusive_group()
     tone.add_argument("--quiet", action="store_true", help="log only warnings and errors")
-    tone.add_argument("-v", "--verbose", action="store_true", help="also log how the run is set up")
+    tone.add_argument("-v", "--verbose", action="store_true", help="log more about the setup of the run")
     command.add_argument("--log-json", action="store_true", dest="log-json", help="log each line as a JSON object")
 
 
@@ -228,25 +228,21 @@ def settings_parser(program: str) -> OptionParser:
     """Return the parser of the command `settings`."""
     parser = OptionParser(
         prog=f"{program} settings",
-        description="Print all settings, or search them.",
-        epilog="Options of all commands that generate or score problems: "
-        "--config FILE: a YAML file with settings; later files override earlier ones. "
-        "--rewards WORD: strict (corrected verifiers), plain (the library's verifiers on the same problems) or library "
-        "(the library's problems, answers and verifiers). "
-        "--task-modules NAME,NAME: modules with your own tasks, as names that Python can import or paths of .py files. "
-        "--checkout FOLDER: a folder with another reasoning_gym package.",
+        usage=f"{program} settings [WORD ...] [options]",
+        description="Print all settings, or search them. Set them in a YAML file (--config FILE) or with the options "
+        "--env.NAME and --openai.NAME of `serve`, `process` and `evaluate`.",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="list only settings whose name or description has these words"
+        "words", nargs="*", metavar="WORD", help="list only settings whose name or description contains these words"
     )
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="print the tables of docs/settings.md")
+    forms.add_argument("--markdown", action="store_true", help="print the settings as Markdown tables")
     forms.add_argument("--json", action="store_true", help="print the JSON Schema of all settings")
     return parser
 
 
 def help_text(program: str, command: str) -> str:
-    """Return a command's help: the options in common use, by purpose."""
+    """Return a command's help: the commonly used options, by purpose."""
     parser = settings_parser(program) if command == "settings" else option_parser(program, command, (), ())
     return parser.format_help().rstrip()
 

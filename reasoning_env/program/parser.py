@@ -1,4 +1,4 @@
-"""The commands, their parsers and the values of their options. Errors name settings as the user typed them."""
+"""The parsers of commands and the values of their options. Errors name settings as the user typed them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def program() -> str:
-    """Return the command that called this program, as it was typed: the console script, a module, or a file."""
+    """Return how the user started this program: the console script, a module, or a file."""
     words = sys.orig_argv[1:]
     if words and Path(words[0]).name == DISTRIBUTION:
         return DISTRIBUTION
@@ -32,10 +32,11 @@ def program() -> str:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
+    """An argument parser that raises ConfigError for mistakes; argparse itself prints the usage and exits."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exit_on_error=False, allow_abbrev=False, **options)
+        self._positionals.title = "arguments"
         self.register("type", int, whole_number)
         self.register("type", float, number)
 
@@ -43,6 +44,7 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """Return the values of the options. Raises ConfigError for a mistake."""
+        self.usage = self.usage or self._short_usage()
         values, unknown = self.parse_known_args(args, namespace)
         if unknown:
             raise self.unknown_option(unknown[0])
@@ -51,7 +53,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Return the values of the options, and the words that are no options. Raises ConfigError for a mistake."""
+        """Return the values of the options, and the words that match no option. Raises ConfigError for a mistake."""
         self._check_written(args or ())
         try:
             return super().parse_known_args(args, namespace)
@@ -61,10 +63,10 @@ class CommandParser(argparse.ArgumentParser):
             raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
 
     def _check_written(self, argv: Sequence[str]) -> None:
-        """Raise ConfigError for a switch with a value, and for a setting that is given twice.
+        """Raise ConfigError for a switch with a value, and for a setting that is set twice.
 
-        If a setting is given twice, argparse silently takes the last value. Options whose values add up, such as
-        `--config`, and switches may be repeated.
+        argparse itself would silently use the last value. Options that collect values, such as `--config`, and switches
+        may be repeated.
         """
         written: dict[str, str] = {}
         for word in itertools.takewhile(lambda word: word != "--", argv):
@@ -77,29 +79,38 @@ class CommandParser(argparse.ArgumentParser):
             if action is None:
                 continue
             if action.nargs == 0 and word.startswith("--") and "=" in word:
-                raise ConfigError("takes no value", setting=name)
+                raise ConfigError("this option takes no value", setting=name, remedy=f"write {name} alone")
             before = written.get(action.dest)
             written[action.dest] = name
             if before not in (None, name):
-                raise ConfigError(f"{before} and {name} set the same setting", remedy="give only one of them")
+                raise ConfigError(f"{before} and {name} set the same setting", remedy="use only one of them")
             if before == name and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
-                raise ConfigError("is given twice", setting=name, remedy="give it once")
+                raise ConfigError("appears twice", setting=name, remedy="use it once")
+
+    def _short_usage(self) -> str:
+        """Return a usage with the required options and the arguments; the other options follow as `[options]`."""
+        groups = [group for group in self._mutually_exclusive_groups if group.required]
+        in_groups = [action for group in groups for action in group._group_actions]
+        actions = [action for action in self._actions if action.required or action in in_groups or _is_word(action)]
+        formatter = argparse.HelpFormatter(self.prog, width=1000)
+        formatter.add_usage(None, actions, groups, prefix="")
+        return f"{formatter.format_help().strip()} [options]".replace("%", "%%")
 
     def names(self) -> dict[str, str]:
-        """Return the options by their `dest`, which is a setting's name for an option that is a setting."""
+        """Return the options by their `dest`. If an option is a setting, its `dest` is the setting's name."""
         return {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
 
     def error(self, message: str) -> NoReturn:
-        """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
+        """Raise ConfigError for a mistake that concerns no single option, such as a missing argument."""
         raise ConfigError(message)
 
     def unknown_option(self, word: str) -> ConfigError:
-        """Return the error for a word that is no option and no value."""
+        """Return the error for a word that is neither an option nor a value."""
         name = word.partition("=")[0]
         if not name.startswith("--"):
             return ConfigError(
-                f"{word!r} is not an option",
-                remedy="options begin with --, as in --NAME VALUE; put a value with spaces in quotes",
+                f"unexpected argument {word!r}",
+                remedy="options begin with --, as in --NAME VALUE; put values with spaces in quotes",
             )
         return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
 
@@ -107,7 +118,7 @@ class CommandParser(argparse.ArgumentParser):
         try:
             return super()._match_argument(action, arg_strings_pattern)
         except argparse.ArgumentError as error:
-            example = "as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
+            example = "as in --NAME VALUE, or --NAME=VALUE if the value begins with a minus sign"
             raise argparse.ArgumentError(action, f"{error.message}, {example}") from error
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -116,15 +127,20 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"must be one of {choices}; got {value!r}")
 
 
+def _is_word(action: argparse.Action) -> bool:
+    """Return True for an argument without a name, such as the PATH of `report PATH`."""
+    return not action.option_strings
+
+
 def _as_typed(names: str, argv: Sequence[str]) -> str:
-    """Return the name of an option (`-n/--repeats`) that a command line uses; all its names if it uses none."""
+    """Return which of an option's names (`-n/--repeats`) a command line uses; all names if it uses none."""
     words = {word.partition("=")[0] for word in argv}
     return next((name for name in names.split("/") if name in words), names)
 
 
 @contextmanager
 def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Raise errors of ours with the user's `names` of settings, and without secrets."""
+    """Re-raise our errors with the user's `names` of settings, and without secrets."""
     try:
         yield
     except ReasoningEnvError as error:
@@ -134,11 +150,11 @@ def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> It
 
 @dataclass(frozen=True)
 class Command:
-    """A command that has options of its own; `serve`, `process` and `evaluate` have the settings as options.
+    """A command with its own options. (The options of `serve`, `process` and `evaluate` are the settings.)
 
-    - `add_options` declares the options. An option that is a setting has the setting's name as its `dest`.
-    - `work` does what the options ask for and returns the exit status. Its folder may hold a checkout of the library.
-    - `names` has what the user calls settings that are no `dest`; an empty name leaves a setting unnamed in errors.
+    - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
+    - `work` runs the command and returns the exit status. Its folder may contain a checkout of the library.
+    - `names` maps settings that are no `dest` to the user's names for them; errors omit a setting with an empty name.
     """
 
     name: str
@@ -158,7 +174,7 @@ class Command:
 
 
 # ------------------------------------------------------------------ values of options
-# Each raises ArgumentTypeError with what would have been right.
+# Each function raises ArgumentTypeError with the expected form.
 
 
 def whole_number(text: str) -> int:
@@ -191,13 +207,13 @@ def at_least_one(text: str) -> int:
 
 
 def names(text: str) -> list[str]:
-    """Read names joined by commas."""
+    """Read names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def pass_rates(text: str) -> PassRates:
     """Read a range of pass rates."""
-    from ..data.training import PassRates  # its imports would take half of the time of `-h`
+    from ..data.training import PassRates  # imported here because these imports would double the time of `-h`
 
     low, _, high = text.partition("..")
     with suppress(ValueError):
@@ -207,7 +223,7 @@ def pass_rates(text: str) -> PassRates:
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Read a part and the number of parts."""
+    """Read K/N: the number of a part and the number of parts."""
     part, _, parts = text.partition("/")
     if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
         return int(part), int(parts)
@@ -215,18 +231,18 @@ def shard(text: str) -> tuple[int, int]:
 
 
 NUMBER_OF_SEEDS = 2**32
-"""Number of seeds of the library, which start at 0."""
+"""Seeds of the library are below this number."""
 
 
 def seed(text: str) -> int:
-    """Parse --seed. Raises ArgumentTypeError."""
+    """Read a seed of the library."""
     if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
     return int(text)
 
 
 def mapping(text: str) -> Mapping[str, object]:
-    """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
+    """Read a mapping in YAML."""
     try:
         params = parse_mapping(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Run a command's work: to its end or to a signal, over many items, with a progress bar and a log without keys."""
+"""Run the work of a command: until its end or a signal, with a progress bar, and with a log that contains no keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Interrupted(ReasoningEnvError):
-    """A signal stopped the run. All accepted groups were written before."""
+    """A signal stopped the run. All accepted groups were written before this is raised."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -34,8 +34,8 @@ class Interrupted(ReasoningEnvError):
 async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
     """Run `work`, then `close`, also after an error. Raises Interrupted if a signal ended `work`.
 
-    A second signal ends the process at once, like a kill. Where signals cannot be handled (outside the main thread,
-    without POSIX), their handlers stay unchanged.
+    A second signal ends the process at once, like a kill. If signals cannot be handled (outside the main thread, or
+    without POSIX), signal handlers stay unchanged.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
@@ -69,7 +69,7 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
 def run_to_end(work: Callable[[], Awaitable[R]]) -> R:
     """Run a coroutine and return its result.
 
-    Raises Interrupted when Ctrl-C or SIGTERM ended the coroutine, after its clean-up.
+    Raises Interrupted if Ctrl-C or SIGTERM ended the coroutine, after its cleanup.
     """
 
     async def close_nothing() -> None:
@@ -79,9 +79,9 @@ def run_to_end(work: Callable[[], Awaitable[R]]) -> R:
 
 
 def run_on_thread(work: Coroutine[object, object, R]) -> R:
-    """Run a coroutine on a thread of its own and return the result; the calling thread may have a running event loop.
+    """Run a coroutine on a new thread and return its result. The calling thread may have a running event loop.
 
-    Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.
+    Ctrl-C cancels the coroutine, waits until it ends, then raises KeyboardInterrupt.
     """
     started = threading.Event()
     running: list[asyncio.Task[object]] = []
@@ -106,20 +106,20 @@ def run_on_thread(work: Coroutine[object, object, R]) -> R:
 async def map_with_progress(
     title: str, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, at_once: int
 ) -> list[R]:
-    """Return the results of `work` in the items' order, at most `at_once` at a time, beside a bar named `title`.
+    """Call `work` for all items, at most `at_once` at a time, and return the results in the items' order.
 
-    Where there is no terminal, the log gets lines of progress. Raises the first error of `work`, after the other items
-    were cancelled.
+    Shows a progress bar named `title`; without a terminal, the log gets progress lines. Raises the first error of
+    `work`, after all other calls were cancelled.
     """
     with progress_bar(title, len(items)) as advance:
         return await map_concurrently(work, items, at_once=at_once, on_done=advance)
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False, as_json: bool = False) -> None:
-    """Send all logs to stderr; of other packages' logs only lines that a user can act on.
+    """Send all logs to stderr, but only messages of other packages that a user can act on.
 
-    `verbose` adds records with a `detail`, and the name of the logger to each line. With `as_json`, each record is a
-    JSON object in one line, a traceback too.
+    `verbose` adds records with a `detail`, and the logger's name in each line. With `as_json`, each record, even with a
+    traceback, is a JSON object on one line.
     """
     handler = StderrHandler()
     who = " %(name)s" if verbose else ""
@@ -129,17 +129,17 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     if quiet:
         handler.setLevel(logging.WARNING)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # Python's warnings come from Atropos and its dependencies, for developers.
+    # Python's warnings come from Atropos and its dependencies, and are meant for developers.
     logging.captureWarnings(True)
-    for name in ("httpx", "httpx2", "openai"):  # a line for each request
+    for name in ("httpx", "httpx2", "openai"):  # they log each request
         logging.getLogger(name).setLevel(logging.WARNING)
-    # Lines for each try to reach the hub, and warnings for developers. A lasting failure is an error of ours.
+    # These log each attempt to reach the hub, and warnings for developers. We raise our own error if the hub fails.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats a log line, then takes the secrets out of it, tracebacks included."""
+    """Formats a log line, then removes the secrets from the line, also from tracebacks."""
 
     def __init__(self, pattern: str, secrets: Sequence[str]) -> None:
         super().__init__(pattern)

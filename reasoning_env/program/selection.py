@@ -1,4 +1,4 @@
-"""Check the selection of tasks before anything slow begins."""
+"""Check the selection of tasks before anything slow starts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from ..tasks import TASKS
 
 
 async def check_selection(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError for settings of tasks that are impossible: an unknown name or parameter, weights of 0.
+    """Raise ConfigError for invalid settings of tasks: an unknown name or parameter, or only weights of 0.
 
-    The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
-    `tasks` do not suffice.
+    Loading the library takes seconds. It is loaded only for parameters, for a preset, and if names are not in `TASKS`.
     """
     check_checkout(settings.checkout)
     known = [TaskInfo(task.name, task.category) for task in TASKS.values()]

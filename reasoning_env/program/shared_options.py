@@ -1,4 +1,4 @@
-"""Options that several commands share: settings, completions to train on, a problem, and a score function."""
+"""Options that several commands share: settings, the choice of training rows, a problem, and a score function."""
 
 from __future__ import annotations
 
@@ -22,57 +22,61 @@ from .training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER
 
 
 def add_selection_options(parser: argparse._ActionsContainer) -> None:
-    """Add the options that choose completions to train on."""
+    """Add the options that choose training rows."""
     parser.add_argument(
         "--keep",
         choices=[keep.value for keep in Keep],
         metavar="WHICH",
-        help="write rows to train on: best, correct, all or pairs",
+        help="write training rows: best, correct, all or pairs",
     )
     parser.add_argument(
         "--pass-rate",
         type=pass_rates,
         metavar="LOW..HIGH",
-        help="keep problems whose pass rate is in this range: 0.2..0.8",
+        help="only problems with this pass rate, such as 0.2..0.8",
     )
     parser.add_argument(
-        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: limit of rows for each question"
+        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: maximum rows per question"
     )
 
 
 def read_selection(options: Mapping[str, Any]) -> Selection:
-    """Return what the options choose. Raises ConfigError for a limit without --keep."""
+    """Return the selection that the options describe. Raises ConfigError for a limit without --keep."""
     keep = options.get("keep")
     limit = options.get("max_per_problem")
     if limit is not None and keep is None:
-        raise ConfigError("--max-per-problem goes with --keep")
+        raise ConfigError("--max-per-problem needs --keep")
     return Selection(None if keep is None else Keep(keep), options.get("pass_rate"), limit)
 
 
 logger = logging.getLogger(__name__)
 
 
-COMMON_OPTIONS = (
-    "common options: --config FILE, --rewards WORD, --task-modules NAMES, --checkout FOLDER (`settings --help` "
-    "explains them)"
-)
-
-
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --rewards and where tasks come from to a command whose options are not the settings themselves.
-
-    `settings --help` explains them once, for all commands.
-    """
-    hidden = argparse.SUPPRESS
-    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=hidden)
-    parser.add_argument("--task-modules", "--task_modules", metavar="NAME,NAME", help=hidden)
-    parser.add_argument("--checkout", metavar="FOLDER", help=hidden)
-    parser.add_argument("--rewards", choices=get_args(Rewards), help=hidden)
-    parser.epilog = COMMON_OPTIONS
+    """Add --config, --rewards, --task-modules and --checkout to a command whose options are not the settings."""
+    common = parser.add_argument_group("common options")
+    common.add_argument(
+        "--config",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="YAML file with settings; later files override earlier ones",
+    )
+    common.add_argument(
+        "--rewards",
+        choices=get_args(Rewards),
+        metavar="WHICH",
+        help="strict: corrected verifiers (default); plain: reasoning-gym's verifiers; library: also its problems",
+    )
+    common.add_argument(
+        "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"
+    )
+    common.add_argument("--checkout", metavar="FOLDER", help="folder that contains another reasoning_gym package")
+    parser.add_argument("--task_modules", dest="task_modules", help=argparse.SUPPRESS)
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options that are settings, by the names of the settings, without those that were not given."""
+    """Return the given options that are settings, by the settings' names."""
     names = vars(options).keys() & ReasoningSettings.model_fields.keys()
     return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
@@ -80,11 +84,10 @@ def given_settings(options: argparse.Namespace) -> dict[str, object]:
 def file_settings(
     options: argparse.Namespace, defaults: Mapping[str, object], given: Mapping[str, object]
 ) -> ReasoningSettings:
-    """Return the settings of the files of --config, under the settings `given` and over the `defaults`.
+    """Return the settings of the --config files; `given` overrides the files, and the files override `defaults`.
 
-    `options` are those of a command with `add_config_option`; its other options are given too.
-
-    Warns of what the files hold for other commands. Raises ConfigError.
+    `options` are the options of a command that called `add_config_option`; they override the files too. Logs a warning
+    for settings of other commands in the files. Raises ConfigError for invalid settings.
     """
     more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
     given = {**given, **{name: value for name, value in more.items() if value is not None}}
@@ -92,39 +95,43 @@ def file_settings(
     check_names(files, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
     settings, others = split_settings(ReasoningSettings, files, defaults, given)
     if others:
-        logger.warning("not used by this command: %s", ", ".join(others))
+        logger.warning("this command ignores these settings: %s", ", ".join(others))
     return settings
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose a problem of a task, and how the model thinks."""
+    """Add the options that choose a problem of a task, and the format of the model's thinking."""
     parser.add_argument(
         "--seed",
         dest="problem_seed",
         type=seed,
         default=42,
         metavar="N",
-        help="the library's seed (default: %(default)s)",
+        help="seed of the problem in reasoning-gym (default: %(default)s)",
     )
-    parser.add_argument("--level", type=share, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
+    parser.add_argument(
+        "--level", type=share, metavar="L", help="difficulty from 0 to 1 (default: reasoning-gym's own parameters)"
+    )
     parser.add_argument(
         "--params",
         type=mapping,
         default={},
         metavar="MAPPING",
-        help="parameters of the task in the library, such as '{min_terms: 4}'",
+        help="parameters of the task in reasoning-gym, such as '{min_terms: 4}'",
     )
     parser.add_argument(
         "--thinking",
         choices=NAMES,
-        help=f"format of the model's thinking (default: {AUTO_FORMAT}, or that of --config)",
+        metavar="FORMAT",
+        help=f"format of the model's thinking, such as think or gpt-oss; `settings thinking` lists all (default: "
+        f"{AUTO_FORMAT}, or the value in --config)",
     )
 
 
 def problem_settings(
     options: argparse.Namespace, tasks: Sequence[str], defaults: Mapping[str, object] | None = None
 ) -> ReasoningSettings:
-    """Return the settings of a command with `add_problem_options`: of the files, or of these tasks without files."""
+    """Return the settings of a command with `add_problem_options`: from the files or, without files, for `tasks`."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -132,16 +139,16 @@ def problem_settings(
 
 
 def warn_without_levels(session: Session[object], tasks: Sequence[str], level: float | None) -> None:
-    """Name on stderr the tasks that have no levels, if a level is asked for."""
+    """If a level was requested, print on stderr the tasks that have no levels."""
     without = [task for task in tasks if task not in session.library.adjustable]
     if level is not None and without:
-        print(f"--level changes nothing where tasks have no levels: {', '.join(without)}", file=sys.stderr)
+        print(f"--level has no effect on these tasks, which have no levels: {', '.join(without)}", file=sys.stderr)
 
 
 async def check_params(
     session: Session[object], tasks: Sequence[str], params: Mapping[str, object], level: float | None
 ) -> None:
-    """Raise ConfigError when a task does not accept the parameters at the level."""
+    """Raise ConfigError if a task does not accept the parameters at the level."""
     if not params:
         return
     defaults = session.plan.all_params
@@ -151,7 +158,7 @@ async def check_params(
 
 
 def problem_as_json(problem: Problem) -> dict[str, object]:
-    """Return a problem as JSON values. `level` and `params` are the values of its generation."""
+    """Return a problem as JSON values. `level` and `params` are the values that it was generated with."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -164,54 +171,56 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer as text, with the library's own where it is wrong; a remark when many are right."""
+    """Return the right answer, and the library's own if that is wrong; a remark if many answers are right."""
     if problem.answer is None:
-        return "(no single answer: the verifier accepts many)"
+        return "(many answers are right)"
     if problem.library_answer is None:
         return problem.answer
-    return f"{problem.answer}   (corrected: the library's own answer is {problem.library_answer})"
+    return f"{problem.answer}   (corrected: reasoning-gym's own answer is {problem.library_answer})"
 
 
 def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
-    """Return a conversation as text."""
+    """Return a conversation as a string."""
     return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)
 
 
 def add_score_options(parser: argparse._ActionsContainer) -> None:
-    """Add the options to a parser, or to a group of one, that has --score."""
+    """Add the further options of --score to a parser or to a group of options."""
     parser.add_argument(
         "--deadline-s",
         dest="scoring_deadline_s",
         type=float,
-        help="limit of processor time for a completion, in seconds (default: 5)",
+        metavar="SECONDS",
+        help="CPU time limit for scoring a completion (default: 5)",
     )
     parser.add_argument(
         "--memory-mb",
         dest="worker_memory_mb",
         type=int,
-        help="limit of memory for a process in megabytes, beyond what importing the module takes (default: 1024)",
+        metavar="MB",
+        help="memory limit of a process, in addition to the memory for importing the module (default: 1024)",
     )
     parser.add_argument(
-        "--read", action="append", default=[], metavar="PATH", help="let the function read this path (repeatable)"
+        "--read", action="append", default=[], metavar="PATH", help="let the function read this path; repeatable"
     )
     parser.add_argument(
         "--env-var",
         action="append",
         default=[],
         metavar="NAME",
-        help="pass this environment variable to the function (repeatable)",
+        help="pass this environment variable to the function; repeatable",
     )
     parser.add_argument("--threads", action="store_true", help="let the function start threads")
 
 
 def check_score_options(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options without --score."""
+    """Raise ConfigError if options of --score are given without --score."""
     if options.score is None and score_words(options):
-        raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
+        raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb need --score")
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the function of --score; paths are absolute, because a node's folder is another."""
+    """Return the function of --score. Its paths are absolute, because other nodes have other working directories."""
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)
 
 

@@ -121,7 +121,7 @@ def test_report_names_files_of_other_kinds(run: Run, tmp_path: Path, kind: str, 
     bad = tmp_path / "dumps" / f"bad{suffix}"
     NO_FILES[kind](bad)
     ended = run("report", "dumps")
-    assert (ended.status, ended.out) == (0, "report.html: 1 rollout in 1 group; open it in a browser\n")
+    assert (ended.status, ended.out) == (0, "Wrote report.html with 1 rollout in 1 group. Open it in a browser.\n")
     nothing_is_wrong = kind in ("empty file", "folder")
     assert [str(bad.relative_to(tmp_path)) in told for told in ended.errors] == ([] if nothing_is_wrong else [True])
 
@@ -171,5 +171,5 @@ def test_rescore_skips_broken_lines(run: Run, tmp_path: Path) -> None:
     )
     ended = run("rescore", path)
     assert ended.status == 0
-    assert ended.out.endswith("0 of 2 answers are judged differently\n")
-    assert re.findall(r"left out: (\d) x .*lines.jsonl, row (\d)", ended.out) == [("3", "2"), ("1", "3"), ("1", "7")]
+    assert ended.out.endswith("0 of 2 scores changed\n")
+    assert re.findall(r"Skipped (\d) rows: .*lines.jsonl, row (\d)", ended.out) == [("3", "2"), ("1", "3"), ("1", "7")]

@@ -78,7 +78,7 @@ def test_folder_of_evaluations_is_expanded(write: Write, compare: Compare) -> No
 
 
 def test_single_evaluation_raises(write: Write) -> None:
-    with pytest.raises(ConfigError, match="name two evaluations or more, or a folder that holds them"):
+    with pytest.raises(ConfigError, match="name at least two evaluations, or a folder that contains them"):
         compare_command([str(write("a", {"task": [1.0]}))], Path())
 
 
@@ -113,7 +113,7 @@ def test_different_problems_are_named(write: Write, compare: Compare, capsys: py
     (one,) = compare(first, second)
     assert (one["different"], one["overall"]["problems"], one["overall"]["change"]) == (["codeio 1"], 2, -0.5)
     compare_command([str(first), str(second)], Path())
-    assert "since the two evaluations ask different questions: codeio 1\n" in capsys.readouterr().out
+    assert "because the evaluations have different problems: codeio 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_unused_settings_in_file_are_logged(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
-    assert caplog.messages == ["not used by this command: env.group_size, openai"]
+    assert caplog.messages == ["this command ignores these settings: env.group_size, openai"]
 
 
 async def test_too_many_connections_log_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -169,6 +169,6 @@ async def test_too_many_connections_log_a_warning(caplog: pytest.LogCaptureFixtu
         loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
     closed = "Exception in callback BaseSelectorEventLoop._start_serving(...)"
     loop.call_exception_handler({"message": closed, "exception": ValueError("Invalid file descriptor: -1")})
-    assert caplog.messages == ["further connections wait: Too many open files; raise the limit with ulimit -n"]
+    assert caplog.messages == ["cannot accept more connections: Too many open files; raise the limit with ulimit -n"]
     loop.call_exception_handler({"message": "another error", "exception": ValueError("odd")})
     assert caplog.messages[1:] == ["another error"]

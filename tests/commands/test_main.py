@@ -122,7 +122,7 @@ def test_missing_demo_packages_are_named(
     missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")
     monkeypatch.setattr(importlib, "import_module", Mock(side_effect=missing))
     assert _run(tmp_path, "demo") == 2
-    said = f"{program()} demo: the package tokenizers is missing; pip install '{ROOT}[atropos]'"
+    said = f"{program()} demo: the package tokenizers is missing; run `pip install '{ROOT}[atropos]'`"
     assert capsys.readouterr().err == f"{said}\n"
 
 

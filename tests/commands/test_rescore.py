@@ -105,13 +105,13 @@ def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.Captur
 
 def test_columns_need_out(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
-    with pytest.raises(ConfigError, match="--columns goes with --out"):
+    with pytest.raises(ConfigError, match="--columns needs --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)
 
 
 @pytest.mark.parametrize("columns", ["gts", "reference=", "answer=gts"])
 def test_malformed_columns_raise(columns: str, folder: Path) -> None:
-    with pytest.raises(ConfigError, match="--columns: expected reference=NAME and completion=NAME"):
+    with pytest.raises(ConfigError, match="--columns: must be reference=NAME,completion=NAME"):
         rescore_command(["a.jsonl", "--columns", columns], folder)
 
 
@@ -120,7 +120,7 @@ def test_rows_that_are_not_kept_are_counted(dumped: Dump, folder: Path, capsys: 
     out = folder / "sft.jsonl"
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "not kept: 1 x not correct",
-        "1 x right by the stored score, and wrong now; `rescore` without --keep lists them",
-        f"{out}: 1 rows",
+        "Dropped 1 rows: not correct",
+        "1 completions were right and are wrong now; list them with `rescore` without --keep",
+        f"Wrote 1 rows to {out}",
     ]

@@ -44,13 +44,13 @@ def test_reference_names_the_problem(folder: Path, capsys: pytest.CaptureFixture
     assert score_command([name, "<answer>21</answer>", "--json"], folder) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["seed"], result["score"]) == (7, 1.0)
-    with pytest.raises(ConfigError, match="a reference names the parameters and the level"):
+    with pytest.raises(ConfigError, match="a reference already contains parameters and level"):
         score_command([name, "<answer>21</answer>", "--level", "0.5"], folder)
 
 
 def test_corrected_answer_is_shown() -> None:
     problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
-    assert show_answer(problem) == "2   (corrected: the library's own answer is 3)"
+    assert show_answer(problem) == "2   (corrected: reasoning-gym's own answer is 3)"
     assert problem_as_json(problem)["library_answer"] == "3"
 
 

@@ -50,7 +50,7 @@ def test_listing_can_be_json(show: Show) -> None:
 def test_named_tasks_are_shown_whole(show: Show) -> None:
     output = show("exact", "broken", "games/*", "--samples", "2", "--seed", "5")
     assert output.count("More of it. " * 30) == 6
-    assert "(no single answer" in output
+    assert "(many answers are right)" in output
     assert "cannot be generated: broken, seed 5: ValueError: no such puzzle" in output
     for seed, answer in ((5, 15), (1005, 3015)):
         assert f"=== exact (family), seed {seed}\n" in output
@@ -90,9 +90,9 @@ def test_model_prompt_uses_the_config_file(show: Show, tmp_path: Path, tokenizer
 def test_model_prompt_is_exact_text(show: Show, tokenizer: Any) -> None:
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
-    text = output[output.index("<|im_start|>") : output.index("\n\n--- sent")]
+    text = output[output.index("<|im_start|>") : output.index("\n\n--- prompt")]
     tokens = len(tokenizer.encode(text))
-    assert f"--- sent\n{tokens} tokens\n" in output
+    assert f"--- prompt\nlength       {tokens} tokens\n" in output
     (sample,) = json.loads(show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--json"))["samples"]
     assert sample["prompt_tokens"] == tokens
     assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
@@ -114,8 +114,8 @@ def test_missing_transformers_are_named(folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("argv", "shown"),
     [
-        ([], "\nleft out of training unless named: generous (it pays everything)\n"),
-        (["generous"], "left out of training unless named: it pays everything\n=== generous (games)"),
+        ([], "\nExcluded from training unless you name it: generous (it pays everything)\n"),
+        (["generous"], "Excluded from training unless you name it: it pays everything\n=== generous (games)"),
         (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
     ],
 )
@@ -153,7 +153,7 @@ def test_task_without_levels_shows_one_sample(show: Show) -> None:
 
 def test_level_without_effect_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
-    told = "--level changes nothing where tasks have no levels: generous"
+    told = "--level has no effect on these tasks, which have no levels: generous"
     assert told in capsys.readouterr().err.splitlines()
 
 

@@ -139,7 +139,7 @@ async def test_small_task_ends_early(write: Write, tmp_path: Path) -> None:
     facts = card["tasks"]["tower_of_hanoi"]
     assert card["rows"] == facts["rows"] < 100
     [ended] = facts["ended"]
-    assert ended.startswith("at the defaults, 100 draws in a row gave no other question that may be served")
+    assert ended.startswith("at reasoning-gym's defaults, 100 draws in a row gave no other question that may be served")
 
 
 @on_module_loop
@@ -260,7 +260,7 @@ def test_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
         "gcd",
         "user",
     )
-    assert "not used by this command: env.group_size" in caplog.messages
+    assert "this command ignores these settings: env.group_size" in caplog.messages
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])

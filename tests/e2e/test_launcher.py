@@ -38,7 +38,7 @@ def test_atropos_is_imported_only_by_its_commands(tmp_path: Path, command: list[
 def test_missing_packages_are_one_line() -> None:
     ended = run("-h", python=("-S",))  # without site-packages
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"python {SCRIPT}: its packages are not installed for {sys.executable}; ")
+    assert ended.stderr.startswith(f"python {SCRIPT}: required packages are not installed for {sys.executable}; ")
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -47,7 +47,7 @@ def test_missing_extra_is_one_line(tmp_path: Path) -> None:
     ended = run("serve", path=tmp_path)
     assert ended.returncode == 1
     needed = f"pip install '{REPOSITORY}[atropos]'"
-    assert ended.stderr == f"python {SCRIPT}: the environment for Atropos needs the extra: {needed}\n"
+    assert ended.stderr == f"python {SCRIPT}: the packages for Atropos are not installed; run `{needed}`\n"
 
 
 def test_dropped_in_folder_refuses_another_core(tmp_path: Path) -> None:

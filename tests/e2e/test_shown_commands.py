@@ -292,7 +292,7 @@ def test_warm_start_rows_are_written(newcomer: Newcomer) -> None:
 
 
 def test_rescore_finds_no_change(newcomer: Newcomer, groups: Path) -> None:
-    assert "answers are judged differently" in newcomer.run(RESCORE)
+    assert "scores changed" in newcomer.run(RESCORE)
 
 
 def test_preset_is_evaluated(evaluation: Path) -> None:

@@ -505,9 +505,9 @@ async def test_absent_server_of_only_model() -> None:
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ({"data": [{"id": "a"}, {"id": "b"}]}, "MODEL is missing, .* has a, b"),
-        ({"data": []}, "MODEL is missing, .* has none"),
-        ([], "MODEL is missing, .* does not say which it has"),
+        ({"data": [{"id": "a"}, {"id": "b"}]}, "name the model: .*; models on .*: a, b"),
+        ({"data": []}, "name the model: .*; models on .*: none"),
+        ([], "name the model: .* does not list its models"),
     ],
 )
 async def test_no_only_model(server: Server, models: Any, said: str) -> None:
@@ -520,7 +520,9 @@ async def test_no_only_model(server: Server, models: Any, said: str) -> None:
 async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
-    with pytest.raises(ConfigError, match=rf"refuses the key \(.*{status}.*set the variable OPENAI_API_KEY, or"):
+    with pytest.raises(
+        ConfigError, match=rf"refuses the API key \(.*{status}.*set the environment variable OPENAI_API_KEY, or"
+    ):
         await only_model(spec(server.url), 5.0)
 
 

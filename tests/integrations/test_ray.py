@@ -176,7 +176,7 @@ def test_missing_cluster_is_one_line(scheme: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host, port = free.getsockname()
-    with pytest.raises(ConfigError, match=rf"--ray: no Ray cluster can be reached at {scheme}{host}:{port} "):
+    with pytest.raises(ConfigError, match=rf"--ray: no Ray cluster answers at {scheme}{host}:{port} "):
         judge_command(["--ray", f"{scheme}{host}:{port}"], ROOT)
 
 

@@ -6,7 +6,10 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from reasoning_env.atropos.cli import environment_options
+from reasoning_env.commands.evaluate import HostedSettings
 from reasoning_env.program.options import ABOUT, OptionParser, help_text, option_parser, short_names
+from reasoning_env.program.training import TrainingSettings
+from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import ReasoningGymEnv
 
 
@@ -91,4 +94,17 @@ def test_settings_have_few_short_names() -> None:
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
 def test_help_points_to_settings(command: str) -> None:
     text = " ".join(help_text("program", command).split())
-    assert "`settings WORD` searches the settings, and this lists all of them: program settings" in text
+    assert "List all settings with `program settings`" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "settings"), [("serve", TrainingSettings), ("process", TrainingSettings), ("evaluate", HostedSettings)]
+)
+def test_help_shows_the_defaults(command: str, settings: type[ReasoningSettings]) -> None:
+    defaults = {f"env.{name}": field.default for name, field in settings.model_fields.items()}
+    shown = {
+        action.dest: words[1]
+        for action in option_parser("", command, (), ())._actions
+        if (words := re.search(r"default: (.+)\)", action.help or "")) and defaults.get(action.dest)
+    }
+    assert shown and shown == {name: str(defaults[name]) for name in shown}
