@@ -37,7 +37,7 @@ from reasoning_env.data.problems import Wanted
 from reasoning_env.data.tables import read_rows, write_rows
 from reasoning_env.data.verdict_files import judge_rows
 from reasoning_env.errors import GenerationError
-from reasoning_env.problems.references import hash_words
+from reasoning_env.problems.references import hash_without_whitespace
 from reasoning_env.runtime.concurrency import map_concurrently
 from reasoning_env.storage.reading import Malformed
 
@@ -148,11 +148,13 @@ async def faults_of_loop(count: int) -> dict[str, float]:
     seen: set[tuple[str, str]] = set()
     faults: Counter[str] = Counter()
     async with Session(settings()) as session:
-        held_out = {(each.task, hash_words(each.question)) for each in await session.evaluation_set.problems()}
+        held_out = {
+            (each.task, hash_without_whitespace(each.question)) for each in await session.evaluation_set.problems()
+        }
 
         async def look(task: str, number: int) -> None:
             problem = await session.make(task, LOOP_SEED + number)
-            key = (task, hash_words(problem.question))
+            key = (task, hash_without_whitespace(problem.question))
             if key in seen:
                 faults["repeated"] += 1
             if key in held_out:
@@ -177,9 +179,11 @@ async def faults_of_loop(count: int) -> dict[str, float]:
 async def faults_of_ours(folder: Path) -> dict[str, float]:
     """Return the shares of the rows of `problems` that have a fault, counted in the file."""
     rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
-    keys = [(row["task"], hash_words(row["question"])) for row in rows]
+    keys = [(row["task"], hash_without_whitespace(row["question"])) for row in rows]
     async with Session(settings()) as session:
-        held_out = {(each.task, hash_words(each.question)) for each in await session.evaluation_set.problems()}
+        held_out = {
+            (each.task, hash_without_whitespace(each.question)) for each in await session.evaluation_set.problems()
+        }
     return {
         "repeated": round(1 - len(set(keys)) / len(keys), 4),
         "in_evaluation": round(sum(key in held_out for key in keys) / len(keys), 4),

@@ -522,7 +522,7 @@ class Session(Generic[T]):
 
     async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
         """Return the prepared problem, or the reason why this run does not serve the problem."""
-        if await self.evaluation_set.asks(problem):
+        if await self.evaluation_set.has_question(problem):
             return Rejection.HELD_OUT
         expected = (problem.answer or "").encode("utf-8", "replace")
         if len(expected) > MAX_ANSWER_BYTES:

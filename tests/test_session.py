@@ -363,10 +363,10 @@ async def test_draw_replaces_what_training_rejects(make_session: MakeSession, mo
     session = await make_session(tasks=["chain_sum"])
     first = await session.draw(0)
 
-    async def asks(problem: Problem) -> bool:
+    async def has_question(problem: Problem) -> bool:
         return problem.reference == first.reference
 
-    monkeypatch.setattr(session.evaluation_set, "asks", asks)
+    monkeypatch.setattr(session.evaluation_set, "has_question", has_question)
     assert (await session.draw(0)).question != first.question
 
 

@@ -87,7 +87,7 @@ async def check_questions(session: Session[Problem], questions: int) -> list[str
         sampler = TaskSampler({task: 1.0}, run_seed=session.settings.seed, params=session.plan.all_params)
         drawn = [await try_to_make(session, sampler.draw(number, 0)) for number in range(questions)]
         asked = [made for made in drawn if isinstance(made, Problem) and _words(made.question) in evaluated]
-        served = [problem for problem in asked if not await evaluation_set.asks(problem)]
+        served = [problem for problem in asked if not await evaluation_set.has_question(problem)]
         if not served:
             return []
         return [f"questions: {task} serves {len(served)} of {questions} problems that the evaluation set asks"]

@@ -53,7 +53,7 @@ def page(text: str) -> str:
 def _rows(metrics: Iterable[Metric[Never]], *, for_wandb: bool) -> Iterable[str]:
     columns = ["for wandb", "for Prometheus", "kind", "meaning"]
     cells = [columns, ["---"] * len(columns)]
-    cells += [[_for_wandb(metric), _for_prometheus(metric), metric.kind, metric.words] for metric in metrics]
+    cells += [[_for_wandb(metric), _for_prometheus(metric), metric.kind, metric.description] for metric in metrics]
     return [f"| {' | '.join(row if for_wandb else row[1:])} |\n" for row in cells]
 
 

@@ -20,7 +20,7 @@ from math import floor, log10
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.problems.evaluation_set import evaluation_spec
-from reasoning_env.problems.references import hash_words
+from reasoning_env.problems.references import hash_without_whitespace
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
@@ -74,7 +74,7 @@ async def _measure_level(session: Session[Problem], task: str, level: float | No
         except GenerationError as error:
             print(f"{task} at {level}: {error}", file=sys.stderr)
             continue
-        counts[hash_words(problem.question)] += 1
+        counts[hash_without_whitespace(problem.question)] += 1
     questions = estimate(counts.values())
     return rounded(questions) if questions < MANY_QUESTIONS else None
 

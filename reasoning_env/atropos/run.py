@@ -32,7 +32,7 @@ from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampl
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import FailureStreak
-from ..runtime.turns import each_in_turn, together
+from ..runtime.turns import map_in_turns, run_on_decoder
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import check_writable, default_dumps_folder, find_checkout
@@ -121,7 +121,7 @@ class Run:
         self.session = Session(
             config,
             prepare=self.prepare,
-            on_thread=together,
+            on_thread=run_on_decoder,
             pool=pool,
             checkout=find_checkout(folder),
             group_size=config.group_size,
@@ -284,7 +284,7 @@ class Run:
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
             names = [name for name in LONG_FIELDS if packed[name] is not None]
-            lists = iter(await each_in_turn(_as_list, [sequence for name in names for sequence in packed[name]]))
+            lists = iter(await map_in_turns(_as_list, [sequence for name in names for sequence in packed[name]]))
             for name in names:
                 packed[name] = [next(lists) for _ in packed[name]]
         return packed

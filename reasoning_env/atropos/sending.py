@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ..runtime.turns import each_in_turn
+from ..runtime.turns import map_in_turns
 from .config import ReasoningGymEnvConfig
 from .environment import Environment, RolloutItem
 from .run import Run
@@ -56,7 +56,7 @@ async def send_groups(
     if deliveries and run.queue.stats.waiting > env.max_num_workers:
         await asyncio.wait(deliveries)
     for group in complete:
-        env.completion_lengths += await each_in_turn(_completion_length, group["masks"])
+        env.completion_lengths += await map_in_turns(_completion_length, group["masks"])
     if config.use_wandb:
         for group in to_send:
             await env.add_rollouts_for_wandb(group, item)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES
-from ..problems.references import hash_words
+from ..problems.references import hash_without_whitespace
 from ..problems.stream import Tries, draw_problem, generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
@@ -196,7 +196,7 @@ class ProblemRows:
                 problem = await draws.next_new(questions, min(self._at_once, progress.wanted - progress.rows))
                 if problem is None:
                     continue
-                question = hash_words(problem.question)
+                question = hash_without_whitespace(problem.question)
                 is_of_part = hash_int(question) % sharing == remainder
                 if is_of_part:
                     progress.kept += 1
@@ -273,7 +273,7 @@ class _Draws:
         if isinstance(drawn, Rejection):
             progress.held_out += 1
             return Rejection.REPEATED
-        question = hash_words(drawn.question)
+        question = hash_without_whitespace(drawn.question)
         if question in questions:
             progress.duplicates += 1
             return Rejection.REPEATED

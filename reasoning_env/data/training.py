@@ -16,7 +16,7 @@ from pathlib import Path
 from ..dumps.format import FACT_COLUMNS, DumpedGroup, DumpedRollout, Keep, kept_path, model_of
 from ..dumps.reader import stream_groups
 from ..errors import ConfigError
-from ..problems.references import hash_question, hash_words
+from ..problems.references import hash_question, hash_without_whitespace
 from ..storage.files import output_errors
 from .tables import without_gaps, write_rows
 
@@ -184,4 +184,4 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 def _question(group: DumpedGroup) -> str:
     """Return a hash of the task and the question: of the prompt's last message."""
-    return hash_words(f"{group.item_id} {group.reference if group.question is None else group.question}")
+    return hash_without_whitespace(f"{group.item_id} {group.reference if group.question is None else group.question}")

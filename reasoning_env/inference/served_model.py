@@ -21,7 +21,7 @@ from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from ..runtime.retries import OutageLog, pauses
-from ..runtime.turns import together
+from ..runtime.turns import run_on_decoder
 from .addresses import check_servers
 from .completer import Completer
 from .failures import BrokenOffError, FailureKind, History, RequestOutage, decide, explain_failure
@@ -366,5 +366,5 @@ async def make_rollouts(
     if isinstance(layout, PlainChat):
         rollouts = list(map(convert, whole))
     else:
-        rollouts = await together(lambda: list(map(convert, whole)))
+        rollouts = await run_on_decoder(lambda: list(map(convert, whole)))
     return [*rollouts, *filter(None, broken_off)]

@@ -40,14 +40,14 @@ class Metric(Generic[S]):
 
     - `name` is wandb's name. The part before the first slash is a section; a part in capitals is a label and stands for
       its value. Prometheus' name is derived from it.
-    - `words` describe the metric for users.
+    - `description` explains the metric to users.
     - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping of label values to
       these, or None if the value is unknown.
     """
 
     name: str
     kind: Kind
-    words: str
+    description: str
     value: Callable[[S], float | Tally | Mapping[str, float | Tally] | None] = lambda source: None
 
     @property
@@ -56,7 +56,7 @@ class Metric(Generic[S]):
         found = re.search("[A-Z]+", self.name)
         return found[0].lower() if found else ""
 
-    def named(self, label: str) -> str:
+    def name_for(self, label: str) -> str:
         """Return the name with a value of the label filled in."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
@@ -102,9 +102,9 @@ def for_wandb(readings: Iterable[Reading]) -> dict[str, float]:
             values[metric.stem] = sum(value for value in reading.values.values() if not isinstance(value, Tally))
         for label, value in reading.values.items():
             if not isinstance(value, Tally):
-                values[metric.named(label)] = value
+                values[metric.name_for(label)] = value
             elif value.mean is not None:
-                values[metric.named(label)] = value.mean
+                values[metric.name_for(label)] = value.mean
                 if metric.kind is Kind.MEAN_MAX:
                     values[metric.name_of_max] = value.highest
     return values

@@ -31,7 +31,9 @@ def new_registry() -> CollectorRegistry:
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
     """Return a histogram of seconds for each value of the label."""
-    family = Histogram(metric.for_prometheus, metric.words, [metric.label], buckets=DURATIONS_S, registry=registry)
+    family = Histogram(
+        metric.for_prometheus, metric.description, [metric.label], buckets=DURATIONS_S, registry=registry
+    )
     return {label: family.labels(label) for label in labels}
 
 
@@ -44,16 +46,16 @@ def build_info(version: str, library: LibraryInfo) -> Family:
 def family_of(reading: Reading) -> Family:
     """Convert a reading to a metric family of Prometheus' client."""
     metric = reading.metric
-    name, words = metric.for_prometheus, metric.words
+    name, description = metric.for_prometheus, metric.description
     labels = [metric.label] if metric.label else []
     if metric.kind in (Kind.MEAN, Kind.MEAN_MAX):
-        summary = SummaryMetricFamily(name, words, labels=labels)
+        summary = SummaryMetricFamily(name, description, labels=labels)
         for label, tally in reading.values.items():
             assert isinstance(tally, Tally)
             summary.add_metric([label] if labels else [], tally.count, tally.total)
         return summary
     kind = GaugeMetricFamily if metric.kind is Kind.NOW else CounterMetricFamily
-    family = kind(name, words, labels=labels)
+    family = kind(name, description, labels=labels)
     for label, value in reading.values.items():
         family.add_metric([label] if labels else [], value.total if isinstance(value, Tally) else value)
     return family

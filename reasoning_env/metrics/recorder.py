@@ -217,7 +217,7 @@ class MetricsRecorder:
     computed from these when they are read.
     """
 
-    REMARKED = 200
+    REMARK_INTERVAL = 200
     """Number of completions after which the shares of outcomes are checked."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -243,10 +243,10 @@ class MetricsRecorder:
         self.last_level[task] = group.problem.level
         self.answers.add(task, [rollout.verdict.answer for rollout in group.rollouts if rollout.verdict is not None])
         self._latest.update(sums.completions)
-        if self._latest.total() >= self.REMARKED:
-            self._remark()
+        if self._latest.total() >= self.REMARK_INTERVAL:
+            self._log_remarks()
 
-    def _remark(self) -> None:
+    def _log_remarks(self) -> None:
         total = self._latest.total()
         shares = {word: count / total for word, count in self._latest.items()}
         self._latest.clear()

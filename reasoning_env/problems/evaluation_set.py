@@ -23,7 +23,7 @@ from ..runtime.concurrency import cancel_all
 from ..seeds import eval_seed
 from ..tasks import COMPOSITE, TASKS
 from .giving_up import MAX_FAILURES
-from .references import hash_words
+from .references import hash_without_whitespace
 from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class EvaluationSet:
         problems = [problem async for problem in self.stream()]
         return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
 
-    async def asks(self, problem: Problem) -> bool:
+    async def has_question(self, problem: Problem) -> bool:
         """Return True if the set has the problem's question in its task, or through a composite. Whitespace is ignored.
 
         Always False for a task with so many questions that they do not repeat, unless the set uses the library's own
@@ -113,7 +113,7 @@ class EvaluationSet:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
         if task in self._many_questions and not self.library_seeds:
             return False
-        question_hash = hash_words(problem.question)
+        question_hash = hash_without_whitespace(problem.question)
         return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
 
     async def close(self) -> None:
@@ -124,7 +124,7 @@ class EvaluationSet:
         if task not in self.tasks:
             return frozenset()
         if task not in self._question_hashes:
-            hashes = [hash_words(problem.question) async for problem in self.stream([task])]
+            hashes = [hash_without_whitespace(problem.question) async for problem in self.stream([task])]
             self._question_hashes[task] = frozenset(hashes)
         return self._question_hashes[task]
 
@@ -164,7 +164,7 @@ class EvaluationSet:
         await self._previous(task, number)
         if task in self._exhausted:
             return None
-        first = self._numbers[task].setdefault(hash_words(problem.question), number)
+        first = self._numbers[task].setdefault(hash_without_whitespace(problem.question), number)
         return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:

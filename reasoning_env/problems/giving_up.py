@@ -16,7 +16,7 @@
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits, because then the token limit is
   wrong.
 
-Failures of scoring and of inference have their own limits: MAX_TROUBLES for an answer (`workers/scoring.py`),
+Failures of scoring and of inference have their own limits: MAX_ANSWER_FAILURES for an answer (`workers/scoring.py`),
 MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), and MAX_FAILED_GROUPS for a run.
 
 Imports nothing of the package.

@@ -40,7 +40,7 @@ def hash_question(question: str) -> str:
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def hash_words(question: str) -> str:
+def hash_without_whitespace(question: str) -> str:
     """Return a hash that is equal for questions that differ only in whitespace."""
     return hash_question(" ".join(question.split()))
 
@@ -58,7 +58,7 @@ def module_of(reference: str) -> str | None:
     return name if at else None
 
 
-def maker(release: str) -> str:
+def describe_release(release: str) -> str:
     """Return a release as text for messages: `reasoning-gym 0.1.25`, or the name and version of a module."""
     return release if "@" in release else f"reasoning-gym {release}"
 
@@ -178,17 +178,17 @@ class Reference:
         )
         return ProblemSpec(request, self.split, index, attempt)
 
-    def names(self, problem: Problem) -> bool:
+    def matches(self, problem: Problem) -> bool:
         """Return True if `problem` has the question of this reference."""
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
         """Raise InvalidReferenceError if `problem`, made by release `library`, has another question."""
-        if self.names(problem):
+        if self.matches(problem):
             return
         cause = "the reference was altered"
         if library != self.library:
-            cause = f"it was made by {maker(self.library)}, and this is {library}"
+            cause = f"it was made by {describe_release(self.library)}, and this is {library}"
         raise InvalidReferenceError(str(self), f"its question comes out differently here; {cause}")
 
 
@@ -198,7 +198,7 @@ logger = logging.getLogger(__name__)
 class Remaker:
     """Generates the problems of references in a pool, with the library release of that pool."""
 
-    KEPT_BYTES = 64 * 2**20
+    CACHE_BYTES = 64 * 2**20
     """Size of the cache. The completions of a problem mostly arrive within a minute, and a problem has a few kilobytes.
     """
 
@@ -207,12 +207,12 @@ class Remaker:
         self._deadline_s = settings.eval_generation_deadline_s
         self.cpu_s = settings.reference_deadline_s
         """Seconds of processor time for generating a problem."""
-        self._kept = ProblemCache(self.KEPT_BYTES)
+        self._cache = ProblemCache(self.CACHE_BYTES)
         self._releases_warned_of: set[tuple[str, str]] = set()
 
     async def remake(self, reference: str, library: LibraryInfo) -> Problem:
         """Return the problem of a reference. Raises InvalidReferenceError, GenerationError and WorkerError."""
-        kept = self._kept.get(reference)
+        kept = self._cache.get(reference)
         if kept is not None:
             return kept
         parsed = Reference.parse(reference)
@@ -227,7 +227,7 @@ class Remaker:
         for clarified in (False,) if parsed.as_library else (True, False):
             spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
-            if parsed.names(problem):
+            if parsed.matches(problem):
                 break
         release = library.release(parsed.task)
         parsed.check(problem, release)
@@ -236,7 +236,7 @@ class Remaker:
         if parsed.as_library:
             problem = replace(problem, as_library=True)
             problem = replace(problem, reference=str(Reference.of(problem, release)))
-        self._kept.keep(reference, problem)
+        self._cache.put(reference, problem)
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
@@ -246,8 +246,8 @@ class Remaker:
             logger.warning(
                 "problems of %s were made by %s, and are judged here by %s",
                 reference.task,
-                maker(reference.library),
-                maker(release),
+                describe_release(reference.library),
+                describe_release(release),
             )
 
 
@@ -270,7 +270,7 @@ class ProblemCache:
             self._problems[reference] = problem
         return problem
 
-    def keep(self, reference: str, problem: Problem) -> None:
+    def put(self, reference: str, problem: Problem) -> None:
         """Cache a problem, and evict others to make room."""
         self._drop(reference)
         self._problems[reference] = problem

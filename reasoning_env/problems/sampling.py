@@ -35,7 +35,7 @@ class TaskSampler:
         adaptive: Draw tasks more often if their groups are more likely to have a signal.
     """
 
-    EVEN_PART = 0.25
+    EVEN_SHARE = 0.25
     """Part of adaptive draws that is spread evenly, so that each task keeps a quarter of its even share."""
 
     def __init__(
@@ -114,7 +114,7 @@ class TaskSampler:
             return _normalize(self._weights)
         # Squared: a task with half the value gets a quarter of the draws, apart from the even part.
         above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
-        return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
+        return {task: self.EVEN_SHARE / len(above) + (1.0 - self.EVEN_SHARE) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:

@@ -192,7 +192,7 @@ class Exclusions:
         self._any_fits = False
         self._unfit: Counter[str] = Counter()
         """Number of problems that do not fit, by task."""
-        self._told: set[str] = set()
+        self._logged_tasks: set[str] = set()
         """Tasks whose first failure was logged."""
 
     def state(self) -> dict[str, object]:
@@ -216,9 +216,9 @@ class Exclusions:
             self.quarantined.append(task)
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
-        elif task not in self._told:
+        elif task not in self._logged_tasks:
             logger.warning("no problem of %s came from a seed, and another seed is drawn: %s", task, error)
-        self._told.add(task)
+        self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
         """Record whether a problem leaves room for its completion.

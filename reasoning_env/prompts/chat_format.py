@@ -109,7 +109,7 @@ class ChatFormat:
         text = constant[: max([0, *map(constant.rfind, marks)])]
         tokens = self.encode(text)
         for prompt in prompts:
-            if [*tokens, *self.encode(prompt.removeprefix(text))] != list(self._own_encode(prompt)):
+            if [*tokens, *self.encode(prompt.removeprefix(text))] != list(self._encode_with_tokenizer(prompt)):
                 return _Start()
         return _Start(text, tuple(tokens))
 
@@ -123,9 +123,9 @@ class ChatFormat:
             if is_plain and backend.encode_special_tokens == tokenizer.split_special_tokens:
                 ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
                 return ids
-        return list(self._own_encode(text))
+        return list(self._encode_with_tokenizer(text))
 
-    def _own_encode(self, text: str) -> Sequence[int]:
+    def _encode_with_tokenizer(self, text: str) -> Sequence[int]:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     def count_tokens(self, text: str) -> int:
@@ -160,15 +160,15 @@ class ChatFormat:
     def completion_text(self, tokens: Tokens) -> str:
         """Return the text of a completion's tokens, without special tokens except marks of thinking."""
         if not self._special_marks:
-            return self._decode_plainly(tokens)
+            return self._decode_with_tokenizer(tokens)
         parts: list[str] = []
         start = 0
         for position, token in enumerate(tokens):
             if token in self._special_marks:
-                parts.append(self._decode_plainly(tokens[start:position]))
+                parts.append(self._decode_with_tokenizer(tokens[start:position]))
                 parts.append(self._special_marks[token])
                 start = position + 1
-        parts.append(self._decode_plainly(tokens[start:]))
+        parts.append(self._decode_with_tokenizer(tokens[start:]))
         return "".join(parts)
 
     def strip_end_of_turn(self, text: str) -> str:
@@ -189,7 +189,7 @@ class ChatFormat:
         ids = tokens if hasattr(tokens, "dtype") else list(tokens)
         return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
 
-    def _decode_plainly(self, tokens: Tokens) -> str:
+    def _decode_with_tokenizer(self, tokens: Tokens) -> str:
         return self.decode(tokens, skip_special_tokens=True) if len(tokens) else ""
 
 

@@ -161,10 +161,10 @@ def _find_fault(layout: ChatLayout) -> str | None:
             return f"it loses {description}"
         if times > 1:
             return f"it writes {description} {times} times"
-    return None if layout.formats_itself else _find_fault_of_end(layout, text)
+    return None if layout.formats_itself else _find_missing_header(layout, text)
 
 
-def _find_fault_of_end(layout: ChatLayout, prompt: str) -> str | None:
+def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
     """Return an error if the prompt ends before the header of the reply; None for a whole prompt.
 
     A template may ignore `add_generation_prompt`, if replies have no header or if a header follows every turn.

@@ -168,7 +168,7 @@ def _text(completion: object, number: int) -> str:
         return _text_of_assistant([completion], number)
     if isinstance(completion, Sequence) and completion and all(isinstance(each, Mapping) for each in completion):
         return _text_of_assistant(completion, number)
-    raise _no_completion(completion, number)
+    raise _completion_error(completion, number)
 
 
 def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
@@ -179,7 +179,7 @@ def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) ->
         raise ConfigError("holds no message of the assistant", setting=f"completions[{number}]", got=short(roles))
     content = read_content(message["content"])
     if content is None:
-        raise _no_completion(message["content"], number)
+        raise _completion_error(message["content"], number)
     return content.text
 
 
@@ -193,6 +193,6 @@ def _is_of_assistant(message: Mapping[str, object]) -> bool:
     return message["role"] == "assistant" if "role" in message else "type" not in message
 
 
-def _no_completion(value: object, number: int) -> ConfigError:
+def _completion_error(value: object, number: int) -> ConfigError:
     expected = "must be a text, a message with `content`, or None for no completion"
     return ConfigError(expected, setting=f"completions[{number}]", got=short(value))

@@ -19,15 +19,15 @@ DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 """For prompts and for decoding tokens. Its work releases the interpreter lock, so it does not queue behind BACKGROUND:
 replies that wait take memory."""
 
-NUMBERS_IN_A_TURN = 2**15
+NUMBERS_PER_TURN = 2**15
 """Numbers per iteration of the loop: `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
-PIECES_IN_A_HOP = 8
+PIECES_PER_BATCH = 8
 """Most pieces that are handed to the thread at a time."""
-LONGEST_HOP_S = 0.005
+MAX_BATCH_S = 0.005
 """Seconds after which the thread starts no further piece of a batch, so that finished pieces do not wait."""
 
 
-async def together(work: Callable[..., R], *arguments: object) -> R:
+async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` on the thread DECODER and return its result.
 
     Work that arrives while the thread is busy goes there in batches, because each handover costs the event loop 0.1 ms.
@@ -59,14 +59,14 @@ class _Pieces:
         return piece.result
 
     def _send(self) -> None:
-        pieces = [self._waiting.popleft() for _ in range(min(PIECES_IN_A_HOP, len(self._waiting)))]
+        pieces = [self._waiting.popleft() for _ in range(min(PIECES_PER_BATCH, len(self._waiting)))]
         self._is_busy = bool(pieces)
         if pieces:
-            hop = asyncio.get_running_loop().run_in_executor(DECODER, _do_some, pieces)
-            hop.add_done_callback(partial(self._deliver, pieces))
+            batch = asyncio.get_running_loop().run_in_executor(DECODER, _run_pieces, pieces)
+            batch.add_done_callback(partial(self._deliver, pieces))
 
-    def _deliver(self, pieces: Sequence[_Piece], hop: asyncio.Future[list[tuple[Any, Exception | None]]]) -> None:
-        outcomes = hop.result()
+    def _deliver(self, pieces: Sequence[_Piece], batch: asyncio.Future[list[tuple[Any, Exception | None]]]) -> None:
+        outcomes = batch.result()
         self._waiting.extendleft(reversed(pieces[len(outcomes) :]))
         for piece, (result, error) in zip(pieces, outcomes, strict=False):
             if piece.result.done():  # its caller is gone
@@ -78,12 +78,12 @@ class _Pieces:
         self._send()
 
 
-def _do_some(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
-    """Run pieces for LONGEST_HOP_S, but at least one piece. Return the result or the error of each piece that ran."""
+def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
+    """Run pieces for MAX_BATCH_S, but at least one piece. Return the result or the error of each piece that ran."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
     for piece in pieces:
-        if outcomes and time.monotonic() - began_s > LONGEST_HOP_S:
+        if outcomes and time.monotonic() - began_s > MAX_BATCH_S:
             break
         try:
             outcomes.append((None if piece.result.cancelled() else piece.work(), None))
@@ -124,12 +124,12 @@ async def in_turn(work: Callable[[], T]) -> T:
         return work()
 
 
-async def each_in_turn(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_IN_A_TURN numbers.
+async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
+    """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_PER_TURN numbers.
 
     Short sequences share an iteration, because yielding costs more than they do. Few numbers are handled at once.
     """
-    if sum(map(len, sequences)) <= NUMBERS_IN_A_TURN:
+    if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]
     results: list[T] = []
 
@@ -137,16 +137,16 @@ async def each_in_turn(work: Callable[[Sequence[float]], T], sequences: Sequence
         numbers = 0
         for sequence in sequences:
             numbers += len(sequence)
-            if numbers > NUMBERS_IN_A_TURN and results:
+            if numbers > NUMBERS_PER_TURN and results:
                 numbers = len(sequence)
                 yield
             results.append(work(sequence))
         return results
 
-    return await in_turns(pieces())
+    return await run_in_turns(pieces())
 
 
-async def in_turns(pieces: Generator[None, None, T]) -> T:
+async def run_in_turns(pieces: Generator[None, None, T]) -> T:
     """Run each step of a generator in its own iteration of the loop, and return the generator's result."""
 
     def step() -> tuple[T] | None:

@@ -14,7 +14,7 @@ from ..errors import ConfigError, did_you_mean
 from ..settings import ReasoningSettings
 from ..settings.given import DuplicateKeyError, load_yaml, make_settings, raise_all
 from ..settings.removed import UNUSED, unknown_setting
-from .reading import UTF_16, is_utf_16
+from .reading import UTF_16_HINT, is_utf_16
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
@@ -133,5 +133,5 @@ def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
     """Return a message that says where a file is not UTF-8."""
     with suppress(OSError):
         if is_utf_16(path.read_bytes()[:2]):
-            return UTF_16
+            return UTF_16_HINT
     return f"byte {error.start} is no text in UTF-8"

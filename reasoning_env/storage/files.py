@@ -167,7 +167,7 @@ class OutputError(ReasoningEnvError):
 
 
 MAKE_ROOM = "make room on the disk, then give the same command again"
-FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk or an exhausted quota."""
 
 
@@ -179,7 +179,7 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
-            remedy=MAKE_ROOM if error.errno in FULL else "remove the cause, then give the same command again",
+            remedy=MAKE_ROOM if error.errno in DISK_FULL else "remove the cause, then give the same command again",
         ) from error
 
 
@@ -216,7 +216,7 @@ class KeyedFile:
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = _take(path, made_with, setting)
+            self._file = _open_locked(path, made_with, setting)
             try:
                 self._read(on_line)
                 if made_with is not None and not self._places:
@@ -228,7 +228,7 @@ class KeyedFile:
             raise ConfigError(
                 f"{visible(str(path))} cannot be used ({describe(error)})",
                 setting=setting,
-                remedy=MAKE_ROOM if error.errno in FULL else None,
+                remedy=MAKE_ROOM if error.errno in DISK_FULL else None,
             ) from error
 
     @property
@@ -307,7 +307,7 @@ def remove_rows(path: Path) -> None:
     header_path(path).unlink(missing_ok=True)
 
 
-def _take(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
+def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
     """Open and lock a file that is missing, empty or made with these settings.
 
     Raises:

@@ -24,7 +24,7 @@ from .values import describe
 MAX_BYTES = 256 * 2**20
 """Longest line and longest JSON file that are read. The longest usual line has about 80 MB: a group of `process` with
 64 completions of 32,000 tokens, each token with its mask and log-probability."""
-KINDS = {
+FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -38,7 +38,7 @@ def require_regular(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
-        kind = KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+        kind = FILE_KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
         raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read", str(path))
 
 
@@ -96,7 +96,7 @@ def _lines(file: BufferedReader | gzip.GzipFile) -> Iterator[bytes | None]:
 def _read_line(line: bytes, *, is_last: bool) -> Sequence[object]:
     try:
         return parse_line(line)
-    except NoLinesError as error:
+    except NotJsonLinesError as error:
         return [Malformed(describe(error))]
     except ValueError as error:
         if is_last and (not line.endswith(b"\n") or b"\0" in line):
@@ -130,14 +130,14 @@ def parse_json(content: bytes) -> object:
         raise ValueError("is nested too deeply") from error
 
 
-class NoLinesError(ValueError):
+class NotJsonLinesError(ValueError):
     """The file is not in the JSON Lines format."""
 
 
 def parse_line(line: bytes) -> list[object]:
     """Return the JSON values of a line: one, or several if files were joined without a newline between them.
 
-    Raises NoLinesError if the line shows that the file is not JSON Lines, and ValueError as `parse_json` does.
+    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and ValueError as `parse_json` does.
     """
     text = _text(line).strip()
     values: list[object] = []
@@ -148,18 +148,18 @@ def parse_line(line: bytes) -> list[object]:
             text = text[end:].lstrip()
     except (json.JSONDecodeError, RecursionError) as error:
         if text.startswith("[") and not values:
-            raise NoLinesError(ARRAY) from error
+            raise NotJsonLinesError(ARRAY_HINT) from error
         if isinstance(error, RecursionError):
             raise ValueError("is nested too deeply") from error
         raise
     if isinstance(values[0], list):
-        raise NoLinesError(ARRAY)
+        raise NotJsonLinesError(ARRAY_HINT)
     return values
 
 
 _DECODER = json.JSONDecoder()
-ARRAY = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
-BINARY = {
+ARRAY_HINT = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
+BINARY_HINTS = {
     b"PAR1": "this is a Parquet file; `process` writes the same groups to the .jsonl file beside it, and `rescore` "
     "reads Parquet under a name that ends in .parquet",
     b"PK\x03\x04": "this is a zip archive; unpack it first (`unzip FILE`; a log of Inspect: `inspect log dump FILE`)",
@@ -167,15 +167,15 @@ BINARY = {
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
 }
 """What to do with a binary file, by its first bytes."""
-UTF_16 = "the text is UTF-16, and must be UTF-8 (`iconv -f UTF-16 -t UTF-8 FILE` converts it)"
+UTF_16_HINT = "the text is UTF-16, and must be UTF-8 (`iconv -f UTF-16 -t UTF-8 FILE` converts it)"
 
 
 def _text(content: bytes) -> str:
-    for first_bytes, advice in BINARY.items():
+    for first_bytes, advice in BINARY_HINTS.items():
         if content.startswith(first_bytes):
-            raise NoLinesError(advice)
+            raise NotJsonLinesError(advice)
     if is_utf_16(content[:2]):
-        raise NoLinesError(UTF_16)
+        raise NotJsonLinesError(UTF_16_HINT)
     return content.decode("utf-8-sig")
 
 

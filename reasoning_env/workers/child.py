@@ -47,7 +47,7 @@ from reasoning_env.sources.score_function import FunctionSource
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import (
-    LEFT_STATUS,
+    DISCONNECTED_STATUS,
     ORDER,
     OUT_OF_MEMORY_STATUS,
     Frame,
@@ -63,11 +63,11 @@ SLICE_S = 0.05
 requests of 4,000 slow answers each, a group of 8 answers waited at most 1.1 s. It waited 61 s when each request kept
 its worker to the end. A turn costs one more round trip, 0.1 ms."""
 
-DYING_S = 1.0
+EXIT_GRACE_S = 1.0
 """Seconds in which a worker that closed its socket because it is dying ends. Such a process has already released its
 memory, so even a busy machine needs only milliseconds."""
 
-HUNGRY_MB = 128
+MIN_GROWTH_MB = 128
 """Megabytes by which a worker must have grown to be blamed when the kernel kills it for lack of memory. A worker that
 grew less is more likely a victim of other processes."""
 
@@ -201,7 +201,7 @@ class Forker:
             readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
                 if _has_ended(pid):
-                    self._clear_up(pid)
+                    self._clean_up(pid)
             if not readable:
                 continue
             order, descriptors, _, _ = socket.recv_fds(self._orders, ORDER.size, 1)
@@ -209,13 +209,13 @@ class Forker:
                 return
             ended, role, has_closed = ORDER.unpack(order)
             if ended in self._folders:
-                self._clear_up(ended, has_closed=has_closed)
+                self._clean_up(ended, has_closed=has_closed)
             if descriptors:
                 self._spawn(Role(role), descriptors[0], self._ends.pop(ended, None))
 
     def kill_all(self) -> None:
         for pid in list(self._folders):
-            self._clear_up(pid)
+            self._clean_up(pid)
 
     def _spawn(self, role: Role, descriptor: int, replaced_code: int | None) -> None:
         self._forked += 1
@@ -232,12 +232,12 @@ class Forker:
         self._folders[pid] = folder
         self._kills_before[pid] = kills_before
 
-    def _clear_up(self, pid: int, *, has_closed: bool = False) -> None:
+    def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, keep its exit code, and remove its folder.
 
         A worker that was already ending keeps the exit code of its own end. A worker that closed its socket gets
-        DYING_S seconds to end, so that its code shows whether it was killed. A worker that lives on gets the code
-        LEFT_STATUS.
+        EXIT_GRACE_S seconds to end, so that its code shows whether it was killed. A worker that lives on gets the code
+        DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
@@ -246,7 +246,7 @@ class Forker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
-        code = LEFT_STATUS if lives_on else os.waitstatus_to_exitcode(status)
+        code = DISCONNECTED_STATUS if lives_on else os.waitstatus_to_exitcode(status)
         grown_mb = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         self._ends[pid] = blame_for_memory(code, grown_mb, kills)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
@@ -281,12 +281,12 @@ class Forker:
 
 
 def blame_for_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS if the exit code means that the kernel killed a worker that had grown by HUNGRY_MB.
+    """Return OUT_OF_MEMORY_STATUS for the exit code of a killed worker that had grown by MIN_GROWTH_MB.
 
     A container or a machine may have less memory than its workers may use. `kills` is the number of processes that the
-    kernel killed for lack of memory while the worker lived.
+    kernel killed for lack of memory while the worker lived. Other exit codes are returned unchanged.
     """
-    return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= HUNGRY_MB else code
+    return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= MIN_GROWTH_MB else code
 
 
 def kills_for_memory() -> int:
@@ -305,8 +305,8 @@ def _has_ended(pid: int) -> bool:
 
 
 def _ends_soon(pid: int) -> bool:
-    """Wait for the end of a child process. Return True when it has ended, and False after DYING_S seconds."""
-    deadline = time.monotonic() + DYING_S
+    """Wait for the end of a child process. Return True when it has ended, and False after EXIT_GRACE_S seconds."""
+    deadline = time.monotonic() + EXIT_GRACE_S
     while not _has_ended(pid):
         if time.monotonic() >= deadline:
             return False

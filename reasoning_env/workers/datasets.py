@@ -22,7 +22,7 @@ from ..tasks import find_task
 class DatasetCache:
     """The most recently used datasets of the library `module`, by task."""
 
-    KEPT_OF_A_TASK = LEVEL_STEPS + 1
+    DATASETS_PER_TASK = LEVEL_STEPS + 1
     """Cached datasets per task: all levels, because random levels come in any order. All tasks together take 180 MB."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -38,7 +38,7 @@ class DatasetCache:
         """
         kept = self._kept[task]
         read = find_task(task).constructor_params
-        key = _as_key(params if read is None else {name: params.get(name) for name in read})
+        key = _cache_key(params if read is None else {name: params.get(name) for name in read})
         if seed is None and kept and find_task(task).scores_without_params:
             key = next(reversed(kept))
         dataset = kept.get(key)
@@ -47,21 +47,21 @@ class DatasetCache:
         elif read is not None:
             dataset = kept[key] = _with_params(dataset, params)
         kept.move_to_end(key)
-        if len(kept) > self.KEPT_OF_A_TASK:
+        if len(kept) > self.DATASETS_PER_TASK:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
             dataset.size = 1  # word_ladder sets 0 for a seed without a ladder, and then never finds one again
             dataset.config.seed = seed
-        _put_on_class(task, dataset)
+        _restore_class_data(task, dataset)
         return dataset
 
     def get_whole(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
         """Return a dataset of several items at a seed. The last one is cached. Raises the library's errors."""
-        key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
+        key = _cache_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._build(task, params, seed, size)
-        _put_on_class(task, self._whole[1])
+        _restore_class_data(task, self._whole[1])
         return self._whole[1]
 
     def _build(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
@@ -80,12 +80,12 @@ def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
     return changed
 
 
-def _put_on_class(task: str, dataset: object) -> None:
+def _restore_class_data(task: str, dataset: object) -> None:
     """Store the data of a dataset on its class again, because a later constructor may have replaced the data."""
     name = find_task(task).class_data
     if name:
         setattr(type(dataset), name, getattr(dataset, name))
 
 
-def _as_key(params: Mapping[str, object]) -> str:
+def _cache_key(params: Mapping[str, object]) -> str:
     return json.dumps(params, sort_keys=True, default=repr)

@@ -53,7 +53,7 @@ class PoolSettings:
     """
 
     user: ReasoningSettings = field(default_factory=ReasoningSettings)
-    beside: Path | None = None
+    default_checkout: Path | None = None
     """A folder with a `reasoning_gym` package, used if the user's settings name none."""
     budget_s: float | None = None
     """Seconds of processor time for scoring a group; None for the user's setting."""
@@ -81,7 +81,7 @@ class PoolSettings:
     @property
     def checkout(self) -> Path | None:
         """The folder with the library; None for the installed library."""
-        return self.beside if self.user.checkout is None else Path(self.user.checkout).expanduser().absolute()
+        return self.default_checkout if self.user.checkout is None else Path(self.user.checkout).expanduser().absolute()
 
     def workers(self, role: Role) -> int:
         """The number of workers of a role."""
@@ -92,7 +92,7 @@ class PoolSettings:
     def for_child(self) -> dict[str, object]:
         """Return, as JSON values, only what the fork server needs, because its workers read hostile text."""
         return {
-            **self.user.model_dump(include=SENT),
+            **self.user.model_dump(include=CHILD_SETTINGS),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
             "folder": os.getcwd() if self.user.task_modules or self.score_function else None,
             "source_wrapper": self.source_wrapper,
@@ -104,7 +104,7 @@ class PoolSettings:
 WORKER_NICENESS = 3
 """Leaves more processor time to the event loop if a trainer uses all processors."""
 
-SENT = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
+CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 
 
 def run_child(
@@ -219,7 +219,9 @@ class ForkServer:
                 raise ConfigError(
                     f"{self._importing} ends the process that imports it: the process {end}", setting=in_setting
                 ) from error
-            raise WorkerError(f"the process that imports reasoning-gym {end}: {self._last_words() or error}") from error
+            raise WorkerError(
+                f"the process that imports reasoning-gym {end}: {self._stderr_tail() or error}"
+            ) from error
         except (OSError, ProtocolFault) as error:
             raise WorkerError(f"the process that imports reasoning-gym cannot be used: {error}") from error
         if "user_code" in hello:
@@ -267,22 +269,22 @@ class ForkServer:
                 return frame
             self._importing = frame.header["importing"]
 
-    async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
+    async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces ended.
 
         Raises WorkerError if the fork server is gone, if the worker is not ready in time or ends at once, or if this
         process has no free file descriptor. Then `is_usable` shows whether the fork server can fork another worker.
         """
         replaced_pid = 0
-        if instead_of is not None and instead_of.forked_by is self:
-            replaced_pid = instead_of.pid
+        if replaces is not None and replaces.forked_by is self:
+            replaced_pid = replaces.pid
         with contextlib.ExitStack() as after_an_error:
             try:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     channel = await Channel.open(ours, WORKER_LIMITS[role])
                     after_an_error.callback(channel.close)
-                    self._order(ORDER.pack(replaced_pid, role, False), theirs)
+                    self._send_order(ORDER.pack(replaced_pid, role, False), theirs)
                 hello = (await self._first_frame(channel)).header
                 if "error" in hello:
                     raise WorkerError(f"a worker cannot be restricted as the first ones were: {hello['error']}")
@@ -325,7 +327,7 @@ class ForkServer:
             return int(children.read_text().split()[-1])  # the kernel lists children in the order of their start
         return None
 
-    def _order(self, order: bytes, worker_socket: socket.socket) -> None:
+    def _send_order(self, order: bytes, worker_socket: socket.socket) -> None:
         """Send an order. Raises WorkerError if the process does not accept it."""
         try:
             socket.send_fds(self._orders, [order], [worker_socket.fileno()])
@@ -371,7 +373,7 @@ class ForkServer:
     def _error_log(self) -> Path:
         return Path(self._directory) / "stderr"
 
-    def _last_words(self) -> str:
+    def _stderr_tail(self) -> str:
         """Return the last part of the process's stderr."""
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()

@@ -27,7 +27,7 @@ from ..records import LEVEL_STEPS, level_step
 from ..runtime.text import named
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
-SET_BY_US = ("seed", "size")
+RESERVED_FIELDS = ("seed", "size")
 """Config fields that no user can set: every problem has its own seed and is one item."""
 
 
@@ -133,7 +133,7 @@ class DifficultyMap:
             return {}
         config = self.configs[task]
         fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
-        parameters = {field.name: {"default": _default(field)} for field in fields if field.name not in SET_BY_US}
+        parameters = {field.name: {"default": _default(field)} for field in fields if field.name not in RESERVED_FIELDS}
         if self.adjustable(task):
             at_levels = {str(level): self.parameters(task, level).params for level in SHOWN_LEVELS}
             moved = [name for attribute in self._attributes(task) for name in attribute.fields]
@@ -151,7 +151,7 @@ class DifficultyMap:
         config = self.configs[task]
         if dataclasses.is_dataclass(config):
             fields = [field.name for field in dataclasses.fields(config)]
-            unknown = _unknown(params, [name for name in fields if name not in SET_BY_US], "parameter")
+            unknown = _unknown(params, [name for name in fields if name not in RESERVED_FIELDS], "parameter")
             if unknown is not None:
                 return f"{task}: {unknown}"
             wrong = _wrong_type(config, params)
@@ -245,7 +245,7 @@ class DifficultyMap:
                 fields = (definition.lower_field_name, definition.upper_field_name)
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
             defaults = [getattr(self.configs[task], field, None) for field in fields]
-            attributes[fields] = Attribute(fields, _from_defaults(definition.levels, defaults), distinct_bounds)
+            attributes[fields] = Attribute(fields, _with_easiest_default(definition.levels, defaults), distinct_bounds)
         for row in ours:
             distinct_bounds = row.fields in attributes and attributes[row.fields].distinct_bounds
             attributes[row.fields] = Attribute(row.fields, tuple(row.levels), distinct_bounds, row.drawn)
@@ -259,7 +259,7 @@ def _default(field: dataclasses.Field[object]) -> object:
     return None if field.default is dataclasses.MISSING else field.default
 
 
-def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
+def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
     """Return the levels, preceded by the easiest default if they begin at the hardest default or above."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
@@ -300,7 +300,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
     """Return a message about the first name that is not one of the choices; None if all are."""
     for name in names:
-        if name in SET_BY_US:
+        if name in RESERVED_FIELDS:
             return f"{name} cannot be set: every problem gets its own"
         if name not in choices:
             nearest = difflib.get_close_matches(name, choices, n=3, cutoff=0.4) or choices[:10]

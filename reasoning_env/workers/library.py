@@ -247,7 +247,7 @@ class Library(Source):
         with_tags = not plainly and (not strict or task not in TASKS)
         rules = find_task(task).answer
         scorer = Scorer(rules, dataset, entry, strict=strict, lenient=not plainly, with_tags=with_tags)
-        if strict and self._from_checkout and _denies_own_answer(scorer, whole):
+        if strict and self._from_checkout and _rejects_expected_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer
 
@@ -297,7 +297,7 @@ class Library(Source):
         return self._difficulty.parameters(task, level, params, draw=draw)
 
 
-def _denies_own_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
+def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     """Return True if the type of the task's answers rejects the expected answer.
 
     Types are written for the wording of the known library. In another language, `gieße A->B` is not a valid move of

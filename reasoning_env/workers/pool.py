@@ -173,7 +173,7 @@ class WorkerPool:
         for role, owners in self._owners.items():
             full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
-                owners.append(asyncio.create_task(self._own_worker(role)))
+                owners.append(asyncio.create_task(self._maintain_slot(role)))
 
     async def close(self) -> None:
         """End every process and fail all jobs with ClosedError. Safe to call twice."""
@@ -181,7 +181,7 @@ class WorkerPool:
         await cancel_all(owner for owners in self._owners.values() for owner in owners)
         for jobs in self._jobs.values():
             while jobs:
-                _fail(jobs.take().result, _closed())
+                _set_exception(jobs.take().result, _closed_error())
         await self._stop_fork_server()
 
     @property
@@ -193,7 +193,7 @@ class WorkerPool:
     def fault(self) -> str | None:
         """Why jobs get no worker, in one line; None if each role has a living worker that is not stopped."""
         if self._closed:
-            return str(_closed())
+            return str(_closed_error())
         for role in filter(self._settings.workers, Role):
             workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
             if workers and all(worker.is_stopped for worker in workers):
@@ -221,7 +221,7 @@ class WorkerPool:
             ClosedError: the pool is closed.
         """
         urgent = spec.split is Split.EVAL
-        problem = await self._do(
+        problem = await self._run_job(
             Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s, cpu_s), urgent=urgent
         )
         release = "" if self._library is None else self._library.release(problem.task)
@@ -229,7 +229,7 @@ class WorkerPool:
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:
-            raise _failed(spec, "has parameters that are nested too deep for a reference") from None
+            raise _generation_error(spec, "has parameters that are nested too deep for a reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict for each answer to a problem, in order. Equal answers are scored once. Groups take turns.
@@ -243,11 +243,11 @@ class WorkerPool:
             ClosedError: the pool is closed.
         """
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         distinct = list(dict.fromkeys(answers))
         batch = self._scorer.batch(problem, distinct, plainly=plainly)
-        while batch.left:
-            await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
+        while batch.remaining:
+            await self._run_job(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
         by_answer = dict(zip(distinct, batch.verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
@@ -258,16 +258,16 @@ class WorkerPool:
         """
         asked = {"check": [[task, dict(task_params), level] for task, task_params, level in params]}
         tasks = list(dict.fromkeys(task for task, _, _ in params))
-        return [str(fault) for fault in await self._ask_about_parameters(asked, "faults", tasks)]
+        return [str(fault) for fault in await self._query_parameters(asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
         """Return the parameters of tasks, by task and name. Each has its `default` and, if levels change it, `levels`.
 
         `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library gives no reply.
         """
-        return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described", tasks))
+        return dict(await self._query_parameters({"describe": list(tasks)}, "described", tasks))
 
-    async def _ask_about_parameters(self, request: Mapping[str, object], reply_key: str, tasks: Sequence[str]) -> Any:
+    async def _query_parameters(self, request: Mapping[str, object], reply_key: str, tasks: Sequence[str]) -> Any:
         """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
         limit_s = WORKER_START_TIMEOUT_S
@@ -277,9 +277,9 @@ class WorkerPool:
             reply = await slot.current.receive(limit_s)
             return reply.header[reply_key]
         except DeadlineExceeded:
-            raise WorkerError(f"the parameters of {_some(tasks)} were not checked in {limit_s:g} s") from None
+            raise WorkerError(f"the parameters of {_task_names(tasks)} were not checked in {limit_s:g} s") from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise WorkerError(f"the parameters of {_some(tasks)} cannot be checked ({named(error)})") from error
+            raise WorkerError(f"the parameters of {_task_names(tasks)} cannot be checked ({named(error)})") from error
         finally:
             slot.vacate()
 
@@ -299,7 +299,7 @@ class WorkerPool:
             try:
                 slot.current.send({"generate": request})
             except (TypeError, ValueError, RecursionError) as error:
-                raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
+                raise _generation_error(spec, f"has parameters that cannot be sent to a worker: {error}") from error
             try:
                 return read_problem(spec, await _receive_problem(slot.current, deadline_s, cpu_s))
             except WorkerDied:
@@ -310,13 +310,13 @@ class WorkerPool:
                     own_ends += 1
                 logger.debug("a generator %s while it made %s", end, spec)
                 if own_ends == 2:
-                    raise _failed(spec, f"ended its worker twice: the worker {end}") from None
+                    raise _generation_error(spec, f"ended its worker twice: the worker {end}") from None
                 if kills == MAX_KILLS:
                     raise WorkerError(f"{spec.task}, seed {spec.seed}: each of {kills} generators {end}") from None
             except DeadlineExceeded:
                 self._vacate(slot)
                 limit = f"{deadline_s:g} s" if cpu_s is None else f"{cpu_s:g} s of processor time"
-                raise _failed(spec, f"took over {limit}") from None
+                raise _generation_error(spec, f"took over {limit}") from None
             except Starved as error:
                 await self._replace(slot)
                 if starved:
@@ -324,17 +324,17 @@ class WorkerPool:
                 starved = True
             except FrameTooLargeError as error:
                 self._vacate(slot)
-                raise _failed(spec, f"made too large a problem: {error}") from error
+                raise _generation_error(spec, f"made too large a problem: {error}") from error
             except ProtocolFault as error:
                 self._vacate(slot)
                 raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: generation went wrong: {error}") from error
 
     # ---- running jobs
 
-    async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
+    async def _run_job(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
         """Queue a job and return its result. Raises the job's error."""
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         outage = self._outage(role)
         if outage is not None:
             raise WorkerError(str(outage))
@@ -342,7 +342,7 @@ class WorkerPool:
         self._jobs[role].put(Job(run, result, urgent))
         return await result
 
-    async def _own_worker(self, role: Role) -> None:
+    async def _maintain_slot(self, role: Role) -> None:
         """Keep a worker in a slot and give it jobs, as long as the pool is open."""
         slot = Slot(role)
         self._slots.append(slot)
@@ -354,7 +354,7 @@ class WorkerPool:
                 if job is None:
                     self._vacate(slot)
                 else:
-                    await self._run(slot, job)
+                    await self._run_in_slot(slot, job)
         finally:
             self._slots.remove(slot)
             slot.vacate()
@@ -372,7 +372,7 @@ class WorkerPool:
         jobs.wake()  # another worker must do the job for which this worker may have been woken
         return None
 
-    async def _run(self, slot: Slot, job: Job) -> None:
+    async def _run_in_slot(self, slot: Slot, job: Job) -> None:
         """Run a job and pass its result or error to the caller. An unexpected error also empties the slot.
 
         If the caller is gone, the result is dropped, and the slot is emptied if the job takes more than REPLACEMENT_S
@@ -392,23 +392,23 @@ class WorkerPool:
             if not job.result.done():
                 job.result.set_result(outcome)
         except ReasoningEnvError as error:
-            _fail(job.result, error)
+            _set_exception(job.result, error)
         except asyncio.CancelledError:
             owner = asyncio.current_task()
             if owner is None or owner.cancelling() or not job.result.cancelled():
-                _fail(job.result, _closed())
+                _set_exception(job.result, _closed_error())
                 raise
             self._vacate(slot)  # the worker still works on the job
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
             job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
-            _fail(job.result, job_error(f"the worker pool failed at this job: {named(error)}"))
+            _set_exception(job.result, job_error(f"the worker pool failed at this job: {named(error)}"))
             self._vacate(slot)
 
     def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
         jobs = self._jobs[role]
         while jobs:
-            _fail(jobs.take().result, error)
+            _set_exception(jobs.take().result, error)
 
     # ---- replacing workers
 
@@ -552,19 +552,19 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
         raise ProtocolFault(f"a problem that cannot be one: {named(error)}") from error
 
 
-def _closed() -> ClosedError:
+def _closed_error() -> ClosedError:
     return ClosedError("the worker pool is closed")
 
 
-def _some(tasks: Sequence[str]) -> str:
+def _task_names(tasks: Sequence[str]) -> str:
     return ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} others" if len(tasks) > 3 else "")
 
 
-def _failed(spec: ProblemSpec, how: str) -> GenerationError:
+def _generation_error(spec: ProblemSpec, how: str) -> GenerationError:
     return GenerationError(f"{spec.task}, seed {spec.seed}: generation {how}")
 
 
-def _fail(future: asyncio.Future[object], error: Exception) -> None:
+def _set_exception(future: asyncio.Future[object], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         # A cancelled caller never retrieves the exception, which asyncio would then log.

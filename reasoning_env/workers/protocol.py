@@ -27,7 +27,7 @@ worker's reply. Without a socket, no worker is forked."""
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that ran out of memory (ENOMEM). Also used for a worker that took much memory and was killed
 by the kernel for lack of memory."""
-LEFT_STATUS = 256
+DISCONNECTED_STATUS = 256
 """Exit status of a worker that closed its socket and kept running. No process can exit with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
@@ -121,14 +121,14 @@ class WorkerEnd:
         return self.status == OUT_OF_MEMORY_STATUS
 
     @property
-    def left(self) -> bool:
+    def disconnected(self) -> bool:
         """Whether the worker closed its connection but kept running until it was killed."""
-        return self.status == LEFT_STATUS
+        return self.status == DISCONNECTED_STATUS
 
     def __str__(self) -> str:
         if self.out_of_memory:
             return "reached its memory limit"
-        if self.left:
+        if self.disconnected:
             return "closed its connection to the pool"
         if self.status is not None:
             return f"exited with status {self.status}"

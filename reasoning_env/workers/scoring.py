@@ -42,30 +42,30 @@ logger = logging.getLogger(__name__)
 REQUEST_CHARACTERS = 1 << 17
 """Characters of answers per request to a worker. The event loop encodes a request in one step, and a hostile group may
 have 12 MB of answers."""
-MAX_OWN_ENDS = 2
+MAX_ENDED_WORKERS = 2
 """Number of workers that an answer may end before it scores 0. The first end may have had another cause."""
 MAX_FAULTS = 2
 """Infrastructure errors at one answer before its group is dropped."""
 
 
-class Trouble(Enum):
-    """What went wrong at an answer. MAX_TROUBLES says how often it may happen, and what follows."""
+class AnswerFailure(Enum):
+    """What went wrong at an answer. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
 
-    SLOW = "the answer exceeded its deadline"
-    OWN_END = "the answer ended its worker, or kept it from answering"
-    KILL = "the worker was killed from outside"
+    TIMED_OUT = "the answer exceeded its deadline"
+    ENDED_WORKER = "the answer ended its worker, or kept it from answering"
+    KILLED = "the worker was killed from outside"
     FAULT = "an infrastructure error"
-    HOPELESS = "an error that another try would meet too"
+    PERMANENT = "an error that another try would meet too"
 
 
-MAX_TROUBLES = {
-    Trouble.SLOW: 1,
-    Trouble.OWN_END: MAX_OWN_ENDS,
-    Trouble.KILL: MAX_KILLS,
-    Trouble.FAULT: MAX_FAULTS,
-    Trouble.HOPELESS: 1,
+MAX_ANSWER_FAILURES = {
+    AnswerFailure.TIMED_OUT: 1,
+    AnswerFailure.ENDED_WORKER: MAX_ENDED_WORKERS,
+    AnswerFailure.KILLED: MAX_KILLS,
+    AnswerFailure.FAULT: MAX_FAULTS,
+    AnswerFailure.PERMANENT: 1,
 }
-"""How often a trouble happens at an answer before it has consequences; until then, the answer is retried. For the first
+"""How often a failure happens at an answer before it has consequences; until then, the answer is retried. For the first
 two, the answer is to blame and scores 0. For the others, the answer is not to blame and the group is dropped."""
 
 
@@ -78,19 +78,19 @@ class AnswerBatch:
     plainly: bool
     budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
-    troubles: Counter[tuple[int, Trouble]] = field(default_factory=Counter)
+    failures: Counter[tuple[int, AnswerFailure]] = field(default_factory=Counter)
     """What went wrong so far, by the position of the answer."""
 
     @property
-    def left(self) -> Sequence[str]:
+    def remaining(self) -> Sequence[str]:
         return self.answers[len(self.verdicts) :]
 
 
-class _Hopeless(ScoringError):
+class _CannotBeScored(ScoringError):
     """A retry cannot score the group: it takes too much processor time, or JSON cannot represent its problem."""
 
 
-class _DiedBuilding(WorkerDied):
+class _DiedWhileBuilding(WorkerDied):
     """A verifier worker died before it had built the task, so no answer is to blame."""
 
 
@@ -116,8 +116,8 @@ class BatchScorer:
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch: as many as one turn allows, and at least one.
 
-        If a worker fails, the present answer is retried on a fresh worker, as often as MAX_TROUBLES says. An answer
-        that sleeps takes seconds, so the turn then ends without a verdict, and other groups come first.
+        If a worker fails, the present answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. An
+        answer that sleeps takes seconds, so the turn then ends without a verdict, and other groups come first.
 
         Raises:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
@@ -138,15 +138,15 @@ class BatchScorer:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if a retry will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
-        trouble = _trouble(error, end)
-        happened = (len(batch.verdicts), trouble)
-        batch.troubles[happened] += 1
-        if batch.troubles[happened] < MAX_TROUBLES[trouble]:
+        failure = _classify(error, end)
+        happened = (len(batch.verdicts), failure)
+        batch.failures[happened] += 1
+        if batch.failures[happened] < MAX_ANSWER_FAILURES[failure]:
             return
-        if trouble in (Trouble.SLOW, Trouble.OWN_END):
+        if failure in (AnswerFailure.TIMED_OUT, AnswerFailure.ENDED_WORKER):
             self._score_zero(batch, _reason(error, end))
         else:
-            raise _lasting(error, end, batch.problem.task)
+            raise _dropped_group_error(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
         """Score the present answer 0, and continue with the next answer."""
@@ -156,7 +156,7 @@ class BatchScorer:
             scoring_s = self._deadline_s
         else:
             self._stats.crashes += 1
-        batch.verdicts.append(Verdict(0.0, reason, batch.left[0], scoring_s))
+        batch.verdicts.append(Verdict(0.0, reason, batch.remaining[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score the remaining answers until the turn is over, and add the verdicts.
@@ -164,12 +164,12 @@ class BatchScorer:
         Raises DeadlineExceeded, Asleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
-        answers = _first_answers(batch.left)
+        answers = _answers_for_request(batch.remaining)
         request = {"task": spec.task, "params": dict(spec.params), "level": batch.problem.level}
         try:
             worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
         except (TypeError, ValueError, RecursionError) as error:
-            raise _Hopeless(f"{spec.task}: the problem cannot be sent to a worker: {error}") from error
+            raise _CannotBeScored(f"{spec.task}: the problem cannot be sent to a worker: {error}") from error
         await self._await_task(worker, spec)
         for position, answer in enumerate(answers):
             reply = await self._await_verdict(worker, batch)
@@ -190,7 +190,7 @@ class BatchScorer:
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built its task. This time does not count for any answer.
 
-        Raises ScoringError and _DiedBuilding.
+        Raises ScoringError and _DiedWhileBuilding.
         """
         limit_s = WORKER_START_TIMEOUT_S
         try:
@@ -202,7 +202,7 @@ class BatchScorer:
         except Starved as error:
             raise ScoringError(f"{spec.task}: {error} to build the task") from None
         except WorkerDied as death:
-            raise _DiedBuilding from death
+            raise _DiedWhileBuilding from death
         except ProtocolFault as error:
             self._stats.protocol_faults += 1
             raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
@@ -217,7 +217,7 @@ class BatchScorer:
             DeadlineExceeded: the answer exceeds its deadline.
             Asleep: the worker waits for an event that does not come.
             TooManyThreads: the worker has too many threads.
-            _Hopeless: the batch exceeds its budget.
+            _CannotBeScored: the batch exceeds its budget.
             ScoringError: the machine gives the worker hardly any processor time.
         """
         deadline_s = self._deadline_s
@@ -238,22 +238,22 @@ class BatchScorer:
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
         logger.warning("%s; the group is dropped, see scoring_deadline_s", message)
-        raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
+        raise _CannotBeScored(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
-def _trouble(error: Exception, end: WorkerEnd) -> Trouble:
+def _classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
     match error:
         case DeadlineExceeded():
-            return Trouble.SLOW
+            return AnswerFailure.TIMED_OUT
         case Asleep() | TooManyThreads() | ProtocolFault():
-            return Trouble.OWN_END
-        case _Hopeless():
-            return Trouble.HOPELESS
+            return AnswerFailure.ENDED_WORKER
+        case _CannotBeScored():
+            return AnswerFailure.PERMANENT
         case ScoringError():
-            return Trouble.FAULT
+            return AnswerFailure.FAULT
     if end.from_outside:
-        return Trouble.KILL
-    return Trouble.FAULT if isinstance(error, _DiedBuilding) else Trouble.OWN_END
+        return AnswerFailure.KILLED
+    return AnswerFailure.FAULT if isinstance(error, _DiedWhileBuilding) else AnswerFailure.ENDED_WORKER
 
 
 def _reason(error: Exception, end: WorkerEnd) -> Reason:
@@ -264,7 +264,7 @@ def _reason(error: Exception, end: WorkerEnd) -> Reason:
     return Reason.OUT_OF_MEMORY if died_of_memory else Reason.CRASH
 
 
-def _lasting(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
+def _dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
     """Return the error of a group that is dropped because the failure persists."""
     if isinstance(error, ScoringError):
         return error
@@ -273,7 +273,7 @@ def _lasting(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
     return ScoringError(f"{task}: a verifier {end} while it built the task")
 
 
-def _first_answers(answers: Sequence[str]) -> Sequence[str]:
+def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:
     """Return as many of the first answers as the event loop encodes in a millisecond."""
     size = 0
     for count, answer in enumerate(answers):

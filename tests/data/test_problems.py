@@ -20,7 +20,7 @@ from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
 from reasoning_env.data.tables import read_rows
-from reasoning_env.problems.references import Reference, hash_words
+from reasoning_env.problems.references import Reference, hash_without_whitespace
 from reasoning_env.records import ProblemSpec
 from reasoning_env.storage.reading import Malformed
 from tests.e2e.processes import REPOSITORY
@@ -55,7 +55,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def questions(rows: list[dict[str, Any]]) -> set[str]:
-    return {hash_words(row["question"]) for row in rows}
+    return {hash_without_whitespace(row["question"]) for row in rows}
 
 
 @on_module_loop
@@ -70,7 +70,7 @@ async def test_no_question_twice(write: Write, tmp_path: Path) -> None:
 async def test_no_question_of_the_evaluation(write: Write, workers: Any, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 40, tasks=("tower_of_hanoi",))
     async with Session(pool=workers, tasks=["tower_of_hanoi"], num_eval_samples_per_task=5) as session:
-        held_out = {hash_words(problem.question) for problem in await session.evaluation_set.problems()}
+        held_out = {hash_without_whitespace(problem.question) for problem in await session.evaluation_set.problems()}
     assert not held_out & questions(rows_of(tmp_path / "a.jsonl"))
 
 

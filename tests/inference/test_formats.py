@@ -22,7 +22,7 @@ from reasoning_env.inference.formats.sglang import SGLANG
 from reasoning_env.inference.formats.tokens import TokenFormat
 from reasoning_env.inference.formats.vllm import VLLM
 from reasoning_env.inference.server import Server
-from reasoning_env.runtime.turns import in_turn, in_turns
+from reasoning_env.runtime.turns import in_turn, run_in_turns
 from reasoning_gym_testing import Completion, GenerationRequest
 from reasoning_gym_testing.protocols import write_reply
 
@@ -48,7 +48,7 @@ def hashable(value: Any) -> Any:
 
 def read(token_format: TokenFormat, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
     cut = list(token_format.cut(body))
-    numbers = [asyncio.run(in_turns(token_format.read(one))) for one in cut]
+    numbers = [asyncio.run(run_in_turns(token_format.read(one))) for one in cut]
     return [
         (ids.tolist(), logprobs.tolist(), one.finish_reason) for one, (ids, logprobs) in zip(cut, numbers, strict=True)
     ]

@@ -189,7 +189,7 @@ async def test_cancelled_generation_keeps_earlier_ones() -> None:
 )
 async def test_whitespace_in_questions_is_ignored(evaluated: str, other: str, asked: bool) -> None:
     evaluation_set = make_set(FakeWorkers(lambda spec: problem_of(spec, evaluated)), [FEW])
-    assert await evaluation_set.asks(make_problem(FEW, question=other)) is asked
+    assert await evaluation_set.has_question(make_problem(FEW, question=other)) is asked
 
 
 @pytest.mark.parametrize(
@@ -209,14 +209,14 @@ async def test_small_pool_is_looked_up(evaluated: tuple[str, ...], task: str, so
     question = (await evaluation_set.problems())[0].question
     metadata = json.dumps({"source_dataset": source} if source else {})
     problem = replace(make_problem(task, question=f" {question}\n"), metadata_json=metadata)
-    assert await evaluation_set.asks(problem) is asked
-    assert not await evaluation_set.asks(replace(problem, question="another one"))
+    assert await evaluation_set.has_question(problem) is asked
+    assert not await evaluation_set.has_question(replace(problem, question="another one"))
 
 
 async def test_parameters_make_a_task_looked_up() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
-    assert await evaluation_set.asks(make_problem(MANY, question=question))
+    assert await evaluation_set.has_question(make_problem(MANY, question=question))
 
 
 VAST = "count_bits"
@@ -225,14 +225,14 @@ VAST = "count_bits"
 
 async def test_large_pool_is_not_looked_up() -> None:
     workers = FakeWorkers(question_of)
-    assert not await make_set(workers, [VAST]).asks(make_problem(VAST, question="question 1"))
+    assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
 async def test_large_pool_with_parameters_is_looked_up() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
-    assert await evaluation_set.asks(make_problem(VAST, question=question))
+    assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
 async def test_resumed_set_generates_each_number_once() -> None:

@@ -125,7 +125,7 @@ async def test_preset_question_in_large_pool_is_found() -> None:
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)
     question = (await preset.problems())[0].question
-    assert await preset.asks(make_problem("count_bits", question=question))
+    assert await preset.has_question(make_problem("count_bits", question=question))
 
 
 async def test_finished_preset_problems_are_not_generated() -> None:

@@ -10,28 +10,28 @@ PROBLEM = replace(make_problem(), entry=b"x" * 100_000)
 
 def test_cached_problem_is_found() -> None:
     cache = ProblemCache(1_000_000)
-    cache.keep("a", PROBLEM)
+    cache.put("a", PROBLEM)
     assert cache.get("a") is PROBLEM
     assert cache.get("b") is None
 
 
 def test_least_recently_used_problem_is_evicted() -> None:
     cache = ProblemCache(250_000)
-    cache.keep("a", PROBLEM)
-    cache.keep("b", PROBLEM)
+    cache.put("a", PROBLEM)
+    cache.put("b", PROBLEM)
     cache.get("a")
-    cache.keep("c", PROBLEM)
+    cache.put("c", PROBLEM)
     assert [cache.get(name) is not None for name in "abc"] == [True, False, True]
 
 
 def test_same_problem_is_cached_once() -> None:
     cache = ProblemCache(250_000)
     for name in "abbbb":
-        cache.keep(name, PROBLEM)
+        cache.put(name, PROBLEM)
     assert cache.get("a") is PROBLEM
 
 
 def test_large_problem_is_not_cached() -> None:
     cache = ProblemCache(50_000)
-    cache.keep("a", PROBLEM)
+    cache.put("a", PROBLEM)
     assert cache.get("a") is None

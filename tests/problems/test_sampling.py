@@ -166,9 +166,9 @@ def test_signal_attracts_draws() -> None:
 def test_task_without_signal_keeps_a_minimum_share() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
-    assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
+    assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_SHARE / len(TASKS)
     counts = Counter(spec.task for spec in drawn)
-    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 600 / len(TASKS)
+    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_SHARE * 600 / len(TASKS)
 
 
 def test_groups_of_one_keep_draws_even() -> None:

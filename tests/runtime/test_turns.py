@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from reasoning_env.runtime.turns import NUMBERS_IN_A_TURN, PIECES_IN_A_HOP, each_in_turn, together
+from reasoning_env.runtime.turns import NUMBERS_PER_TURN, PIECES_PER_BATCH, map_in_turns, run_on_decoder
 from tests.waiting import PATIENCE_S
 
 
 async def turns_of_others(sizes: list[int]) -> int:
-    """Return how many turns another task has while `each_in_turn` works on sequences of these sizes."""
+    """Return how many turns another task has while `map_in_turns` works on sequences of these sizes."""
     turns = 0
 
     async def count() -> None:
@@ -21,7 +21,7 @@ async def turns_of_others(sizes: list[int]) -> int:
 
     counting = asyncio.create_task(count())
     sequences = [[float(size)] * size for size in sizes]
-    assert await each_in_turn(len, sequences) == sizes
+    assert await map_in_turns(len, sequences) == sizes
     counting.cancel()
     return turns
 
@@ -31,36 +31,36 @@ async def test_short_sequences_share_a_turn() -> None:
 
 
 async def test_other_tasks_run_between_long_sequences() -> None:
-    alone = await turns_of_others([NUMBERS_IN_A_TURN])
-    assert await turns_of_others([NUMBERS_IN_A_TURN] * 8) >= 8 * alone
+    alone = await turns_of_others([NUMBERS_PER_TURN])
+    assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
 
 async def test_no_sequences_give_no_results() -> None:
-    assert await each_in_turn(len, []) == []
+    assert await map_in_turns(len, []) == []
 
 
 async def test_short_sequences_are_handled_at_once() -> None:
-    assert await turns_of_others([NUMBERS_IN_A_TURN // 8] * 8) == 0
+    assert await turns_of_others([NUMBERS_PER_TURN // 8] * 8) == 0
 
 
 # ---------------------------------------------------------------------------- a thread for many pieces
 
 
 async def test_pieces_return_their_own_results() -> None:
-    numbers = range(3 * PIECES_IN_A_HOP)
-    assert await asyncio.gather(*(together(str, number) for number in numbers)) == list(map(str, numbers))
+    numbers = range(3 * PIECES_PER_BATCH)
+    assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 
 
 async def test_error_reaches_only_its_caller() -> None:
-    outcomes = await asyncio.gather(*(together(int, text) for text in ("1", "x", "3")), return_exceptions=True)
+    outcomes = await asyncio.gather(*(run_on_decoder(int, text) for text in ("1", "x", "3")), return_exceptions=True)
     assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
 
 
 async def test_work_of_a_cancelled_caller_is_skipped() -> None:
     release = threading.Event()
-    first = asyncio.create_task(together(release.wait, PATIENCE_S))
+    first = asyncio.create_task(run_on_decoder(release.wait, PATIENCE_S))
     done: list[int] = []
-    gone, waiting = [asyncio.create_task(together(done.append, number)) for number in (1, 2)]
+    gone, waiting = [asyncio.create_task(run_on_decoder(done.append, number)) for number in (1, 2)]
     await asyncio.sleep(0)
     gone.cancel()
     release.set()
@@ -71,15 +71,15 @@ async def test_work_of_a_cancelled_caller_is_skipped() -> None:
 
 
 async def test_simultaneous_pieces_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasoning_env.runtime.turns.LONGEST_HOP_S", PATIENCE_S)
-    hops = 0
-    hop = asyncio.get_running_loop().run_in_executor
+    monkeypatch.setattr("reasoning_env.runtime.turns.MAX_BATCH_S", PATIENCE_S)
+    handovers = 0
+    run_in_executor = asyncio.get_running_loop().run_in_executor
 
     def count(*arguments: object) -> object:
-        nonlocal hops
-        hops += 1
-        return hop(*arguments)  # type: ignore[arg-type]
+        nonlocal handovers
+        handovers += 1
+        return run_in_executor(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", count)
-    await asyncio.gather(*(together(int) for _ in range(1 + PIECES_IN_A_HOP)))
-    assert hops == 2
+    await asyncio.gather(*(run_on_decoder(int) for _ in range(1 + PIECES_PER_BATCH)))
+    assert handovers == 2

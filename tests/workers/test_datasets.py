@@ -154,11 +154,11 @@ def test_rejected_params_leave_the_cache_intact(cache: DatasetCache, task: str) 
 def test_cache_size_is_limited(cache: DatasetCache, factory: Factory) -> None:
     for width in range(20):
         _item(cache, KEPT, 0, {"width": width})
-    assert {dataset.config.width for dataset in factory.alive} == set(range(20 - DatasetCache.KEPT_OF_A_TASK, 20))
+    assert {dataset.config.width for dataset in factory.alive} == set(range(20 - DatasetCache.DATASETS_PER_TASK, 20))
 
 
 def test_least_recently_used_dataset_is_evicted(cache: DatasetCache, factory: Factory) -> None:
-    most = DatasetCache.KEPT_OF_A_TASK
+    most = DatasetCache.DATASETS_PER_TASK
     for width in (*range(most), 0, most):
         _item(cache, KEPT, 0, {"width": width})
     assert {dataset.config.width for dataset in factory.alive} == {0, *range(2, most + 1)}

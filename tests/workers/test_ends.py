@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from reasoning_env.workers.child import HUNGRY_MB, blame_for_memory, kills_for_memory
-from reasoning_env.workers.protocol import LEFT_STATUS, OUT_OF_MEMORY_STATUS
+from reasoning_env.workers.child import MIN_GROWTH_MB, blame_for_memory, kills_for_memory
+from reasoning_env.workers.protocol import DISCONNECTED_STATUS, OUT_OF_MEMORY_STATUS
 
 KILLED = -signal.SIGKILL
 
@@ -16,11 +16,11 @@ KILLED = -signal.SIGKILL
 @pytest.mark.parametrize(
     ("code", "grown_mb", "kills", "reported"),
     [
-        (KILLED, HUNGRY_MB, 1, OUT_OF_MEMORY_STATUS),
-        (KILLED, HUNGRY_MB - 1, 1, KILLED),
+        (KILLED, MIN_GROWTH_MB, 1, OUT_OF_MEMORY_STATUS),
+        (KILLED, MIN_GROWTH_MB - 1, 1, KILLED),
         (KILLED, 900, 0, KILLED),
         (-signal.SIGTERM, 900, 1, -signal.SIGTERM),
-        (LEFT_STATUS, 900, 1, LEFT_STATUS),
+        (DISCONNECTED_STATUS, 900, 1, DISCONNECTED_STATUS),
         (0, 900, 1, 0),
     ],
 )

@@ -219,7 +219,7 @@ async def test_close_kills_hanging_workers(fake_library: Path, temp_folder: Path
 async def test_cancelled_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
     """As when a pool is closed while a fork server that does not answer is replaced."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
-    server = launch(PoolSettings(beside=fake_library))
+    server = launch(PoolSettings(default_checkout=fake_library))
     await server.start(settings)
     os.kill(server.process.pid, signal.SIGSTOP)
     stopping = asyncio.create_task(server.stop())

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.workers.protocol import (
+    DISCONNECTED_STATUS,
     FRAME,
-    LEFT_STATUS,
     OUT_OF_MEMORY_STATUS,
     Frame,
     FrameLimits,
@@ -139,7 +139,7 @@ async def test_unread_frames_take_no_memory(ends: Ends) -> None:
         (WorkerEnd(status=3), False, "exited with status 3"),
         (WorkerEnd(signal=signal.SIGSEGV), False, "ended by SIGSEGV"),
         (WorkerEnd(signal=signal.SIGPIPE), False, "ended by SIGPIPE"),
-        (WorkerEnd(status=LEFT_STATUS), False, "closed its connection to the pool"),
+        (WorkerEnd(status=DISCONNECTED_STATUS), False, "closed its connection to the pool"),
         (WorkerEnd(signal=signal.SIGKILL), True, "was killed from outside (SIGKILL)"),
         (WorkerEnd(signal=signal.SIGTERM), True, "was killed from outside (SIGTERM)"),
         (WorkerEnd(signal=99), True, "was killed from outside (signal 99)"),

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout
-from ...runtime.turns import in_turn, in_turns, reply_slot
+from ...runtime.turns import in_turn, reply_slot, run_in_turns
 from ..failures import ERROR_BYTES, error_in_place, overload_in_choice
 from .reply_format import ReplyError, ReplyFormat, ReplyKind, ServerReply, TokenCompletion
 
@@ -102,7 +102,7 @@ class TokenFormat(ReplyFormat):
                         overload = overload_in_choice(completion.error) or overload
                         completions.append(TokenCompletion((), (), "error"))
                         continue
-                    tokens, logprobs = await in_turns(self.read(completion))
+                    tokens, logprobs = await run_in_turns(self.read(completion))
                     completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
             except ReplyError as error:
                 if (in_place := error_in_place(bytes(body[:ERROR_BYTES]))) is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
-MOST_ROUNDS = 300_000
+MAX_ITERATIONS = 300_000
 """Limit for iterations of other loops, about 0.1 s. Of 599 programs that end, none takes more than 53,452."""
 
 
@@ -40,7 +40,7 @@ def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
 
 def translate(program: str) -> str:
     """Return a program as a Python function."""
-    lines = ["def run(cells, write):", " at = 0", f" rounds = {MOST_ROUNDS}"]
+    lines = ["def run(cells, write):", " at = 0", f" rounds = {MAX_ITERATIONS}"]
     indent = " "
     for loop, steps, sign in PART.findall(program):
         product = lines_of(loop, is_loop=True) if loop else None
