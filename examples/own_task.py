@@ -1,8 +1,8 @@
-"""Define a task of your own: which letter of a word comes last in the alphabet?
+"""A task of your own: which letter of a word stands nearest to the end of the alphabet?
 
     python reasoning_gym_environment.py audit --task-modules examples/own_task.py --tasks last_letter
 
-`docs/own.md` explains this file in five steps.
+`docs/own.md` explains this file step by step.
 """
 
 from __future__ import annotations

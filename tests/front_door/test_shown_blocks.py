@@ -71,8 +71,8 @@ PRINTED = {"print([verdict.score for verdict in verdicts])": "[1.0, 0.0]\n"}
 """What blocks with a text print."""
 REPLACED = {"Qwen/Qwen2.5-1.5B-Instruct": TOKENIZER, "group_size=8,": "group_size=8,"}
 """What a block names that is not here. A busy machine starves nice workers."""
-ON_ONE_FILE = "testing.md"
-"""`test_testing_page.py` runs the blocks of this page as one file."""
+ONE_FILE = (ROOT / "docs" / "own.md").read_text().split("\n## Test your code\n")[1]
+"""`test_testing_page.py` runs the blocks of this section as one file."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _blocks() -> Iterator[Block]:
 
 
 BLOCKS = list(_blocks())
-PYTHON = [block for block in BLOCKS if block.language == "python" and block.page.name != ON_ONE_FILE]
+PYTHON = [block for block in BLOCKS if block.language == "python" and block.text not in ONE_FILE]
 
 
 def generate(messages: object) -> list[str]:

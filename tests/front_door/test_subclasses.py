@@ -1,4 +1,4 @@
-"""What a subclass may override, line by line as the table of docs/testing.md has it."""
+"""What a subclass may override, line by line as the table of docs/own.md has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of tests that docs/testing.md shows passes, test by test."""
+"""The file of tests that docs/own.md shows passes, test by test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from reasoning_gym_testing import Processes
 
 ROOT = Path(__file__).resolve().parents[2]
-SHOWN = "\n\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.S))
+SECTION = (ROOT / "docs" / "own.md").read_text().split("\n## Test your code\n")[1]
+SHOWN = "\n\n".join(re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL))
 pytestmark = pytest.mark.slow
 
 
