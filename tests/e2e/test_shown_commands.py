@@ -281,14 +281,17 @@ def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
-def test_warm_start_rows_are_written(newcomer: Newcomer) -> None:
+def test_warm_start_rows_are_right(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script of the page skips problems without a known answer, such as those of rush_hour."""
     for file in newcomer.folder.glob("train.jsonl*"):  # of another test
         file.unlink()
-    assert "20 rows" in newcomer.run(WARM[0], {"400": "20"})
-    rows = map(json.loads, (newcomer.folder / "train.jsonl").read_text().splitlines())
-    right = [{**row, "completion": f"<answer>{row['answer']}</answer>"} for row in rows]
-    (newcomer.folder / "right.jsonl").write_text("".join(json.dumps(row) + "\n" for row in right))
-    assert "20 rows" in newcomer.run(WARM[1])
+    assert "20 rows" in newcomer.run(WARM[0], {"400": "20", "gcd,chain_sum": "gcd,rush_hour"})
+    [script] = re.findall(r"^python - <<'END'\n(.*?)^END$", DOCS, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(newcomer.folder)
+    exec(script, {})
+    newcomer.run(WARM[1])
+    warm = [json.loads(line) for line in (newcomer.folder / "warm.jsonl").read_text().splitlines()]
+    assert [row["score"] for row in warm] == [1.0] * 10
 
 
 def test_rescore_finds_no_change(newcomer: Newcomer, groups: Path) -> None:

@@ -64,7 +64,7 @@ NOT_HERE = {
     "vllm serve": "needs vLLM: tests/integrations/test_vllm.py",
     "example_trainer": "needs Atropos' trainer, PyTorch and vLLM",
     "python -m pytest": "the tests themselves",
-    "python - <<'END'": "samples from a model; tests/e2e/test_shown_commands.py runs the rest of its block",
+    "python - <<'END'": "reads a file that another line writes: tests/e2e/test_shown_commands.py runs it",
 }
 """Why a block is not run here, by a text in the block, or in the line of a shell."""
 PRINTED = {"print([verdict.score for verdict in verdicts])": "[1.0, 0.0]\n"}
