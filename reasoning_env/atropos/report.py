@@ -69,7 +69,10 @@ class RunReport:
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:
-        """Log the progress every PROGRESS_INTERVAL_S, or for how long nothing has happened."""
+        """Log the progress every PROGRESS_INTERVAL_S, or for how long nothing has happened.
+
+        An outage of inference has a line of its own in each interval, and no further line.
+        """
         last: object = None
         moved_at = time.monotonic()
         while True:
@@ -79,14 +82,9 @@ class RunReport:
             if moved != last:
                 logger.info("%s", progress_line(progress))
                 last, moved_at = moved, time.monotonic()
-            else:
-                logger.info("%s", self._standstill(time.monotonic() - moved_at))
-
-    def _standstill(self, lasted_s: float) -> str:
-        """Return the log line for a time in which no group was scored or dropped."""
-        outage_s = self._run.inference.outage_s
-        why = f"; all inference requests have failed for {outage_s:.0f} s" if outage_s else ""
-        return f"no group scored or dropped for {lasted_s:.0f} s; {self._run.session.in_flight} in flight{why}"
+            elif not self._run.inference.outage_s:
+                lasted_s, in_flight = time.monotonic() - moved_at, self._run.session.in_flight
+                logger.info("no group scored or dropped for %.0f s; %d in flight", lasted_s, in_flight)
 
 
 RUN: Sequence[Metric[Run]] = (

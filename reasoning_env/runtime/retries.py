@@ -29,7 +29,8 @@ def pauses() -> Iterator[float]:
 class OutageLog:
     """Log an outage that several callers notice, such as an unreachable server or a full disk.
 
-    The log gets one line at the beginning, a reminder from time to time, and one line at the end.
+    The log gets one line at the beginning, a reminder from time to time unless `reminds` is off, and one line at the
+    end.
     """
 
     REPEAT_S = 30.0
@@ -37,9 +38,12 @@ class OutageLog:
     NOTABLE_S = 5.0
     """Seconds after which an outage is logged if the last warning is less than REPEAT_S old: outages may be short."""
 
-    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True
+    ) -> None:
         self._logger = logger
         self._clock = clock
+        self._reminds = reminds
         self._since: float | None = None
         self._announced = False
         self._said = -math.inf
@@ -56,7 +60,8 @@ class OutageLog:
             self._since = now
             self._announced = False
         lasted = now - self._since
-        if now - self._said >= self.REPEAT_S or (not self._announced and lasted >= self.NOTABLE_S):
+        is_due = now - self._said >= self.REPEAT_S
+        if (is_due and self._reminds) if self._announced else (is_due or lasted >= self.NOTABLE_S):
             self._logger.warning("%s%s", message, f" (for {lasted:.0f} s now)" if self._announced else "")
             self._announced = True
             self._said = now

@@ -144,10 +144,18 @@ async def test_standstill_is_logged(
     assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 in flight"
 
 
-async def test_standstill_in_outage(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_outage_is_one_line(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
+    caplog.set_level("INFO", "reasoning_env")
     run = make_run(tokenizer)
-    run.inference._patience.note_outage("no inference server is healthy")
-    assert run.report._standstill(60.0).endswith("; all inference requests have failed for 0 s")
+    run.inference._patience.note_outage("no inference server answers")
+    logging_progress = asyncio.create_task(run.report.log_progress())
+    await until(lambda: len(caplog.messages) >= 2)
+    await asyncio.sleep(0.1)
+    await cancel_all([logging_progress])
+    assert [message.partition(":")[0] for message in caplog.messages] == ["no inference server answers", "progress"]
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])

@@ -36,6 +36,15 @@ def test_outage_is_logged_rarely(events: list[Any], levels: list[str], caplog: p
     assert [record.levelname for record in caplog.records] == levels
 
 
+def test_outage_without_reminders_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now, reminds=False)
+    for _ in range(25):
+        outage.note(OUT)
+        now += OutageLog.REPEAT_S
+    assert caplog.messages == [OUT]
+
+
 def test_duration_of_an_outage_is_measured() -> None:
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
