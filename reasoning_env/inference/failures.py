@@ -103,7 +103,14 @@ def explain_failure(error: BaseException) -> Failure:
         kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
     timed_out = isinstance(error, TimeoutError)
     if kind is not FailureKind.UNUSABLE:
-        return Failure(description, kind, remedy, status, timed_out, retry_after_s=seconds_asked(_retry_after(cause)))
+        return Failure(
+            description,
+            kind,
+            remedy,
+            status,
+            timed_out,
+            retry_after_s=seconds_asked(_header(cause, "Retry-After"), _header(cause, "Date")),
+        )
     root = _root(cause)
     if isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
         return Failure(description, FailureKind.REFUSED, "write http:// in {openai.base_url}", None)
@@ -257,7 +264,7 @@ def describe_status(error: BaseException) -> str:
     """Return in plain words the reply of a server that cannot serve now: its status, and how long it asks to wait."""
     cause = _cause(error)
     status = http_status(cause)
-    wait = _retry_after(cause)
+    wait = _header(cause, "Retry-After")
     asks = ""
     if wait:  # seconds, or a date
         asks = f", and asks to wait {wait} s" if str(wait).strip().isdecimal() else f", and asks to wait until {wait}"
@@ -265,16 +272,17 @@ def describe_status(error: BaseException) -> str:
     return f"it answers with status {status}{phrase}{asks}: {describe_failure(error)}"
 
 
-def _retry_after(cause: BaseException) -> str | None:
-    """Return the header Retry-After of an error's reply, in seconds or a date; None without one."""
+def _header(cause: BaseException, name: str) -> str | None:
+    """Return a header of an error's reply; None without one."""
     headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
-    return headers.get("Retry-After") or headers.get("retry-after")
+    return headers.get(name) or headers.get(name.lower())
 
 
-def seconds_asked(retry_after: str | None) -> float | None:
+def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float | None:
     """Return how many seconds a header Retry-After asks to wait, by number or date; None without one.
 
-    LONGEST_WAIT_S at most.
+    `sent_at` is the header Date of the reply, by the server's clock, which may differ from the clock of this machine.
+    The result is at most LONGEST_WAIT_S.
     """
     if retry_after is None:
         return None
@@ -282,10 +290,18 @@ def seconds_asked(retry_after: str | None) -> float | None:
         seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+            seconds = parsedate_to_datetime(retry_after).timestamp() - _read_date(sent_at)
         except (ValueError, OverflowError):
             return None
     return min(max(0.0, seconds), LONGEST_WAIT_S) if math.isfinite(seconds) else None
+
+
+def _read_date(date: str | None) -> float:
+    """Return the time of a header Date; the time of this machine's clock for a missing or unreadable date."""
+    try:
+        return time.time() if date is None else parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return time.time()
 
 
 def http_status(error: BaseException) -> Any:

@@ -117,6 +117,13 @@ def test_retry_after_as_a_date() -> None:
     assert explain_failure(error).retry_after_s == 3600.0
 
 
+@pytest.mark.parametrize("sent", ["Fri, 01 Jan 2100 00:00:00 GMT", "Mon, 01 Jan 2001 00:00:00 GMT"])
+def test_retry_after_by_the_clock_of_the_server(sent: str) -> None:
+    error = HTTPError(503)
+    error.headers = {"Retry-After": sent.replace("00:00:00", "00:00:07"), "Date": sent}
+    assert explain_failure(error).retry_after_s == 7.0
+
+
 def test_reason_of_plain_text_is_known() -> None:
     # What this OpenSSL calls an answer that is not TLS is among the names.
     server = ssl.MemoryBIO()
