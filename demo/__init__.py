@@ -1,6 +1,6 @@
-"""The demo: run-api, environment and trainer on one machine, with a scripted policy in place of a model.
+"""The demo: run-api, environment and trainer on one machine, with a scripted policy instead of a model.
 
-No module here imports the environment, which runs in a process of its own, as in a real training run.
+The environment runs in a separate process, as in a real training run, so no module here imports it.
 """
 
 import reasoning_gym_testing as rig

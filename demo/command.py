@@ -1,7 +1,7 @@
 """Run run-api, a scripted policy, the environment and a trainer, and show the groups that flow between them.
 
-All but the trainer run in processes of their own, on free ports of the loopback interface, as in a real training run.
-No process outlives the command.
+Each part except the trainer runs in its own process, on a free port of the loopback interface, as in a real training
+run. All processes end with the command.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ GROUPS_PER_BATCH = 4
 MAX_TOKEN_LENGTH = 2048
 POLICY_LATENCY_S = 0.3
 LEARNS_IN = 80
-"""Requests after which the policy has all its skill: a demo of ten batches makes about a hundred."""
+"""Requests after which the policy has reached its full skill. A demo of ten batches makes about 100 requests."""
 TRAINING_STEP_S = 1.0
-"""In place of the time that a real trainer spends on a batch: batches arrive slowly enough to watch."""
+"""A pause after each batch, so that you can watch the batches arrive."""
 POLL_INTERVAL_S = 0.1
 VARIABLES = {"WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false", "NO_PROXY": rig.HOST, "no_proxy": rig.HOST}
 ROOT = Path(__file__).parents[1]
 
 
 class Ended(Exception):
-    """A signal asked the demo to end."""
+    """The demo received a signal to end."""
 
 
 def main(
@@ -56,9 +56,9 @@ def main(
         argv: The options.
         parser: A parser without options.
         environment_file: The script of the environment.
-        check_names: Raises an error for names, joined by commas, that are no tasks. Called before any process starts.
+        check_names: Raises an error for unknown task names, joined by commas. Called before any process starts.
 
-    After an error the folder with the logs stays, and the error names the folder.
+    After an error, the folder with the logs remains, and the error names the folder.
     """
     options = read_options(argv, parser)
     check_names(options.tasks)
@@ -70,7 +70,7 @@ def main(
     try:
         _run(options, environment_file, log_folder, received)
     except Ended:
-        print(f"demo: ended by {received[0].name}; nothing is left running", file=sys.stderr)
+        print(f"demo: ended by {received[0].name}; all processes have ended", file=sys.stderr)
         status = 128 + received[0]
     except rig.ProcessError as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -104,12 +104,12 @@ def _run(options: Options, environment_file: Path, log_folder: Path, received: S
             while len(trainer.batches) < options.batches:
                 _check([run_api.process, policy, environment], trainer, received)
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"not done after {options.timeout_s:.0f} s")
+                    raise TimeoutError(f"the demo did not finish within {options.timeout_s:.0f} s")
                 rollouts.read_news()
                 display.update()
                 time.sleep(POLL_INTERVAL_S)
             display.update()
-            display.say("Stopping the environment, which writes the dumps that wait.")
+            display.say("Stopping the environment; it writes its remaining dumps.")
             environment.end(signal.SIGTERM)
     rollouts.read_news()
     print(f"\n{display.summary()}")
@@ -155,7 +155,7 @@ def _settings(options: Options, dumps_folder: Path, run_api_url: str) -> dict[st
 
 
 def _check(processes: Sequence[rig.Process], trainer: rig.Trainer, received: Sequence[signal.Signals]) -> None:
-    """Raise the error that ends the demo, if there is one: a signal, a process that has ended, a bad batch."""
+    """Raise the error that ends the demo, if any: a signal, an ended process, or a bad batch."""
     if received:
         raise Ended
     for process in processes:
@@ -165,22 +165,24 @@ def _check(processes: Sequence[rig.Process], trainer: rig.Trainer, received: Seq
 
 
 def _print_dumps(rollouts: Rollouts) -> None:
-    print("\nThe rollouts, one line of JSON for each group:")
+    print("\nThe rollouts, with one line of JSON per group:")
     for path, groups in rollouts.files.items():
         print(f"  {path}  ({groups} groups)")
     if example := rollouts.example:
-        print("\nOne of the problems, its best rollout and its worst, with their scores:")
+        print("\nA problem with its best and worst rollout, and their scores:")
         print(textwrap.indent(example.text, "  "))
-        print(f"In full: sed -n {example.line}p {shlex.quote(str(example.path))} | {sys.executable} -m json.tool")
+        print(
+            f"The whole group: sed -n {example.line}p {shlex.quote(str(example.path))} | {sys.executable} -m json.tool"
+        )
 
 
 def _write_report(rollouts: Rollouts, environment_file: Path) -> None:
-    """Let the environment write a page of all rollouts, as a user would, and print the page's path."""
+    """Run `report` on all rollouts, as a user would, and print the path of the page."""
     if rollouts.files:
-        print("\nAll of them in one page, with figures:", flush=True)
+        print("\nA page with all rollouts and figures:", flush=True)
         page = rollouts.folder / "report.html"
         command = [sys.executable, str(environment_file), "report", *map(str, rollouts.files), "-o", str(page)]
-        # A terminal sends Ctrl-C to the child too; its status then says so.
+        # A terminal sends Ctrl-C to the child too, and its status shows the signal.
         status = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
         if status:
-            print(f"demo: the page was not written (status {status})", file=sys.stderr)
+            print(f"demo: `report` did not write the page (status {status})", file=sys.stderr)

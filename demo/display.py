@@ -1,4 +1,4 @@
-"""Show a running demo: on a terminal a panel that is redrawn in place, elsewhere plain lines."""
+"""Show a running demo: on a terminal a panel that is redrawn in place, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .rollouts import Rollouts
 
 SCORES_SHOWN = 8
 QUIET_S = 5.0
-"""Without a terminal, seconds without a line after which a line about the environment is printed."""
+"""Without a terminal, print a line about the environment after this many seconds without output."""
 
 
 class Display:
-    """Output of the demo while it runs and at the end; `batches` is the number of batches that the trainer takes."""
+    """Output of the demo while it runs and at the end. The trainer takes `batches` batches."""
 
     def __init__(self, batches: int, trainer: rig.Trainer, rollouts: Rollouts) -> None:
         self._batches = batches
@@ -37,17 +37,17 @@ class Display:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the display was made."""
+        """Seconds since the start."""
         return time.monotonic() - self._start
 
     def live(self) -> AbstractContextManager[Any]:
-        """Return the context in which the panel is shown."""
+        """Return a context manager that shows the panel."""
         if not self._on_terminal:
             return nullcontext()
         return Live(console=self._console, get_renderable=self._panel)
 
     def say(self, text: str) -> None:
-        """Print a line of text, with the time that has passed."""
+        """Print a line of text with the elapsed time."""
         self._said_at = self.elapsed_s
         self._console.print(f"[{self.elapsed_s:5.1f} s] {text}", markup=False)
 
@@ -79,9 +79,9 @@ class Display:
         return (
             f"{len(self._trainer.batches)} batches with {sequences} sequences reached the trainer, and every one passed"
             f" its checks; their mean score is {mean_score(received):.2f}.\n"
-            f"{rollouts.groups} groups from {len(rollouts.tasks)} tasks were scored, mean {rollouts.mean_score:.2f}:"
-            f" {rollouts.sent} sent, {rollouts.unsent} not sent because all their rollouts did equally well"
-            f" ({rollouts.all_right} all right, {rollouts.all_wrong} all wrong, {rollouts.all_equal} in between).\n"
+            f"The environment scored {rollouts.groups} groups from {len(rollouts.tasks)} tasks, mean"
+            f" {rollouts.mean_score:.2f}. It sent {rollouts.sent} groups. The other {rollouts.unsent} have equal scores"
+            f" ({rollouts.all_right} all right, {rollouts.all_wrong} all wrong, {rollouts.all_equal} other).\n"
             f"It took {self.elapsed_s:.0f} s."
         )
 

@@ -11,7 +11,7 @@ from .rules import RULES
 
 DEFAULT_SKILL = 0.9
 GUESSED_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
-"""Tasks at which the scripted policy can only guess. They generate quickly, and a guess is hardly ever right."""
+"""Tasks that the scripted policy can only guess. They generate quickly, and a guess is rarely right."""
 ALL_TASKS = "all"
 
 
@@ -30,10 +30,10 @@ class Options:
 
 
 def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Options:
-    """Return the options of a command line; the `parser`, without options yet, tells mistakes in its own way."""
+    """Return the options of a command line. `parser` has no options yet, and reports mistakes in its own way."""
     parser.description = (
-        "Watch problems being generated, answered by a scripted policy, scored, and delivered through"
-        " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account."
+        "Generate problems, answer them with a scripted policy, score the answers, and send them through"
+        " Atropos' run-api to a toy trainer that checks every batch. Needs no GPU, network or account."
     )
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     default_tasks = ",".join(sorted([*RULES, *GUESSED_TASKS]))
@@ -42,19 +42,19 @@ def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Option
         "--skill",
         type=float,
         default=DEFAULT_SKILL,
-        help="share of right rollouts that the policy reaches on its tasks",
+        help="share of right rollouts that the policy reaches on the tasks that it knows",
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the problems and of the policy")
     parser.add_argument("--group-size", type=int, default=8, help="rollouts per problem")
-    parser.add_argument("--tasks", default=default_tasks, help=f"names with commas between them, or '{ALL_TASKS}'")
+    parser.add_argument("--tasks", default=default_tasks, help=f"task names, separated by commas, or '{ALL_TASKS}'")
     parser.add_argument("--dumps-dir", type=Path, default=Path("data_dumps/demo"), help="folder for the rollouts")
     parser.add_argument("--server-type", choices=("vllm", "openai"), default="vllm", help="protocol of the policy")
-    parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after so many seconds")
+    parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after this many seconds")
     options = Options(**vars(parser.parse_args(argv)))
     if options.batches < 1 or options.group_size < 1:
         parser.error("--batches and --group-size must be at least 1")
     if not 0.0 <= options.skill <= 1.0:
-        parser.error("--skill must lie between 0 and 1")
+        parser.error("--skill must be from 0 to 1")
     if options.timeout_s <= 0:
         parser.error("--timeout-s must be positive")
     return options
@@ -64,14 +64,15 @@ def describe_tasks(options: Options) -> str:
     """Return a sentence on what the policy can and cannot do with the chosen tasks."""
     if options.tasks == ALL_TASKS:
         return (
-            f"Tasks: all of the library's. The scripted policy knows {len(RULES)} of them and learns to be right"
-            f" there in {options.skill:.0%} of its rollouts; elsewhere it guesses, and most groups will be dropped."
+            f"Tasks: all of the library's. The scripted policy knows {len(RULES)} of them and learns to answer"
+            f" {options.skill:.0%} of their problems right. For the other tasks it guesses, so most"
+            " groups are dropped."
         )
     chosen = [name.strip() for name in options.tasks.split(",")]
     known = [name for name in chosen if name in RULES]
     guessed = [name for name in chosen if name not in RULES]
-    text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and learns to be right"
-    text += f" there in {options.skill:.0%} of its rollouts, from a third of that."
+    text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and learns to answer"
+    text += f" {options.skill:.0%} of their problems right, starting at a third of that."
     if guessed:
-        text += f" At {', '.join(guessed)} it can only guess, as a model does beyond its abilities."
+        text += f" It can only guess the answers of {', '.join(guessed)}."
     return text

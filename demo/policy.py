@@ -1,8 +1,8 @@
-"""The scripted policy: a stand-in for a language model that needs no weights.
+"""The scripted policy: it replaces a language model and needs no weights.
 
-The policy answers the tasks of `rules.RULES` with a chosen skill. Its mistakes are those of language models: a result
-that is slightly off; an answer without tags, twice, unclosed, empty, or inside prose; thoughts that go on until the
-token limit. At other tasks the policy guesses.
+The policy answers the tasks of `rules.RULES` with a chosen skill. Its mistakes are those of language models: slightly
+wrong results; answers without tags, in two pairs of tags, unclosed, empty, or inside prose; thinking that does not end
+before the token limit. The policy guesses the answers of other tasks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from . import rig
 from .rules import solve
 
 SETTLED_SHARE = 0.3
-"""Share of questions that the policy always answers right, or always wrong, as a model in training does with most
-questions. Their groups have equal scores; the mean over all questions stays the same."""
+"""Share of questions that the policy always answers right, or always wrong. So their groups have equal scores, as most
+groups of a model in training. The mean over all questions does not change."""
 RAMBLE_CHARS = 12_000
-"""Length of a rollout without an answer: beyond the usual token limits, which cut the rollout off."""
+"""Length of a rollout without an answer. It exceeds the usual token limits, so the rollout is truncated."""
 GUESS_WINDOW_CHARS = 2000
 NEAR_MISSES = (-10, -2, -1, 1, 2, 10)
 OPENINGS = ("Let me work this out.", "First I write down what is given.", "This looks familiar, so I go step by step.")
@@ -38,9 +38,9 @@ DOUBTS = (
 class ScriptedPolicy:
     """A policy that is right with probability `skill` (0 to 1), on average over the tasks of `rules.RULES`.
 
-    The same seed and the same requests in the same order give the same rollouts. At temperature 0 the same seed and the
-    same question give the same rollout. With `learns_in`, the policy begins with a third of its skill, and
-    has all of it after so many requests.
+    The same seed and the same requests in the same order give the same rollouts. At temperature 0, the same seed and
+    question give the same rollout. With `learns_in`, the policy starts with a third of its skill, and reaches the full
+    skill after this many requests.
     """
 
     def __init__(self, skill: float, seed: int, learns_in: int = 0) -> None:
@@ -58,13 +58,13 @@ class ScriptedPolicy:
 
     @property
     def skill(self) -> float:
-        """The skill at the moment."""
+        """The current skill."""
         if self._asked >= self._learns_in:
             return self._skill
         return self._skill * (1 + 2 * self._asked / self._learns_in) / 3
 
     def answer(self, question: str, rng: random.Random) -> str:
-        """Return a rollout's text. Random choices come from `rng`; the settled questions depend on the seed alone."""
+        """Return the text of a rollout, sampled with `rng`. Which questions are settled depends only on the seed."""
         right = solve(question)
         if right is not None and rng.random() < self.chance_right(question):
             return f"{_think(rng)}\n<answer>{right}</answer>"
@@ -85,7 +85,7 @@ class ScriptedPolicy:
 
 
 def nearly(answer: str, rng: random.Random) -> str:
-    """Return a text that looks like the answer and differs from the answer."""
+    """Return a wrong answer that looks like the right answer."""
     if re.fullmatch(r"-?\d+", answer):
         return str(int(answer) + rng.choice(NEAR_MISSES))
     items = answer.strip("[]").split(", ")
@@ -98,7 +98,7 @@ def nearly(answer: str, rng: random.Random) -> str:
 
 
 def _disorder(items: list[str], rng: random.Random) -> list[str]:
-    """Return the items with two neighbours exchanged; with the last item twice if all items are equal."""
+    """Return the items with two neighbours swapped. If all items are equal, repeat the last item instead."""
     indices = [index for index in range(len(items) - 1) if items[index] != items[index + 1]]
     if not indices:
         return [*items, items[-1]]
@@ -127,4 +127,4 @@ MISTAKES: dict[Callable[[str, str, random.Random], str], float] = {
     lambda right, wrong, rng: f"{_think(rng)}\n<answer></answer>": 1,
     _ramble: 1,
 }
-"""Texts of mistakes, made of a right and a wrong answer, with the weight of each."""
+"""Functions from a right and a wrong answer to a text with a mistake, each with its weight."""

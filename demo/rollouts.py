@@ -1,4 +1,4 @@
-"""Read the environment's dumps while they grow: the number of groups, their scores, and an example."""
+"""Read the environment's dumps while they grow: number of groups, scores, and an example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLY_CHARS = 100
 
 @dataclass(frozen=True)
 class Example:
-    """A group whose scores differ: a few lines of text, the file, and the line in the file, counted from 1."""
+    """A group with unequal scores: a few lines of text, its file, and its line number, counted from 1."""
 
     text: str
     path: Path
@@ -23,9 +23,9 @@ class Example:
 
 @dataclass
 class Rollouts:
-    """The groups that are written to a folder of dumps from now on, up to the last call of `read_news`.
+    """The groups written to a folder of dumps since this object was made, up to the last call of `read_news`.
 
-    Groups whose scores are all 1, all 0, or all equal carry no signal, and are not sent to the trainer.
+    Groups with equal scores are not sent to the trainer.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class Rollouts:
 
     @property
     def unsent(self) -> int:
-        """Groups that were scored and not sent to the trainer."""
+        """Scored groups that were not sent to the trainer."""
         return self.groups - self.sent
 
     @property
@@ -58,7 +58,7 @@ class Rollouts:
         return self.score_sum / max(1, self.groups)
 
     def read_news(self) -> None:
-        """Read the lines that were written since the last call, up to the last whole line of each file."""
+        """Read the lines written since the last call, up to the last complete line of each file."""
         for path in sorted(set(self.folder.glob("*.jsonl")) - self._earlier):
             with path.open("rb") as file:
                 file.seek(self._read_bytes.get(path, 0))

@@ -1,7 +1,7 @@
-"""The rules of the scripted policy: how to read the questions of a task, and compute the answer.
+"""The rules of the scripted policy: read the question of a task, and compute the answer.
 
-Questions come over HTTP: every rule does a bounded amount of work on any text. A rule raises ValueError for a match
-that has no answer.
+Questions come over HTTP, so every rule does a limited amount of work on any text. A rule raises ValueError if a
+matching question has no answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Audit verifiers: probe them with answers that deserve nothing, watch what they do, and report the defects.
+"""Audit verifiers: score answers of known value, watch what the verifiers do, and report the defects.
 
-Begin with `command.py`. README.md in this folder tells what an audit does.
+Begin with `command.py`. README.md in this folder describes the audit.
 """

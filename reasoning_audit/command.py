@@ -1,7 +1,7 @@
-"""The command `audit`: its options, and the files and lines that show a report.
+"""The command `audit`: its options and its output.
 
-The command fails when a finding is severe: a policy that does not reason earns more than a task's bound, say, or the
-oracle earns too little. So a machine can check a new release of the library.
+The exit status is 1 if a finding is severe, for example if an answer without reasoning earns more than the bound of a
+task, or if the right answer earns too little. So CI can check a new release of the library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEVER = "never"
 
 
 def _audit(options: argparse.Namespace, folder: Path) -> int:
-    """Audit, save the report and print it; returns 1 for a finding as severe as --fail-on, else 0.
+    """Audit, save the report and print it. Return 1 if a finding is at least as severe as --fail-on, else 0.
 
     Raises:
 
@@ -116,7 +116,7 @@ def _levels(text: str) -> Sequence[float | None]:
 
 
 def _check_output(path: Path) -> None:
-    """Raise ConfigError for a path that cannot be written, or holds something else: an audit takes minutes."""
+    """Raise ConfigError if the path cannot be written or is another kind of file, before minutes of work."""
     check_writable(path.parent, "--output")
     if not path.exists():
         return
@@ -131,7 +131,7 @@ def _check_output(path: Path) -> None:
 def _finish(report: Report, options: argparse.Namespace) -> int:
     """Save and print the report, and return the exit status.
 
-    Raises ConfigError if the report cannot be saved, after it was printed: an audit takes minutes.
+    Raises ConfigError if the report cannot be saved, but prints the report first: an audit takes minutes.
     """
     text = encode_report(report)
     output = options.output
@@ -149,7 +149,7 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
     if failure is not None:
         raise ConfigError(f"{output} cannot be written: {failure.strerror}", setting="--output") from failure
     if not options.json:
-        print(f"all numbers are in {output}")
+        print(f"all numbers: {output}")
     return int(fails)
 
 

@@ -1,7 +1,7 @@
-"""Check the contract of a verifier on a few problems: by what it returns, and by what it does meanwhile.
+"""Check the contract of a verifier on a few problems: what the verifier returns, and what it does meanwhile.
 
-The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Two processes answer,
-and must agree.
+The scores come from watched workers (`watch.py`), in which bare verifiers score each answer twice. Two processes must
+return the same scores.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .watch import CANARY, EXECUTED, WATCHED, Watched
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
 
-One, two and four problems show the same over reasoning-gym, RLVE-Gym and the planted defects. On a single problem,
-a verifier that breaks ties at random is found by luck only.
+One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and the planted defects. But on one
+problem, the audit finds a verifier with random scores only by luck.
 """
 SCORE_ROUNDING = 1e-6
-"""Scores that differ by no more are equal."""
+"""Scores with a smaller difference count as equal."""
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
@@ -39,7 +39,7 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers that are seen when they are executed, by what they do. The sandbox denies files, sockets and processes."""
+"""Answers whose execution the watch notices, by what they do. The sandbox denies files, sockets and processes."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -53,7 +53,7 @@ ATTACKS: Mapping[str, str] = {
     "a huge list": "[0] * 10**10",
     "a trillion": "1000000000000",
 }
-"""Answers that are short, and take much time or memory where a verifier does not bound its work."""
+"""Short answers that take much time or memory if a verifier does not limit its work."""
 POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 
@@ -69,14 +69,14 @@ class WatchedPools:
 async def watched_pools(
     settings: PoolSettings, *, other_hash_seed: bool, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
 ) -> AsyncIterator[WatchedPools]:
-    """Yield watched pools of workers with these settings, and close them at the end. Raises what `start` raises.
+    """Yield watched pools with these settings, and close them at the end. Raises the errors of `WorkerPool.start`.
 
-    Two calls for scores reach the same process. With `other_hash_seed`, the second pool has another PYTHONHASHSEED, as
-    two processes of another program have. `as_workers` is what the audit sees of a pool.
+    Each pool has one process of a kind, so all scores of a pool come from the same process. With `other_hash_seed`, the
+    second pool has another PYTHONHASHSEED, like two processes of another program. `as_workers` adapts a pool.
     """
     one_of_each = {"num_generators": 1, "num_verifiers": 1}
     user = settings.user.model_copy(update=one_of_each)
-    # One slow answer of a group must not hide what the others show.
+    # One slow answer must not use up the time of the other answers.
     watched = replace(settings, user=user, budget_s=math.inf, source_wrapper=WATCHED)
     async with AsyncExitStack() as stack:
 
@@ -92,7 +92,7 @@ async def watched_pools(
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """A check of a task at a level. `reporter` makes the findings, as watched workers show them."""
+    """A check of a task at a level. `reporter` makes the findings of the watched workers."""
 
     pools: WatchedPools
     reporter: Reporter
@@ -100,9 +100,10 @@ class ContractCheck:
     async def run(
         self, problems: Sequence[Problem], failed: Sequence[ProbedAnswer] = (), *, attacks: bool
     ) -> list[Finding]:
-        """Return the findings on a task's problems. `attacks` also tries hostile answers.
+        """Return the findings on a task's problems. With `attacks`, also try hostile answers.
 
-        `failed` are answers at which the verifier failed: the watch tells an error from a score out of range.
+        `failed` are answers at which the verifier failed. Watched workers score them again, to distinguish an error
+        from a score out of range.
         """
         found = await self._check_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
@@ -119,11 +120,11 @@ class ContractCheck:
     # ---- all problems
 
     async def _check_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems whose right answer is not that of an earlier problem with the same question."""
+        """Find problems whose right answer differs from that of an earlier problem with the same question."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:
-            # Where many answers are right, the problem has none. Rows of a score function may have no question.
+            # A problem with many right answers has no `answer`. Rows of a score function may have no question.
             if not problem.question or problem.answer is None:
                 continue
             other = first.setdefault(problem.question, problem.answer)
@@ -144,7 +145,7 @@ class ContractCheck:
             return []
         if looked := [*self._look_at(problem, answer, verdict)]:
             return looked
-        detail = example.verdict.error or "the verifier raised an error once, and none when it was called again"
+        detail = example.verdict.error or "the verifier raised an error once, but not when called again"
         return [self.reporter.finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
@@ -161,7 +162,7 @@ class ContractCheck:
         return found + await self._check_other_process(problem, verdicts)
 
     def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
-        """Yield what one watched verdict shows."""
+        """Yield the findings of one watched verdict."""
         parts = verdict.own_parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
@@ -186,7 +187,7 @@ class ContractCheck:
         for answer, verdict in verdicts.items():
             raw = _raw(verdict)
             if raw is not None and raw > right + SCORE_ROUNDING:
-                detail = f"another answer earns {raw:g}, the right one {right:g}"
+                detail = f"another answer earns {raw:g}, the right answer {right:g}"
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
@@ -197,7 +198,7 @@ class ContractCheck:
             if (raw := _raw(verdict)) is not None
             and abs(raw - (verdict.own_parts or {}).get(Watched.AGAIN, raw)) <= SCORE_ROUNDING
         }
-        # In the other order: a verifier that remembers answers scores differently then.
+        # In reverse order, because a verifier that remembers answers then scores differently.
         backward = [*reversed(steady.items())]
         others = await self.pools.second.score(problem, [answer for answer, _ in backward])
         for (answer, raw), verdict in zip(backward, others, strict=True):
@@ -212,7 +213,7 @@ class ContractCheck:
         return []
 
     async def _attack(self, problem: Problem) -> list[Finding]:
-        """Try hostile answers one by one until one ends a worker: further answers would end a worker likewise."""
+        """Try hostile answers until one ends a worker. Further answers would only end more workers."""
         found: list[Finding] = []
         for name, text in CANARIES.items():
             [verdict] = await self.pools.first.score(problem, [text])
@@ -231,13 +232,13 @@ class ContractCheck:
 
 
 def _raw(verdict: Verdict) -> float | None:
-    """Return the number that a bare verifier returned; None for none."""
+    """Return the number that a bare verifier returned; None if it returned no number."""
     return (verdict.own_parts or {}).get(Watched.RAW)
 
 
 def with_negative_number(answer: str) -> str:
-    """Return the answer with its first number ten times as large and negative; the answer itself without a number.
+    """Return the answer with its first number multiplied by -10. An answer without a number stays unchanged.
 
-    A verifier that rates numbers by their ratio or difference may leave its range.
+    A verifier that scores by ratio or difference may then return a number outside [0, 1].
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)

@@ -1,7 +1,7 @@
-"""The findings of an audit: the defects that a verifier can have, and the evidence that shows one of them.
+"""The findings of an audit: the defects of a verifier, each with evidence.
 
-A finding is evidence, not an opinion: it names a problem, an answer, the score of the answer, the score that it is
-compared with, and a command that shows the score again. README.md says what each defect means.
+A finding names a problem, an answer, the score of the answer, the score to compare with, and a command that shows the
+score again. README.md explains each defect.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .reproduction import MAX_SCORED, Reproduction
 from .scores import GOLD_SCORE, MANY, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
-"""Characters of an answer that a finding shows. Of 198 findings, 7 have a longer answer."""
+"""Characters of an answer that a finding shows. 7 of 198 findings have a longer answer."""
 
 
 class Severity(StrEnum):
     """How much a defect matters to a training."""
 
     LOW = "low"
-    """A nuisance, or a defect that is known and left out of training."""
+    """A small defect, or a known defect of a task that training leaves out."""
     MEDIUM = "medium"
-    """Rewards are wrong for some problems, or in some circumstances."""
+    """Rewards are wrong for some problems or under some conditions."""
     HIGH = "high"
-    """A policy can learn the wrong thing: wrong answers are paid, right ones are not, or text is executed."""
+    """A policy can learn the wrong thing: wrong answers score, right answers do not, or text is executed."""
 
     @property
     def rank(self) -> int:
@@ -65,7 +65,7 @@ class Defect(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """How much the defect matters where a finding does not say otherwise."""
+        """The severity, unless a finding has its own."""
         if self in (Defect.VERIFIER_FAILS, Defect.NO_PROBLEM):
             return Severity.LOW
         return Severity.MEDIUM if self in OF_MEDIUM_SEVERITY else Severity.HIGH
@@ -80,19 +80,19 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect of each way in which an answer ends a worker. Errors are looked at again by the watch."""
+"""The defect for each reason of a failed answer. Watched workers score other errors again."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect, with the evidence, as it is saved too.
+    """One defect with its evidence, as reports save it.
 
-    - `reference` names the problem; "" where the finding is about no single problem.
+    - `reference` names the problem; "" if the finding is not about a single problem.
     - `answer` is the answer that shows the defect, cut to MAX_ANSWER characters.
-    - `score` is what the answer earned; `expected` the score that it is compared with: of the right answer, or of the
-      same answer in the other call, process or form. None where there is no such score.
-    - `detail` says in words what was seen.
-    - `command` shows the same again.
+    - `score` is the score of the answer. `expected` is the score to compare with: of the right answer, or of the same
+      answer in another call, process or form. None if there is no such score.
+    - `detail` describes the finding in words.
+    - `command` shows the finding again.
     """
 
     defect: Defect
@@ -113,9 +113,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reporter:
-    """Makes the findings on a task at a level, each with the command that shows it again.
+    """Makes the findings on a task at a level, each with the command that shows the finding again.
 
-    With `is_watched`, watched workers have shown them: the verifier alone gave the scores.
+    With `is_watched`, the scores come from watched workers, which call only the verifier.
     """
 
     task: str
@@ -134,7 +134,7 @@ class Reporter:
         *,
         severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding; without a problem, the finding is about the task."""
+        """Return a finding. Without a problem, the finding is about the task."""
         return Finding(
             defect,
             severity or defect.severity,
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding that a probe's answer shows; a tree has no answer to show."""
+        """Return a finding with a probe's answer as evidence. A decision tree has no answer to show."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict
@@ -175,9 +175,9 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Return one finding for each defect of a task: the most severe, which names the other levels with the defect.
+    """Return one finding for each defect of a task: the most severe, with the other levels in `detail`.
 
-    Of equally severe ones, the finding whose answer earned most shows the defect best.
+    Among equally severe findings, take the one with the highest score.
     """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
@@ -198,17 +198,17 @@ def count_by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 
 def is_at_least(findings: Iterable[Finding], severity: Severity) -> bool:
-    """Tell whether any finding has at least this severity."""
+    """Return True if any finding has at least this severity."""
     return any(finding.severity.rank >= severity.rank for finding in findings)
 
 
-# ------------------------------------------------------------------ what the scores of probes show
+# ------------------------------------------------------------------ findings from the scores of probes
 
 
 def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] = ()) -> list[Finding]:
-    """Return what the scores of a task at a level show.
+    """Return the findings from the scores of a task at a level.
 
-    Where a task of `left_out`, which training leaves out, pays policies without reasoning, the severity is low.
+    `left_out` are the tasks that training leaves out. There, a high score without reasoning has low severity.
     """
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "every problem is rejected"
@@ -222,7 +222,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
 
 
 def defect_of(probe: str) -> Defect:
-    """Return the defect that a high score of an answer without reasoning shows."""
+    """Return the defect if an answer without reasoning has a high score."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
     if probe == Probe.BEST_TREE:
@@ -238,7 +238,7 @@ def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         return
     unpaid = sum(score < GOLD_SCORE for score in gold.scores)
     if unpaid:
-        # A rare problem whose right answer earns less does not spoil a training.
+        # A few problems whose right answer earns less do little harm to a training.
         severity = Severity.HIGH if Probe.ORACLE in audit.faults else Severity.MEDIUM
         detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {GOLD_SCORE:g}"
         yield reporter.shown_by(gold.worst, Defect.GOLD_NOT_PAID, detail, severity=severity)
@@ -248,7 +248,7 @@ def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Find wrong answers that earn as much as right ones on every problem; a few problems prove nothing."""
+    """Find wrong answers that earn as much as right answers on every problem, if there are at least MANY problems."""
     if audit.mean(Probe.ORACLE) < GOLD_SCORE:
         return
 
@@ -261,7 +261,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
-        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else answers near the right one are paid
+        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # otherwise the verifier gives partial credit
             detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 

@@ -41,7 +41,7 @@ def fragments(question: str) -> dict[str, str]:
 
 
 def _options(question: str) -> list[str]:
-    """Return the options of a question: words joined by `or` or a slash, else the texts in quotes."""
+    """Return the options of a question: words joined by `or` or a slash, otherwise the quoted texts."""
     pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
     return [word for pair in pairs for word in pair] or quotations(question)
 

@@ -1,7 +1,7 @@
 """Learn the answer from the surface of a question: a small decision tree over cheap features.
 
-The tree asks up to DEPTH yes-or-no questions about counts, words and numbers of a text, and names an option. It is
-learnt on one half of a task's problems, and scored on the other half. What it earns takes no reasoning.
+The tree makes up to DEPTH yes-or-no tests of counts, words and numbers of a text, and predicts an option. The tree is
+learned on one half of a task's problems and scored on the other half. Its score needs no reasoning.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy.typing as npt
 from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 
 DEPTH = 3
-"""Questions on each way through a tree."""
+"""Tests on each path through a tree."""
 SMALLEST_LEAF = 3
-"""The fewest problems on either side of a question."""
+"""The fewest problems on either side of a test."""
 PARTS = 32
-"""Parts of equal size into which the values of a feature are sorted; the limits between them are tried."""
+"""Quantiles of a feature. The limits between the quantiles are the thresholds that a tree tries."""
 MOST_OPTIONS = 24
-"""Answers that a tree can name, the most frequent ones."""
+"""A tree can predict this many answers, the most frequent ones."""
 LEARNT_FROM = 20
-"""The fewest problems from which a tree is learnt, on one half for the other."""
+"""The fewest problems for a tree, both halves together."""
 PLACES = 24
-"""Places that are looked at: of words, from the end of a question, and of numbers, from the beginning and the end."""
+"""Positions with features: of words, from the end of a question, and of numbers, from the beginning and the end."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -45,7 +45,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a tree: is the feature below the limit?"""
+    """A test of a tree: is the feature below the limit?"""
 
     feature: str
     limit: float
@@ -57,10 +57,10 @@ Tree = Question | Leaf
 
 
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return 1 for each problem whose option a tree names that was learnt on the other half of the problems, else 0.
+    """Return 1 for each problem whose option is predicted by the tree of the other half of the problems, else 0.
 
-    Fewer than LEARNT_FROM problems are too few to learn from. Their score is about the most that any tree could
-    earn: 1 for an option that is among the two most frequent options and came before.
+    Fewer than LEARNT_FROM problems are too few to learn from. Their score is an upper estimate of a tree's score: 1 if
+    the option is among the two most frequent options and occurred before.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -84,7 +84,7 @@ def _of(features: Features, part: slice) -> Features:
 
 
 def options_named(tree: Tree, features: Features) -> list[str]:
-    """Return the option that a tree names for each question."""
+    """Return the option that a tree predicts for each question."""
     if isinstance(tree, Leaf):
         return [tree.option] * len(next(iter(features.values())))
     is_below = features[tree.feature] < tree.limit
@@ -96,9 +96,9 @@ def options_named(tree: Tree, features: Features) -> list[str]:
 
 
 def learn(features: Features, options: Sequence[str]) -> Tree:
-    """Return a tree that is learnt on the features of questions and their right options.
+    """Learn a tree from the features of questions and their right options.
 
-    Each question of the tree parts the problems so that equal options stay together (Gini's impurity is least).
+    Each test of the tree splits the problems with the least Gini impurity.
     """
     named = [name for name, _ in Counter(options).most_common(MOST_OPTIONS)]
     number = {name: position for position, name in enumerate(named)}
@@ -115,7 +115,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Grows a tree. `bins` holds, for feature and problem, how many of the feature's `limits` are at most its value."""
+    """Grows a tree. `bins[feature, problem]` is the number of the feature's `limits` that are at most its value."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]
@@ -131,13 +131,13 @@ class _Grower:
         bins = self.bins[:, rows] + parts * np.arange(features)[:, None]
         cells = (bins + classes[rows] * features * parts).ravel()
         counted = np.bincount(cells, minlength=len(count) * features * parts).reshape(len(count), features, parts)
-        low = counted.cumsum(axis=2)[:, :, :-1]  # the problems of a class below each limit of a feature
+        low = counted.cumsum(axis=2)[:, :, :-1]  # problems of each class below each limit of a feature
         high = count[:, None, None] - low
         below, above = low.sum(axis=0), high.sum(axis=0)
         purity = (low**2).sum(axis=0) / np.maximum(below, 1) + (high**2).sum(axis=0) / np.maximum(above, 1)
         purity[(below < SMALLEST_LEAF) | (above < SMALLEST_LEAF)] = 0
         feature, part = np.unravel_index(int(purity.argmax()), purity.shape)
-        if purity[feature, part] <= (count**2).sum() / len(rows) + 1e-9:  # no question parts anything
+        if purity[feature, part] <= (count**2).sum() / len(rows) + 1e-9:  # no test separates the options
             return leaf
         is_below = self.bins[feature, rows] <= part
         sides = [self.grow(rows[side], classes, depth - 1) for side in (is_below, ~is_below)]
@@ -148,10 +148,11 @@ class _Grower:
 
 
 def surface_features(questions: Sequence[str]) -> Features:
-    """Return the features that a tree may ask about.
+    """Return the features of questions for a tree.
 
-    Counts of signs and words; ratios of two counts; numbers at places; words at places, their letters and the letters
-    that they repeat; equal words at two places. Places of words are counted from the question's end, by line.
+    The features are counts of signs and words, ratios of two counts, numbers at positions, words at positions (with
+    their letters and repeated letters), and equal words at two positions. Positions of words count from the question's
+    end, by line.
     """
     counted = [count_surface(question) for question in questions]
     counts = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -211,7 +212,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Return the counts of the words that do not come equally often in all questions, the most telling ones."""
+    """Return the counts of up to 300 words whose counts differ between questions, the most informative ones."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2
@@ -243,7 +244,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return a question's words by line, counted from the end, and position in the line."""
+    """Return a question's words by (line counted from the end, position in the line)."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

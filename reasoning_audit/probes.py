@@ -1,7 +1,7 @@
-"""Answers whose worth is known: right, nearly right, and made without reasoning.
+"""Answers of known value: right, nearly right, and made without reasoning.
 
-A kind of probe is a way to make an answer to any problem. `make_probes` makes the probes of a task's problems. The best
-tree needs no text of its own: it names an option by the surface of the question (`learner.py`).
+A kind of probe is a way to make an answer to any problem. `make_probes` makes the probes of a task's problems. The
+decision tree (`learner.py`) makes no text: it predicts an option from the surface of the question.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from reasoning_env.records import Problem
 from .fragments import fragments
 
 FEW_OPTIONS = 4
-"""Most different right answers of a task without facts that count as its options."""
+"""A task without a declaration has options if it has at most this many different right answers."""
 LONG_BYTES = 20_000
-"""Length of the longest probes: the longest answer that reaches a verifier (`rewards.MAX_ANSWER_BYTES`)."""
+"""Length of the longest probes: verifiers get no longer answer (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -33,11 +33,11 @@ CONSTANT_ANSWERS: Mapping[str, str] = {
 }
 """Answers that are the same for every question, by the kind of probe."""
 GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words", "20 kB of digits"})
-"""The constants that are right nowhere."""
+"""The constants that are never right."""
 
 
 class Probe(StrEnum):
-    """The kinds of probes that the code names; the other kinds are named by their text."""
+    """The kinds of probes that the code uses by name. Other kinds are named by their text."""
 
     ORACLE = "oracle"
     PERTURBED = "perturbed oracle"
@@ -65,31 +65,31 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Changes of a right answer that leave a right answer in hardly any task, and in none on every problem."""
+"""Changes of a right answer that are rarely right, and never right on every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs that name the right answer and another, in both orders. A verifier that reads the first or the last answer of a
-text pays for one of a pair."""
+"""Pairs of probes with the right answer and another, in both orders. A verifier that reads only the first or the last
+answer of a text accepts one of a pair."""
 
 
 WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
-"""Kinds that no policy without reasoning can earn by: made from the right answer, or no answer at all."""
+"""Kinds that are no policy without reasoning: made from the right answer, or empty."""
 
 
 def is_shortcut(probe: str) -> bool:
-    """Tell whether a kind takes no reasoning, so that a high score is a fault of the verifier or of the task."""
+    """Return True if a kind needs no reasoning, so that a high score is a fault of the verifier or of the task."""
     return probe not in WITHOUT_BOUND
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
     """Return the probes of each of a task's problems, by kind, in the order of the problems.
 
-    `between` stands between two statements of answers, if a form states them.
+    `between` separates two stated answers, if completions state answers in a form.
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
-        # The shortest text that names all options: some verifiers pay by the share of the text that is right.
+        # The shortest text with all options: some verifiers score the share of the text that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
     by_problem = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
@@ -104,14 +104,14 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
                 probes[Probe.NEIGHBOUR] = others[0]
             different_ones = (other for other in others if other.casefold() != oracle.casefold())
             probes |= hedges(oracle, next(different_ones, perturb(oracle)), between)
-            if problem.answer is not None:  # else many answers are right, and the oracle is an example
+            if problem.answer is not None:  # otherwise many answers are right, and the oracle is an example
                 probes |= wrong_answers(oracle)
         by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem
 
 
 def perturb(answer: str) -> str:
-    """Change the last digit or letter to the next; append a letter to a text without digits and letters."""
+    """Replace the last digit or letter by the next; append a letter if there is none."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
             number = alphabet.find(answer[position])
@@ -122,9 +122,9 @@ def perturb(answer: str) -> str:
 
 
 def wrong_answers(answer: str) -> dict[str, str]:
-    """Return changes of a right answer that leave no right answer, by kind; {} unless it is a number, word or list.
+    """Return wrong variants of a right answer, by kind; {} unless the answer is a number, word or list.
 
-    A number changes by one to ten percent, or more: a question may allow for its last digits.
+    A number changes by at least one percent, because a question may allow rounding.
     """
     text = answer.strip()
     wrong: dict[str, str] = {}
@@ -145,7 +145,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return the cells of a list in brackets, without lists in it; [] for another text or fewer than two cells."""
+    """Return the cells of a flat list in brackets; [] for other texts or fewer than two cells."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]
@@ -153,7 +153,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return the right answer beside another, in both orders, by kind."""
+    """Return the right answer together with another, in both orders, by kind."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

@@ -1,6 +1,6 @@
-"""The report of an audit: the record of its numbers and findings, as a file of JSON and as text.
+"""The report of an audit: its numbers and findings, as JSON and as text.
 
-All that is shown of an audit is made from its report.
+All output of an audit is made from its report.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class AuditOutcome(StrEnum):
 class AuditedTask:
     """A task at a level, which is None for the library's defaults.
 
-    - `flawed` counts rejected problems by cause; `failures` are the errors of problems that are missing.
-    - `worst` is the kind of probe without reasoning that earns most; None where every such kind earns 0.
-    - `means` are the mean scores of the kinds of probes.
+    - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be made.
+    - `worst` is the kind of probe without reasoning that earns most; None if every such kind earns 0.
+    - `means` are the mean scores by kind of probe.
     """
 
     task: Name
@@ -69,10 +69,10 @@ class LibraryNames:
 
 @dataclass(frozen=True)
 class Report:
-    """An audit: whose scores were probed, in words, and what was found, the worst first.
+    """An audit: the kind of scores in words, and the findings, the worst first.
 
-    `modules` has the versions of what made tasks of other modules, as `module NAME`. `failed` names the tasks and
-    levels that fail.
+    `failed` names the tasks and levels that fail. `modules` has the versions of modules with own tasks, by
+    `module NAME`.
     """
 
     scores: Name
@@ -143,7 +143,7 @@ def encode_report(report: Report) -> str:
 
 
 def print_report(report: Report, *, fails: bool) -> None:
-    """Print the table of tasks, the findings, and a line that says whether the audit `fails`."""
+    """Print the table of tasks, the findings and the result. `fails` says whether the audit failed."""
     library = report.library
     source = f"reasoning-gym {library.version} from {library.path}; " if library.version else ""
     print(f"{source}{report.scores}\n")
@@ -162,9 +162,9 @@ def _print_table(audits: Sequence[AuditedTask]) -> None:
     texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "RESULT"}
     print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
     print("""
-DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
-BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
-gives away: the task is known to fail, and training leaves the task out""")
+DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause of a rejection
+BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and its bound
+gives away: the task is known to fail, so training leaves it out""")
 
 
 def _row(audit: AuditedTask) -> Mapping[str, str]:
@@ -212,14 +212,14 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 
 def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
-    """Return one line: whether the audit `fails`, and the tasks and levels that fail, whose faults are findings."""
+    """Return the result of the audit as one line, with the tasks and levels that fail. `fails` is the exit status."""
     outcome = "failed" if fails else "passed"
     failed = [audit.place for audit in audits if audit.result is AuditOutcome.FAILS]
     if failed:
         return f"audit {outcome}: {', '.join(failed)}"
     counts = Counter(audit.result for audit in audits)
     passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
-    told = f"{passed} pay a policy without reasoning no more than the bound"
+    told = f"{passed} are within the bound"
     if counts[AuditOutcome.GIVES_AWAY]:
         told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"

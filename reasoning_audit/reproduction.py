@@ -1,4 +1,4 @@
-"""The commands that show a finding again: of this program, of the library alone, or of a score function of the user."""
+"""The commands that show a finding again: with this program, with the library alone, or with a score function."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""Characters of the longest answer that stands in a command. For longer answers, the command repeats the audit.
-
-Half or double is the same for 198 findings: 6 commands have over 200 characters, and one answer has 20,000.
-"""
+"""Characters of the longest answer in a command. For longer answers, the command repeats the audit."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """The commands that show the findings on a task again.
 
-    `audit` repeats the audit of the task, which shows every finding, and stands in for what no other command can show.
+    `audit` repeats the audit of the task. It is the default for findings that no shorter command can show.
     """
 
     audit: str
@@ -31,7 +28,7 @@ class Reproduction:
         return self.audit
 
     def bare_score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer by the verifier alone."""
+        """Return the command that scores an answer with only the verifier."""
         return self.audit
 
     def two_hash_seeds(self, problem: Problem) -> str:
@@ -63,7 +60,7 @@ class OwnCommands(Reproduction):
 
 
 class LibraryCommands(Reproduction):
-    """Commands of the library alone, for problems as the library makes them."""
+    """Commands with the library alone, for the library's own problems."""
 
     def score(self, problem: Problem, answer: str) -> str:
         return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
@@ -76,9 +73,9 @@ class LibraryCommands(Reproduction):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCommands(Reproduction):
-    """Commands that call a score function of the user, `MODULE:NAME`, with a row of a file of JSON lines.
+    """Commands that call a score function, `MODULE:NAME`, with a row of a file of JSON lines.
 
-    `before` and `after` stand around the answer in a completion.
+    A completion is `before`, the answer and `after`.
     """
 
     function: str
@@ -99,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Tell whether the answer rule reads the answer in a completion, apart from whitespace around it."""
+    """Return True if the answer rule extracts the answer unchanged, except for whitespace around it."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 
@@ -112,7 +109,7 @@ def _python(problem: Problem, code: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Return a text as one word of a command in bash, on one line."""
+    """Quote a text as one word of a bash command, on one line."""
     if not text.isprintable():
         return _ansi_c_word(text)
     if "'" in text and not set(text) & set('"$`\\!'):

@@ -1,7 +1,7 @@
-"""`audit --score`: audit a score function of the user over a file of rows with right answers.
+"""`audit --score`: audit a user's score function over a file of rows with right answers.
 
-A function reads whole completions, so a right answer has to be written as the function expects. The audit tries the
-FORMS that are in use, and takes the one in which most right answers are paid. Rows then are the problems of an audit.
+A function reads whole completions, so an answer must be in the form that the function expects. The audit tries FORMS,
+and uses the form in which the right answers earn most. The rows are the problems of the audit.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
-"""Rows of a file that are audited.
+"""Rows to audit.
 
-Where a constant earns 0.40, over the bound of 0.35, 0.92 of audits find it (100 rows: 0.82; 400: 0.98). Where it earns
-0.30, 0.05 do (0.12; 0.01). 200 rows take 4.7 s of processor time, 100 take 3.1 s.
+With 200 rows, an audit finds a constant that earns 0.40 (bound 0.35) with a probability of 0.92, and reports a constant
+that earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
 """
 GOLD = "answer"
-"""The column of right answers, unless the user names another."""
+"""The default column of right answers."""
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
-"""Columns that hold the question, in this order."""
+"""Columns for the question, in order of preference."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +70,28 @@ FORMS = (
     CompletionForm("<think>So it is.</think>\n<answer>", "</answer>"),
     CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
-"""The forms that are tried. The first of equally good forms is taken."""
+"""The forms to try. Among equally good forms, the first is used."""
 
 
 def audit_rows(options: argparse.Namespace) -> Report:
-    """Audit a score function. Raises ConfigError for a function or rows that cannot be used."""
+    """Audit a score function. Raises ConfigError if the function or the rows cannot be used."""
     gold = options.gold or GOLD
     try:
         problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
     except OSError as error:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     if not any(problem.question for problem in problems):
-        print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
+        print(
+            f"no column with questions ({', '.join(QUESTION_COLUMNS)}): checks of questions are skipped",
+            file=sys.stderr,
+        )
     limits = {"scoring_deadline_s": options.scoring_deadline_s, "worker_memory_mb": options.worker_memory_mb}
     given = {name: value for name, value in limits.items() if value is not None}
     settings = PoolSettings.of_function(score_function(options), ReasoningSettings(**given))
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "no row has an answer"
-        raise WorkerError(f"no row of {options.rows} could be probed; the first: {cause}")
+        raise WorkerError(f"no row of {options.rows} could be audited; the first error: {cause}")
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
     scores = f"the scores of {options.score} for {len(problems)} rows, of completions of the form {str(form)!r}"
     return make_report([audit], merge(findings), nothing, scores=scores, seed=options.seed)
@@ -102,7 +105,7 @@ async def _audit(
     try:
         for problem in problems:
             check_row(json.loads(problem.entry), signature, setting="--score", name=problem.reference)
-        # How often a row is scored depends on what was found before.
+        # How often the audit scores a row depends on earlier scores.
         with progress_bar("scored rows", None) as advance:
             form = await choose_form(pool, problems, advance)
             target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
@@ -121,7 +124,7 @@ async def _audit(
 
 
 def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:
-    """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
+    """Return commands that call the function; for rows other than JSON lines, commands of this program."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []
     again = f"{program()} {shlex.join([*words, *score_words(options)])}"
@@ -132,7 +135,7 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Hands out rows as problems, in order, and scores answers in a form; calls `advance` after each scored row."""
+    """Yields rows as problems, in order, and scores answers in a form. Calls `advance` after each scored row."""
 
     def __init__(
         self, pool: Workers, problems: Sequence[Problem], form: CompletionForm, advance: Callable[[], None]
@@ -143,22 +146,22 @@ class RowWorkers:
         self._advance = advance
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Return the row of a position. Raises GenerationError behind the last row."""
+        """Return the row of a position. Raises GenerationError after the last row."""
         if spec.index >= len(self._problems):
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
-        """Return a verdict on each answer, whose text is the answer without the form."""
+        """Return a verdict on each answer. The verdict's `answer` is the answer without the form."""
         verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
         self._advance()
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
 
 
 def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, name: str, gold: str) -> list[Problem]:
-    """Return the first rows as problems of the task `name`. Raises ConfigError for a row that is none.
+    """Return the first rows as problems of the task `name`. Raises ConfigError for an invalid row.
 
-    `gold` is the column of right answers, each a text or a number.
+    `gold` is the column of right answers. Each answer is a text or a number.
     """
     problems: list[Problem] = []
     for number, row in enumerate(rows):
@@ -190,13 +193,13 @@ def _gold(row: Mapping[str, object], gold: str, place: str) -> str:
         raise ConfigError(
             f"{place} has {answer!r:.60} in the column {gold!r}; expected one text or number",
             setting="--gold",
-            remedy="take the row out",
+            remedy="remove the row",
         )
     return str(answer)
 
 
 def _question(row: Mapping[str, object]) -> str:
-    """Return the question of a row: a text, or the last message of a conversation; "" without one."""
+    """Return the question of a row: a text, or the last message of a conversation; "" if there is none."""
     for column in QUESTION_COLUMNS:
         value = row.get(column)
         if isinstance(value, str):
@@ -207,7 +210,7 @@ def _question(row: Mapping[str, object]) -> str:
 
 
 async def choose_form(pool: Workers, problems: Sequence[Problem], advance: Callable[[], None]) -> CompletionForm:
-    """Return the form in which the right answers earn most; calls `advance` after each scored row."""
+    """Return the form in which the right answers earn most. Calls `advance` after each scored row."""
     earned = dict.fromkeys(FORMS, 0.0)
     for problem in problems:
         assert problem.answer is not None

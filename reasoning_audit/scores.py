@@ -1,8 +1,8 @@
 """The scores of probes on a task, round by round.
 
-`audit_task` probes a task with a few problems, then with more for the kinds that could be faults, and returns a
-`TaskAudit`: the tallies, the bound and the faults. Every verdict counts: a verifier that fails scores 0, and a policy
-without an answer to a problem earns 0 on the problem.
+`audit_task` scores all probes on a few problems, then suspicious probes on more problems, and returns a `TaskAudit`:
+the tallies, the bound and the faults. Every verdict counts. A failing verifier scores 0, and a policy earns 0 on a
+problem for which it has no answer.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from .probes import (
 )
 
 GENERATION_DEADLINE_S = 600.0
-"""Time for a problem: long, because a busy machine gives a process little of it."""
+"""Wall-clock limit for a problem. It is long because a busy machine gives a process little processor time."""
 GENERATION_CPU_S = 20.0
-"""Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
+"""Processor-time limit for a problem."""
 MANY = 3
-"""The fewest problems that have something in common by more than chance. Audits of three items need three."""
+"""The fewest problems for a finding that says "on every problem"."""
 GOLD_SCORE = 0.95
-"""The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""
+"""The lowest allowed score of a right answer. In an audit of all tasks, one mean was 0.99 and all others were 1."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The further rounds: a factor on `items`, and the share of the bound above which a kind is probed again."""
+"""The further rounds: a factor on `items`, and the share of the bound above which a probe is tried again."""
 DEFAULTS = "defaults"
-"""The name, among levels, of the library's own parameters."""
+"""The name of the library's own parameters among levels."""
 
 
 def level_name(level: float | None) -> str:
@@ -58,7 +58,7 @@ def place(task: str, level: float | None) -> str:
 
 @dataclass(frozen=True)
 class ProbedAnswer:
-    """A scored answer, its problem, and the score of the right answer to the same problem, if that was scored."""
+    """A scored answer, its problem, and the score of the right answer to the same problem (None if not scored)."""
 
     verdict: Verdict
     problem: Problem
@@ -67,16 +67,16 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe over a task's problems, with the first of the best and of the worst answers."""
+    """The scores of a kind of probe over a task's problems, with the first best and the first worst answer."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
     best: ProbedAnswer | None = None
     worst: ProbedAnswer | None = None
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
-    """The first answer that failed, by the kind of failure."""
+    """The first failed answer, by reason."""
     is_never_below_right: bool = True
-    """Whether no answer earned less than the right answer to its problem."""
+    """True if every answer earned at least as much as the right answer to its problem."""
 
     def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
@@ -96,13 +96,14 @@ class TaskAudit:
     """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
 
     `options` is the number of answers to choose from, 0 for free answers. `flawed` counts the rejected problems by
-    cause. `failures` has the error of each problem that is missing. `problems` are those of the first round.
+    cause. `failures` has the errors of problems that could not be made or scored. `problems` are those of the first
+    round.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
     """The highest mean score that a policy without reasoning may earn with free answers."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """How much more than a fair guess a policy without reasoning may earn, with few options."""
+    """What a policy without reasoning may earn above a random guess, with few options."""
 
     task: str
     level: float | None
@@ -125,13 +126,13 @@ class TaskAudit:
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the bound of a policy without reasoning. No guess excuses text without meaning."""
+        """Return the bound of a probe. Text without meaning has a lower bound, because it is no guess."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
-        """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.
+        """Return the mean score of a probe. A shortcut earns 0 on a problem for which it has no answer.
 
-        The best constant and the best tree are chosen on a part of the problems, and their mean is over the others.
+        The best constant and the decision tree are chosen on a part of the problems. Their mean is over the others.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -142,13 +143,13 @@ class TaskAudit:
 
     @property
     def worst(self) -> str | None:
-        """The policy without reasoning that earns most; None when every such policy earns 0."""
+        """The policy without reasoning that earns most; None if every such policy earns 0."""
         probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
         return max(probes, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
-        """A sentence for each fault of the task's rewards, by kind of probe; the best paid shortcuts come first."""
+        """A sentence for each fault of the task's rewards, by kind of probe. The best shortcuts come first."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -157,7 +158,7 @@ class TaskAudit:
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
-            if oracle < GOLD_SCORE:  # not 1: a rare problem whose right answer earns less is no fault of the task
+            if oracle < GOLD_SCORE:  # below 1, because a rare problem may score its right answer lower
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"
@@ -166,24 +167,24 @@ class TaskAudit:
     def suspects(self, share: float) -> set[str]:
         """Return the shortcuts that earn more than a share of the bound, and the probes with faults.
 
-        A tree that is learnt on few problems earns less than it would on many, so less of the bound makes it suspect.
+        The share is lower for the decision tree: a tree learned on few problems earns less than one learned on many.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
-            # A split that is learnt on 20 problems may earn no more than this share of its true score. The count of
-            # `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 0.35 on 40 problems, and passed.
+            # A tree learned on 20 problems may earn only this share of its score on many problems. In `knights_knaves`,
+            # a tree that earns 0.42 (bound 0.40) earned 0.35 on 40 problems.
             limits[Probe.BEST_TREE] *= 0.75
         return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
 
     @property
     def errors(self) -> list[ProbedAnswer]:
-        """The first answer of each kind of probe at which the verifier raised an error, or returned no score."""
+        """The first answer of each kind of probe at which the verifier raised an error or returned no score."""
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
 
 
 class Workers(Protocol):
-    """What an audit needs of a worker pool."""
+    """The part of a worker pool that an audit uses."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
@@ -192,9 +193,9 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
+    """What to audit: a task, its required parameters, a level, and a seed of problems.
 
-    `between` stands between two statements of answers in a completion, where a form states them.
+    `between` separates two stated answers, if completions state answers in a form.
     """
 
     task: str
@@ -211,10 +212,10 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
+    """Probe a task with `items` problems, then probe suspicious kinds with further rounds of problems.
 
     Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
-    further round. Raises WorkerError when there are no workers any more.
+    further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
@@ -233,7 +234,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
+    """Probe a task with some problems. `suspects` are the only shortcuts to try; None means all."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -245,7 +246,7 @@ async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects
             problems.append(await workers.generate(target.spec(number), GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S))
         except GenerationError as error:
             failures.append(str(error))
-            if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far
+            if len(failures) == 3:  # continue with the problems made so far
                 break
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
@@ -283,7 +284,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Choose the right answer that earns most on the first half of the problems, and try it on the second half."""
+    """Choose the right answer that earns most on the first half of the problems, and score it on the second half."""
     half = len(problems) // 2
     first = problems[:half]
     second = problems[half:]
@@ -306,7 +307,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
 
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Score the best tree: 1 where the tree names the option of the right answer, else 0."""
+    """Score the decision tree: 1 if the tree predicts the option of the right answer, else 0."""
     answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
@@ -315,6 +316,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer chooses, whatever the question calls the option."""
+    """Return the option that an answer chooses, independent of the question's names for options."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

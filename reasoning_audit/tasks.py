@@ -1,4 +1,4 @@
-"""Audit tasks, at several levels: the library's own, and those of a user's modules."""
+"""Audit tasks at several levels: the library's tasks, and those of a user's modules."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .watch import BARE
 
 
 def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
-    """Audit the tasks that the options of the command choose. Raises ConfigError and WorkerError."""
+    """Audit the tasks that the command's options select. Raises ConfigError and WorkerError."""
     given: dict[str, object] = {} if options.config else {"tasks": options.tasks}
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
-    # Without strict rewards no guard protects the library: probes are not a model's text, and run in a sandbox.
+    # Other rewards than strict use no guards. That is safe here: probes are no model output, and run in a sandbox.
     workers = PoolSettings(settings, checkout, source_wrapper=None if settings.rewards == "strict" else BARE)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, findings = run_to_end(lambda: _audit(session, workers, options))
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
         cause = failures[0] if failures else "all are flawed"
-        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
+        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be audited; the first error: {cause}")
     return make_report(
         audits,
         merge(findings),
@@ -50,7 +50,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
 
 
 def left_out_of_training(session: Session[Problem]) -> set[str]:
-    """Return the tasks that training leaves out unless they are named; none of the library as it is."""
+    """Return the tasks that training leaves out unless the user names them; none with library rewards."""
     if session.settings.rewards == "library":
         return set()
     return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).answer_leak}
@@ -67,10 +67,10 @@ async def _audit(
         attacked.add(target.task)
         return await _audit_target(session, pools, target, options, attacks=is_first)
 
-    # The library's own rewards are those of other programs, whose processes differ in their hash seeds.
+    # Library rewards imitate other programs, whose processes have different hash seeds.
     other_hash_seed = session.settings.rewards != "strict"
     async with session, watched_pools(workers, other_hash_seed=other_hash_seed) as pools:
-        # Six at once keep all workers busy, and bound what is kept in memory.
+        # Six at once keep all workers busy and limit the memory.
         audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6)
     return [audit for audit, _ in audited], [finding for _, found in audited for finding in found]
 
@@ -125,7 +125,7 @@ def level_names(levels: Sequence[float | None]) -> str:
 
 
 def _places(options: argparse.Namespace) -> list[str]:
-    """Return the options that say where tasks come from, and how they are scored."""
+    """Return the options that set the source of the tasks and the rewards."""
     words = [word for file in options.config for word in ("--config", file)]
     for name in ("rewards", "task_modules", "checkout"):
         value = getattr(options, name)

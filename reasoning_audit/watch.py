@@ -1,9 +1,9 @@
-"""Score by bare verifiers, and watch what they do with an answer. Runs in the workers of an audit only.
+"""Score with bare verifiers, and watch what they do with an answer. Runs only in the workers of an audit.
 
-`BareSource` and `WatchedSource` take the place of the source of problems (`PoolSettings.source_wrapper`). A bare
-verifier is the one that its author wrote, without any guard of this environment. A watched scorer calls the bare
-verifier twice: `Verdict.own_parts` reports, as numbers, what the verifier returned and what Python's audit events
-showed meanwhile. Nothing is denied here: the sandbox does that.
+`BareSource` and `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A bare verifier is the one
+that its author wrote, without guards of this environment. A watched scorer calls the bare verifier twice.
+`Verdict.own_parts` then has numbers for what the verifier returned and for Python's audit events meanwhile. The watch
+denies nothing; the sandbox does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
 """The sources of this module, as `PoolSettings.source_wrapper` names them."""
 CANARY = "audit_canary"
-"""A word that no verifier uses. An answer that is executed uses it."""
+"""A word that no verifier uses. An answer uses the word when it is executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 
@@ -45,7 +45,7 @@ class Watched(StrEnum):
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """How often files, sockets, processes, imports and code of the answer's making were seen."""
+    """How often the answer used files, sockets, processes, imports or its own code."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
@@ -53,10 +53,10 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 
 
 class Watch:
-    """Counts what code does with files, sockets, processes and imports, while armed.
+    """Counts uses of files, sockets, processes and imports, while armed.
 
-    An audit hook stays for the life of its process. Files and imports count only if their names have the CANARY in
-    them: verifiers may read data and import late.
+    An audit hook cannot be removed from its process. Files and imports count only if their names contain the CANARY,
+    because verifiers may also read data and import modules.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return what an audit event shows; None for an event that verifiers may raise."""
+    """Return the kind of use that an audit event shows; None for an event that verifiers may raise."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _names_canary(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
@@ -98,21 +98,21 @@ def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
 
 
 def _names_canary(code: CodeType) -> bool:
-    """Tell whether code uses the canary as a name, so that text became code; a text with the canary is none."""
+    """Return True if code uses the canary as a name. A string with the canary does not count."""
     return CANARY in code.co_names or any(
         _names_canary(constant) for constant in code.co_consts if isinstance(constant, CodeType)
     )
 
 
 class BareAnswers:
-    """Scores each answer by a bare verifier of its own, since a verifier may write into the entry."""
+    """Scores each answer with a new bare verifier, because a verifier may change the entry."""
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
-        make()  # here, an entry that cannot be read is an infrastructure error; later, it would be the answer's
+        make()  # an unreadable entry must raise here, as an infrastructure error, and not at the first answer
 
     def score(self, answer: str) -> float:
-        """Return the score, cut to [0, 1]. Raises any error of the verifier, and ValueError for what is no number."""
+        """Return the score, limited to [0, 1]. Raises any error of the verifier, and ValueError without a number."""
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):
@@ -121,9 +121,9 @@ class BareAnswers:
 
 
 class WatchedAnswers:
-    """Scores by a bare verifier, and tells in `parts` what was seen, by the names of `Watched`.
+    """Scores with a bare verifier, and records in `parts` what happened, by the names of `Watched`.
 
-    The score is the verifier's, cut to [0, 1]; 0 for what is no number and for an error.
+    The score is the verifier's, limited to [0, 1]; 0 if the verifier raises or returns no number.
     """
 
     def __init__(self, verify: Callable[[str], object], watch: Watch) -> None:
@@ -158,7 +158,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Another source's problems, whose bare verifiers score."""
+    """Wraps another source: its bare verifiers score."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -183,13 +183,13 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Another source's problems, whose bare verifiers are watched."""
+    """Wraps another source: its bare verifiers score and are watched."""
 
     _watch: Watch | None = None
 
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
-        if self._watch is None:  # not before a verifier's process is forked: the hook stays in it
+        if self._watch is None:  # only in a forked verifier process, because the hook cannot be removed
             self._watch = Watch()
         return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)

@@ -76,13 +76,14 @@ def test_batches_reach_the_trainer(start: StartDemo, tmp_path: Path) -> None:
     demo = start("--batches", "2")
     status, out = demo.end(), demo.stdout
     assert (status, re.findall(r"batch (\d)/2: 32 sequences in 4 groups", out)) == (0, ["1", "2"]), demo.stderr
-    assert "At maze it can only guess" in out
+    assert "It can only guess the answers of maze." in out
     assert "2 batches with 64 sequences reached the trainer, and every one passed its checks" in out
     files = re.findall(r"^  (/.*\.jsonl)  \(\d+ groups\)$", out, re.MULTILINE)
     page = tmp_path / "dumps" / "report.html"
     assert f"{page}: " in out.splitlines()[-1]
     assert sorted([*files, str(page)]) == sorted(map(str, page.parent.iterdir()))
-    shown = subprocess.run(re.findall(r"^In full: (.*)$", out, re.MULTILINE)[0], shell=True, capture_output=True)
+    [command] = re.findall(r"^The whole group: (.*)$", out, re.MULTILINE)
+    shown = subprocess.run(command, shell=True, capture_output=True)
     assert b'"item_id"' in shown.stdout
     assert temporary(demo) == []
 

@@ -202,7 +202,7 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
 def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")
-    assert "no column holds questions" in capsys.readouterr().err
+    assert "no column with questions" in capsys.readouterr().err
     assert "contradicts_question" not in _findings()
 
 
@@ -220,7 +220,7 @@ def test_row_lacks_an_argument() -> None:
 
 
 def test_limits_of_the_function() -> None:
-    with pytest.raises(ConfigError, match="--deadline-s and --memory-mb go with --score"):
+    with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
