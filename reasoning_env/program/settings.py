@@ -112,7 +112,7 @@ def settings_command(
         sections = _with_words(sections, words)
     for title, rows in sections.items():
         if options["markdown"]:
-            print(f"#### {title}\n\n{_markdown(rows)}\n")
+            print(f"## {title}\n\n{_markdown(rows)}\n")
         else:
             print(f"{title}\n")
             Table({"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}, rows).print()
@@ -173,12 +173,17 @@ def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -
 
 
 def _markdown(rows: Sequence[SettingRow]) -> str:
-    lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
+    """Return a table without the columns that are empty in all rows."""
+    lines = [("setting", "default", "range", "meaning"), ("---",) * 4]
     for name, default, allowed, words in rows:
         shown = default if default in ("", "empty", "none", LONG) else f"`{default}`"
-        cells = (f"`{name}`", shown, allowed, words)
-        lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
-    return "\n".join(lines)
+        lines.append((f"`{name}`", shown, allowed, words))
+    used = [column for column, cells in enumerate(zip(*lines[2:], strict=True)) if any(cells)]
+    return "\n".join(f"| {' | '.join(_cell(cells[column]) for column in used)} |" for cells in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
 
 
 def default_text(field: FieldInfo) -> str:
