@@ -14,6 +14,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 - After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
   registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent.
+- The registration of a second trainer has no effect, and no answer tells the environment about it. Both trainers take
+  batches by the settings of the first; each batch goes to one of them, and the step counts the batches of both.
 - Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 

@@ -5,6 +5,7 @@ Running the same command again resumes an interrupted evaluation.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -50,6 +51,7 @@ from ..program.running import run_on_thread, run_to_end, start_log
 from ..program.training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER, ReasoningEffort
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
+from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
@@ -405,9 +407,11 @@ async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, s
                     connections,
                     at_once,
                 )
+            watch = asyncio.create_task(served.watch())  # reports an outage in each interval
             try:
                 await evaluation.run()
             finally:  # also after Ctrl-C
+                await cancel_all([watch])
                 result = await evaluation.conclude()
                 show(result, evaluation.describe())
             return result

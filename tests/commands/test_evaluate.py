@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from aiohttp import web
 from reasoning_env.commands.evaluate import check_score, evaluate_command
 from reasoning_env.commands.launcher import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
-from reasoning_gym_testing.http_server import FaultyServer
+from reasoning_gym_testing.http_server import FaultyServer, respond
+from tests.waiting import wait_until
 
 ENDED: Mapping[str, Mapping[str, Any]] = {
     "aborts": {"finish_reason": "abort"},
@@ -322,3 +324,22 @@ def test_too_many_failed_completions_raise(
 
 def results_with(**overall: Any) -> Any:
     return {"overall": {"problems": 8, "completions": 8, "failed": 0, **overall}}
+
+
+def test_outage_is_reported_in_each_interval(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("reasoning_env.inference.served_model.LOOK_AFTER_S", 0.01)
+    monkeypatch.setattr("reasoning_env.runtime.retries.OutageLog.REPEAT_S", 0.02)
+    words = ["--tasks", "exact", "--limit", "2", "--env.startup_timeout_s", "60"]
+    with RightAnswers() as server:
+        server.fail(respond(502), only=lambda _request, _body: bool(server.requests))
+
+        def recover_after_three_reports() -> None:
+            wait_until(lambda: caplog.text.count("no inference server answers") >= 3, "three reports")
+            server.recover()
+
+        recovering = threading.Thread(target=recover_after_three_reports)
+        recovering.start()
+        assert evaluate(folder, "m", "--base-url", f"{server.url}/v1", *words) == 0
+        recovering.join()
