@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ServerError
 from ..inference.addresses import Candidate, detect, public_url
 from ..inference.formats import AUTO
-from ..inference.formats.choices import finish_word, read_choice
-from ..inference.formats.reply_format import ReplyKind, ServerReply, TokenCompletion
+from ..inference.formats.choices import finish_word, read_choice, read_name
+from ..inference.formats.reply_format import ReplyKind, SentRequest, ServerReply, TokenCompletion
 from ..inference.server import Reachability, RequestOptions, ServerAwayError, is_empty
 from ..records import Prompt, Sampling
 from ..runtime.concurrency import cancel_all
@@ -103,7 +104,12 @@ class AskedByMethods:
             words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
             name = type(self.asked).__name__
             raise ServerError(f"{name}.{kind.method} returned None for the prompt that begins with {words!r}")
-        return _read(reply, kind)
+        parameters = {
+            **{name: arguments[name] for name in ("max_tokens", "temperature", "top_p")},
+            **options.of(kind),
+        }
+        reply = _read(reply, kind)
+        return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
     async def _while_healthy(self, request: Any) -> Any:
         """Return the result of a request; raises ServerAwayError once the server was unhealthy for UNHEALTHY_S."""
@@ -173,7 +179,9 @@ def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> d
 def _read(reply: Any, kind: ReplyKind) -> ServerReply:
     """Return the completions of a method's reply."""
     if kind is not ReplyKind.TOKENS:
-        return ServerReply([read_choice(choice) for choice in reply.choices])
+        return ServerReply(
+            [read_choice(choice) for choice in reply.choices], model=read_name(getattr(reply, "model", None))
+        )
     prompt_tokens, *lists = reply
     completions = [
         TokenCompletion(tokens, logprobs, finish_word(reason)) for tokens, logprobs, reason in zip(*lists, strict=True)

@@ -17,6 +17,7 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from openai import AsyncOpenAI
 from transformers import AutoTokenizer
 
+from ..inference.addresses import detect_late
 from ..inference.completer import Completer, ServerSpec
 from ..inference.formats import REPLY_FORMATS
 from ..inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind, TokenCompletion
@@ -102,7 +103,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
             if name in parameters:
                 parameters["max_tokens"] = parameters.pop(name)
         prompt = Prompt(({"role": "user", "content": text or ""},), text or "", tuple(tokens))
-        found = self.server.format or await self.server.detect(prompt, RequestOptions())
+        found = self.server.format or await detect_late(self.server, prompt, RequestOptions())
         if not isinstance(found, TokenFormat):
             raise ReplyError("the server returns text without token ids")
         reply = await self.server.ask(found, prompt, parameters)

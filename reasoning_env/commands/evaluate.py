@@ -21,7 +21,7 @@ from ..evaluations.folder import DEFAULT_FOLDER, Results
 from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
-from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
+from ..evaluations.table import MANY_FAILED, failed_share, not_as_requested, print_results, remarks
 from ..inference.addresses import (
     AWAY_LIMIT_S,
     PATIENCE_S,
@@ -95,10 +95,10 @@ class HostedSettings(ReasoningSettings):
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """How long to wait at startup for a server that does not answer, in seconds. None: 30. After startup, `evaluate`
     waits at least ten minutes."""
-    chat_template: str | None = None
+    chat_template: Annotated[str | None, Decides("evaluation")] = None
     """`plain`: text completions without a chat template, for base models. None: chat completions, if the server has
     them."""
-    chat_template_kwargs: TemplateOptions = Field(default_factory=dict)
+    chat_template_kwargs: Annotated[TemplateOptions, Decides("evaluation")] = Field(default_factory=dict)
     """Variables for the chat template, such as `{enable_thinking: false}`."""
     reasoning_effort: Annotated[ReasoningEffort | None, Decides("evaluation")] = None
     """Reasoning effort to request from the server. None: the server's default."""
@@ -376,8 +376,7 @@ async def preview(session: Session[Problem], settings: HostedSettings) -> str:
     and closed here.
     """
     async with session:
-        sampling, _ = choose_sampling(session, settings)
-        return describe_evaluation(session, sampling)
+        return describe_evaluation(session, choose_sampling(session, settings))
 
 
 async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, show: Show) -> EvaluationResult:
@@ -429,6 +428,8 @@ def _show_json(result: EvaluationResult, line: str) -> None:
 
 def _show_nothing(result: EvaluationResult, line: str) -> None:
     """Log the remarks that a table shows below its rows, but no results: the caller gets them."""
+    for remark in not_as_requested(result.results):
+        logger.warning("not as requested: %s", remark)
     for remark in remarks(result.results):
         logger.warning("%s", remark)
 

@@ -28,7 +28,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter
 
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
@@ -233,9 +233,10 @@ class DumpedGroup:
     """One line. Only `item_id` and `rollouts` are required.
 
     `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
-    the completions that no server returned. With a `dataset_size`, the problem is number `item` of the library's
-    dataset of that size and seed. `thinking_formats` names the formats of thinking that counted. `library_answer` is
-    the library's own answer, where it is wrong and `expected_answer` is another.
+    the completions that no server returned, and `sent` records how the requests were sent. With a `dataset_size`, the
+    problem is number `item` of the library's dataset of that size and seed. `thinking_formats` names the formats of
+    thinking that counted. `library_answer` is the library's own answer, where it is wrong and `expected_answer` is
+    another.
 
     `key` is unique in a file of `process` or of an evaluation.
 
@@ -261,6 +262,7 @@ class DumpedGroup:
     time: Time | None = None
     step: Count | None = None
     key: str | None = None
+    sent: JsonValue = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Return a line: answers and parameters may have thousands of characters."""

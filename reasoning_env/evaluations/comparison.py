@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,8 @@ from ..problems.references import without_release
 from ..runtime.text import visible
 from ..storage.values import describe
 from .folder import SAMPLES, Results, load_results
-from .summary import bootstrap_interval
+from .summary import SentRequests, bootstrap_interval
+from .table import show_values, values_as_sent
 
 logger = logging.getLogger(__name__)
 
@@ -209,10 +210,30 @@ def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -
 
 
 def differences(first: RunScores, second: RunScores) -> list[str]:
-    """Return a line for each setting or version that differs."""
+    """Return a line for each setting, version and parameter as sent that differs, and for models that answered."""
     names = sorted(first.settings.keys() | second.settings.keys())
     values = [(name, first.settings.get(name), second.settings.get(name)) for name in names]
-    return [describe_difference(name, one, other) for name, one, other in values if one != other]
+    lines = [describe_difference(name, one, other) for name, one, other in values if one != other]
+    if first.results is None or second.results is None:
+        return lines
+    one, other = first.results.get("sent"), second.results.get("sent")
+    if one is None or other is None or not (one["requests"] and other["requests"]):
+        return lines  # results of an earlier version have no record, and nothing is known of requests without a reply
+    return [*lines, *_differences_as_sent(one, other)]
+
+
+def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
+    """Yield a line for each parameter that a server had changed in one of them, and a line for other models.
+
+    Any other parameter was sent as the settings say, which are compared themselves.
+    """
+    for name in sorted(first["changed"].keys() | second["changed"].keys()):
+        one, other = values_as_sent(first, name), values_as_sent(second, name)
+        if one != other:
+            yield f"{name} as sent: {show_values(one)} in the first, {show_values(other)} in the second"
+    if first["models"] != second["models"]:
+        names = [", ".join(record["models"]) or "no name" for record in (first, second)]
+        yield f"model that answered: {names[0]} in the first, {names[1]} in the second"
 
 
 def describe_difference(name: str, first: object, second: object) -> str:

@@ -1,10 +1,10 @@
 """An evaluation's folder, `{model}-{time}`: `samples.jsonl` and `results.json`.
 
 **samples.jsonl** has a line for each problem, in the format of dumps. A line also has `key` (task and number),
-`failed` (how many completions the server never returned) and `dropped` (why the problem has no rollouts, or null). A
-rollout also has `correct` (a score of 0.99 or more), `seconds` (until the problem's completions arrived) and, with a
-preset, `library_score`. A line is written when its problem is done; problems without a completion are written
-last, once all have been tried.
+`failed` (how many completions the server never returned), `dropped` (why the problem has no rollouts, or null) and
+`sent` (how the requests were sent; `SentRequests` describes its keys). A rollout also has `correct` (a score of 0.99
+or more), `seconds` (until the problem's completions arrived) and, with a preset, `library_score`. A line is written
+when its problem is done; problems without a completion are written last, once all have been tried.
 
 **results.json** is one object, written at the start and replaced at the end. `Results` describes its keys.
 
@@ -39,7 +39,7 @@ from ..settings.removed import current_settings
 from ..storage.files import InUseError, KeyedFile, output_errors, read_made_with, replace_file
 from ..storage.reading import read_json
 from ..storage.values import Count, FreeJson, Name, Number, describe
-from .summary import SummaryRow
+from .summary import SentRequests, SummaryRow, merge_records, no_requests
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +95,8 @@ class Results(MadeWith):
     """A hash of the references of all problems of the set; null before the end."""
     remarks: list[Name]
     """Sentences that say why figures cannot be compared with published ones."""
+    sent: NotRequired[SentRequests]
+    """How the requests were sent that the completions answer; not in results of earlier versions."""
     overall: SummaryRow | None
     """The row of all tasks; null before the end."""
     categories: dict[Name, SummaryRow]
@@ -107,6 +109,7 @@ class Results(MadeWith):
 
 _RESULTS = TypeAdapter(Results)
 _MADE_WITH = TypeAdapter(MadeWith)
+_SENT = TypeAdapter(SentRequests)
 
 
 class EvaluationFolder:
@@ -120,6 +123,8 @@ class EvaluationFolder:
         self.path = path
         self.spent_s = spent_s
         self.samples: dict[tuple[str, int], DumpedGroup] = {}
+        self.sent = no_requests()
+        """How the requests for all samples were sent."""
         self._header = header
         # The result of a cancelled evaluation may still be on its way when the folder is closed.
         self._lock = threading.Lock()
@@ -156,7 +161,9 @@ class EvaluationFolder:
         task, _, number = key.rpartition("/")
         group = read_group(line)
         rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
-        kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
+        if group.sent is not None:
+            self.sent = merge_records(self.sent, _SENT.validate_python(group.sent))
+        kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None, sent=None)
         self.samples[task, int(number)] = kept
 
 

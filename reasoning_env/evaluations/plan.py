@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import platform
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import ConfigError
+from ..inference.token_limits import LIMIT_NAMES
 from ..problems.evaluation_set import EvaluationSet
 from ..problems.plan import EvaluationPlan
 from ..problems.presets import MAX_COMPLETION_TOKENS
@@ -18,14 +18,17 @@ from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
 from .published import load_published, remarks_on
+from .summary import TOKEN_LIMIT, SentRequests
+from .table import describe_changes, show_values
 
 if TYPE_CHECKING:
     from ..inference.served_model import ServedModel
 
-logger = logging.getLogger(__name__)
-
 EVAL_TOP_P = 0.95
 """Nucleus sampling threshold of evaluations, as in the published runs."""
+NOT_COMPARABLE = (
+    "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
+)
 NO_LIMIT = 2**24
 """A limit of tokens above any server's: then a preset's budget is the only limit."""
 
@@ -81,8 +84,8 @@ def choose_sampling(
     *,
     contexts: Iterable[int | None] = (),
     token_limit: int | None = None,
-) -> tuple[Sampling, list[str]]:
-    """Return the sampling of an evaluation, and remarks on its differences from the published runs.
+) -> Sampling:
+    """Return the sampling of an evaluation.
 
     Where the user or a preset limits the tokens of a completion, `contexts` (the tokens that each server takes for
     prompt and completion; None if unknown) and the user's own `max_token_length` bound prompt and completion together.
@@ -93,27 +96,42 @@ def choose_sampling(
         own.eval_temperature, EVAL_TOP_P, token_limit or settings.max_token_length, split=Split.EVAL.value
     )
     if not limits_completions(session):
-        return sampling, []
+        return sampling
     user_limit = settings.max_token_length if "max_token_length" in settings.model_fields_set else None
     limit = min(filter(None, [*contexts, user_limit]), default=NO_LIMIT)
     most = own.eval_max_completion_tokens or MAX_COMPLETION_TOKENS
-    sampling = replace(sampling, token_limit=limit, max_completion_tokens=most)
-    remarks: list[str] = []
+    return replace(sampling, token_limit=limit, max_completion_tokens=most)
+
+
+def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentRequests) -> list[str]:
+    """Return how an evaluation with a preset differs from the published runs, a sentence each; none without a preset.
+
+    `sent` records the requests so far.
+    """
     preset = session.eval_plan.preset
-    if preset is not None:
-        published = load_published(preset.name)
-        remarks += remarks_on(session.eval_plan, published, session.library, own.eval_temperature)
-        # Prompts of presets have at most 1024 tokens, except some large puzzles.
-        if limit < MAX_COMPLETION_TOKENS + 1024:
-            remarks.append(
-                f"prompt and completion have {limit} tokens here, and the published completions "
-                f"{MAX_COMPLETION_TOKENS}: scores of tasks with truncated completions, and all means over such tasks, "
-                "are not comparable"
-            )
-            logger.warning("%s", remarks[-1])
-        if most != MAX_COMPLETION_TOKENS:
-            remarks.append(f"a completion has {most} tokens; the published ones {MAX_COMPLETION_TOKENS}")
-    return sampling, remarks
+    if preset is None:
+        return []
+    published = load_published(preset.name)
+    refused = sent["changed"]
+    temperature = None if "temperature" in refused else sampling.temperature
+    found = list(remarks_on(session.eval_plan, published, session.library, temperature))
+    # Prompts of presets have at most 1024 tokens, except some large puzzles.
+    if sampling.token_limit < MAX_COMPLETION_TOKENS + 1024:
+        found.append(
+            f"prompt and completion have {sampling.token_limit} tokens here, and the published completions "
+            f"{MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
+        )
+    if sampling.max_completion_tokens != MAX_COMPLETION_TOKENS and TOKEN_LIMIT not in refused:
+        found.append(
+            f"a completion has {sampling.max_completion_tokens} tokens; the published ones {MAX_COMPLETION_TOKENS}"
+        )
+    for name, values in sent["parameters"].items():
+        if name not in ("temperature", "top_p", *LIMIT_NAMES, *refused):
+            found.append(f"requests have {name} {show_values(values)}; the published protocol has no {name}")
+    found += describe_changes(sent)
+    if TOKEN_LIMIT in refused:
+        found.append(NOT_COMPARABLE)
+    return found
 
 
 def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:

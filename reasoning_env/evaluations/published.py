@@ -69,15 +69,18 @@ def load_published(name: str) -> PublishedPreset:
 
 
 def remarks_on(
-    plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float
+    plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float | None
 ) -> Iterator[str]:
-    """Yield the differences from the protocol that make figures incomparable with published figures."""
+    """Yield the differences from the protocol that make figures incomparable with published figures.
+
+    `temperature` is None if requests did not have it.
+    """
     if library.version != preset.library:
         yield (
             f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
             f"{preset.library} only"
         )
-    if temperature != PUBLISHED_TEMPERATURE:
+    if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs have {PUBLISHED_TEMPERATURE:g}"
     if plan.samples_per_task != PRESET_SIZE:
         yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"

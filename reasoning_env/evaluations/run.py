@@ -25,18 +25,28 @@ from ..runtime.retries import FailureStreak
 from ..runtime.terminal import PROGRESS_INTERVAL_S, progress_bar, progress_lines
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
 from .plan import (
+    NOT_COMPARABLE,
     EvaluatingSession,
     EvaluationSettings,
     choose_sampling,
     describe_evaluation,
+    find_differences,
     identify,
     limits_completions,
 )
 from .published import compare_published, load_published, mark_differences
 from .results import EvaluationResult
-from .summary import combine, summarise, tally_by_task
+from .summary import (
+    SentRequests,
+    combine,
+    no_requests,
+    record_requests,
+    summarise,
+    tally_by_task,
+)
 
 if TYPE_CHECKING:
+    from ..inference.formats.reply_format import SentRequest
     from ..inference.served_model import ServedModel
 
 logger = logging.getLogger(__name__)
@@ -49,7 +59,8 @@ class EvaluatedProblem:
     """A problem's judged group, or a group without rollouts and the reason `dropped`, which is no score of 0.
 
     `library_scores` has the library's own score of each rollout; None without a preset. `seconds` is the time until the
-    completions were there, `failed` the number of completions that the server never gave.
+    completions were there, `failed` the number of completions that the server never gave. `sent` records the requests;
+    None if none was answered.
     """
 
     group: Group
@@ -57,6 +68,7 @@ class EvaluatedProblem:
     seconds: float = 0.0
     failed: int = 0
     dropped: DropReason | None = None
+    sent: SentRequests | None = None
 
     def line(self) -> bytes:
         """Return the line of samples.jsonl: the line of a dump with more keys (see `folder.py`)."""
@@ -70,7 +82,12 @@ class EvaluatedProblem:
         if self.library_scores is not None:
             for fact, score in zip(facts, self.library_scores, strict=True):
                 fact["library_score"] = score
-        more = {"failed": self.failed, "dropped": None if self.dropped is None else self.dropped.value}
+        more: dict[str, object] = {
+            "failed": self.failed,
+            "dropped": None if self.dropped is None else self.dropped.value,
+        }
+        if self.sent is not None:
+            more["sent"] = self.sent
         return encode_group(self.group, more=more, more_of_rollouts=facts)
 
 
@@ -102,6 +119,10 @@ class Evaluation:
         self._started = time.monotonic()
         self._finished = False
         self._failures = FailureStreak()
+        self._unlogged_drops: Counter[str] = Counter()
+        """Why problems were dropped before the first completion: the error that ends the run may say the same."""
+        self._has_completion = False
+        """Whether this start has evaluated a problem."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -131,14 +152,18 @@ class Evaluation:
         Raises ConfigError where the folder cannot be made.
         """
         contexts = await model.context_lengths() if limits_completions(session) else []
-        sampling, remarks = choose_sampling(session, settings, contexts=contexts, token_limit=token_limit)
+        sampling = choose_sampling(session, settings, contexts=contexts, token_limit=token_limit)
+        differences = find_differences(session, sampling, no_requests())
+        for line in differences:
+            if NOT_COMPARABLE in line:
+                logger.warning("%s", line)
         plan = session.eval_plan
         folder = await asyncio.to_thread(
             open_folder,
             Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER),
             identify(session, sampling, model, step=step, version=version),
             problems=len(plan.tasks) * plan.samples_per_task,
-            remarks=remarks,
+            remarks=differences,
             resume=resume,
         )
         return cls(session, model, sampling, folder, workers=settings.max_eval_workers)
@@ -169,12 +194,14 @@ class Evaluation:
                 await self._keep(await self.evaluate(problem))
                 advance(self._score_so_far())
                 if self._failures.count >= MAX_FAILED_GROUPS:
+                    self._log_drops(besides=self._failures.last)
                     raise ServerError(
                         f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
                     )
 
             await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
         if not self._scores.count:
+            self._log_drops()
             raise ServerError("no evaluation problem could be evaluated; the log above says why")
         for result in self._dropped:
             await asyncio.to_thread(self._write, result)
@@ -195,15 +222,17 @@ class Evaluation:
             error = ConfigError(f"{budget} tokens are left for a completion")
             return self._drop(problem, messages, DropReason.PROMPT_TOO_LONG, error)
         started = time.monotonic()
+        answered: list[SentRequest] = []
         try:
-            rollouts = await self._model.complete(prompt, self._plan.repeats, self._sampling)
+            rollouts = await self._model.complete(prompt, self._plan.repeats, self._sampling, answered)
         except RefusedError:  # no other problem would fare better
             raise
         except Exception as error:
             return self._drop(problem, messages, DropReason.INFERENCE, error)
         seconds = time.monotonic() - started
         try:
-            return await self._judge(Group(problem, messages, tuple(rollouts), self._session.thinking.names), seconds)
+            group = Group(problem, messages, tuple(rollouts), self._session.thinking.names)
+            return replace(await self._judge(group, seconds), sent=record_requests(answered))
         except Exception as error:
             return self._drop(problem, messages, DropReason.SCORING, error)
 
@@ -214,8 +243,18 @@ class Evaluation:
         if reason is not DropReason.PROMPT_TOO_LONG:
             self._failures.add(failure)
         self._session.drop(problem, reason)
-        logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, failure)
+        if self._has_completion:
+            logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, failure)
+        else:
+            self._unlogged_drops[f"{reason}: {failure}"] += 1
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
+
+    def _log_drops(self, besides: str = "") -> None:
+        """Log why problems were dropped before the first completion, a line for each reason but `besides`."""
+        for why, count in self._unlogged_drops.items():
+            if not besides or not why.endswith(besides):
+                logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)
+        self._unlogged_drops.clear()
 
     async def _judge(self, group: Group, seconds: float) -> EvaluatedProblem:
         texts = [rollout.text for rollout in group.rollouts]
@@ -232,6 +271,8 @@ class Evaluation:
             sample = await asyncio.to_thread(self._write, result)
             self._scores.add(*sample.scores)
             self._failures.end()
+            self._has_completion = True
+            self._log_drops()
         else:
             self._dropped.append(result)
 
@@ -239,6 +280,7 @@ class Evaluation:
 
     async def conclude(self) -> EvaluationResult:
         """Write results.json, release the folder, and return the results."""
+        self._log_drops()  # those of an evaluation that was interrupted
         try:
             return EvaluationResult(await asyncio.to_thread(self._write_results), self._folder.path)
         finally:
@@ -266,7 +308,13 @@ class Evaluation:
         categories = {task.name: task.category for task in self._session.library.tasks}
         summary = summarise(tally_by_task(samples.values()), categories, self._not_made)
         seconds = self._folder.spent_s + time.monotonic() - self._started
-        results: dict[str, object] = {**summary, "seconds": round(seconds, 1)}
+        sent = self._folder.sent
+        results: dict[str, object] = {
+            **summary,
+            "seconds": round(seconds, 1),
+            "remarks": find_differences(self._session, self._sampling, sent),
+            "sent": sent,
+        }
         if self._finished:
             results["problems"] = len(samples)
             results["fingerprint"] = set_fingerprint(sample.reference or "" for sample in samples.values())

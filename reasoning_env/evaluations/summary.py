@@ -13,12 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, stdev
-from typing import Annotated, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.format import DumpedGroup
+from ..inference.formats.reply_format import NOT_SAMPLING, SentRequest
+from ..inference.token_limits import LIMIT_NAMES
 from ..metrics.outcomes import Tally
 from ..storage.values import Count, Name, Number
 
@@ -292,3 +294,109 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     if not (1 <= k <= n and 0 <= correct <= n):
         raise ValueError(f"pass@{k} cannot be told from {correct} right of {n}")
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+# ------------------------------------------------------------------ requests as sent
+
+TOKEN_LIMIT = "max_tokens"
+"""The name of the limit of tokens in `changed`, whatever the server calls the limit."""
+SYSTEM_MESSAGE = "system_message"
+"""Stands for a parameter in the record of a request whose system message was moved into the question."""
+MOST_VALUES = 8
+"""Different values of a parameter, and different models, that a record keeps."""
+
+
+class ParameterChange(TypedDict):
+    """A parameter that was not sent as requested; null stands for a parameter without a value."""
+
+    requested: JsonValue
+    sent: JsonValue
+
+
+class SentRequests(TypedDict):
+    """The requests that some completions answer."""
+
+    requests: Count
+    parameters: dict[Name, list[JsonValue]]
+    """The values of each parameter as sent; null where some requests did not have it. Of limits, the largest."""
+    changed: dict[Name, ParameterChange]
+    """The parameters that were not sent as requested."""
+    models: list[Name]
+    """The models that answered, by the replies' own words."""
+
+
+def no_requests() -> SentRequests:
+    """Return the record of no request."""
+    return {"requests": 0, "parameters": {}, "changed": {}, "models": []}
+
+
+def record_requests(answered: Iterable[SentRequest]) -> SentRequests:
+    """Return the record of requests that were answered."""
+    record = no_requests()
+    for request in answered:
+        record = merge_records(record, _record(request.requested, request.sent, request.model))
+    return record
+
+
+def _record(requested: Mapping[str, Any], sent: Mapping[str, Any], model: str) -> SentRequests:
+    """Return the record of one request: its fields as requested and as sent, and the model that answered."""
+    moves_system_message = sent.get("messages") != requested.get("messages")
+    requested, sent = (
+        {name: value for name, value in fields.items() if name not in NOT_SAMPLING} for fields in (requested, sent)
+    )
+    if moves_system_message:
+        sent[SYSTEM_MESSAGE] = "in front of the question"
+    changed: dict[str, ParameterChange] = {
+        name: {"requested": requested.get(name), "sent": sent.get(name)}
+        for name in sorted({*requested, *sent}.difference(LIMIT_NAMES))
+        if requested.get(name) != sent.get(name)
+    }
+    limits = [next((each[name] for name in LIMIT_NAMES if name in each), None) for each in (requested, sent)]
+    if limits[0] != limits[1]:
+        changed[TOKEN_LIMIT] = {"requested": limits[0], "sent": limits[1]}
+    return {
+        "requests": 1,
+        "parameters": {name: [value] for name, value in sent.items()},
+        "changed": changed,
+        "models": [model] if model else [],
+    }
+
+
+def merge_records(first: SentRequests, second: SentRequests) -> SentRequests:
+    """Return the record of the requests of both records."""
+    if not first["requests"] or not second["requests"]:
+        return first if first["requests"] else second
+    parameters: dict[str, list[JsonValue]] = {}
+    for name in [*first["parameters"], *(name for name in second["parameters"] if name not in first["parameters"])]:
+        values = [*first["parameters"].get(name, [None]), *second["parameters"].get(name, [None])]
+        if name in LIMIT_NAMES:
+            largest = _largest(values)
+            parameters[name] = [largest, *([None] if None in values else [])]
+        else:
+            parameters[name] = _distinct(values)
+    changed = {**second["changed"], **first["changed"]}
+    if TOKEN_LIMIT in first["changed"] and TOKEN_LIMIT in second["changed"]:
+        limits = [first["changed"][TOKEN_LIMIT], second["changed"][TOKEN_LIMIT]]
+        changed[TOKEN_LIMIT] = {
+            "requested": _largest([each["requested"] for each in limits]),
+            "sent": _largest([each["sent"] for each in limits]),
+        }
+    return {
+        "requests": first["requests"] + second["requests"],
+        "parameters": parameters,
+        "changed": changed,
+        "models": [str(model) for model in _distinct([*first["models"], *second["models"]])],
+    }
+
+
+def _largest(values: Sequence[object]) -> int | None:
+    return max((value for value in values if isinstance(value, int)), default=None)
+
+
+def _distinct(values: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return the first MOST_VALUES different values, in their order."""
+    found: list[JsonValue] = []
+    for value in values:
+        if value not in found and len(found) < MOST_VALUES:
+            found.append(value)
+    return found

@@ -6,13 +6,17 @@ a pipe gets all tasks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from pydantic import JsonValue
+
+from ..inference.token_limits import LIMIT_NAMES
 from ..metrics.outcomes import RIGHT, outcome_remarks
 from ..runtime.terminal import UNLIMITED, print_table, width
-from ..runtime.text import counted
+from ..runtime.text import counted, visible
 from .folder import PublishedMeans, Results
-from .summary import SummaryRow
+from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests, SummaryRow
 
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
@@ -53,6 +57,8 @@ The last rows are unweighted means over tasks, with intervals over tasks""")
         _print_published(results, overall, results["published"])
     for remark in results["remarks"]:
         print(f"\nNot as published: {remark}.")
+    for remark in not_as_requested(results):
+        print(f"\nNot as requested: {remark}.")
     for remark in remarks(results):
         print(f"\n{remark}.")
 
@@ -67,11 +73,67 @@ def remarks(results: Results) -> list[str]:
         found.append(
             f"{failed:.0%} of completions failed: the server never gave them, and the figures are those of the others"
         )
-    completion_tokens = results["settings"].get("max_completion_tokens")
+    change = results["sent"]["changed"].get(TOKEN_LIMIT) if "sent" in results else None
+    completion_tokens = (change and change["sent"]) or results["settings"].get("max_completion_tokens")
     tokens = completion_tokens or results["settings"].get("max_token_length")
     amount = f"{tokens:,} tokens" if isinstance(tokens, int) else "the server's own"
     limit = f"{amount}{'' if completion_tokens else ' with the prompt'} (--max-tokens)"
     return [*found, *outcome_remarks(overall.get("reasons", {}), limit).values()]
+
+
+def not_as_requested(results: Results) -> list[str]:
+    """Return how requests and answers differ from what was requested, a sentence each.
+
+    Sentences that stand among the differences from published runs are left out.
+    """
+    if "sent" not in results:
+        return []
+    sent = results["sent"]
+    found = [*describe_changes(sent), *describe_models(sent, results["model"])]
+    return [sentence for sentence in found if sentence not in results["remarks"]]
+
+
+def describe_changes(sent: SentRequests) -> list[str]:
+    """Return a sentence on each parameter that was not sent as requested."""
+    return [_describe_change(name, change, sent["parameters"]) for name, change in sorted(sent["changed"].items())]
+
+
+def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str, Sequence[object]]) -> str:
+    requested = show_values([change["requested"]])
+    as_sent = show_values([change["sent"]])
+    if name == SYSTEM_MESSAGE:
+        return f"the server refused the system message, and its text was sent {change['sent']}"
+    if name == TOKEN_LIMIT and change["sent"] is not None:
+        return f"requests asked for at most {as_sent} tokens of a completion, not {requested}: the server refused more"
+    if change["sent"] is not None:
+        return f"{name} was sent as {as_sent}, not {requested}"
+    some = "some " if any(value is not None for value in parameters.get(name, ())) else ""
+    return f"{some}requests were sent without {name} ({requested} was requested): the server refused it"
+
+
+def describe_models(sent: SentRequests, requested: str) -> list[str]:
+    """Return a sentence if replies name another model than the one that was requested, else none."""
+    others = [model for model in sent["models"] if model != requested]
+    if not others:
+        return []
+    return [f"the model {visible(requested, 100)} was requested, and replies say that {', '.join(others)} answered"]
+
+
+def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
+    """Return the values of a parameter as sent, [None] if it was not; TOKEN_LIMIT stands for the limit by any name."""
+    names = LIMIT_NAMES if name == TOKEN_LIMIT else (name,)
+    return next((sent["parameters"][each] for each in names if each in sent["parameters"]), [None])
+
+
+def show_values(values: Sequence[object]) -> str:
+    """Return the values of a parameter for a sentence: `0.6`, `0.6 and nothing`."""
+    return " and ".join("nothing" if value is None else _show(value) for value in values)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return visible(value if isinstance(value, str) else json.dumps(value), 100)
 
 
 def failed_share(row: SummaryRow) -> float:

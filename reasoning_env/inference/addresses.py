@@ -28,6 +28,7 @@ from ..settings.given import parse_mapping
 from .failures import (
     Failure,
     FailureKind,
+    all_messages,
     describe_failure,
     describe_status,
     error_in_place,
@@ -38,8 +39,11 @@ from .formats.choices import read_token_number
 from .formats.reply_format import ReplyKind
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from .completer import Completer
-    from .server import RequestOptions
+    from .formats.reply_format import ReplyFormat
+    from .server import RequestOptions, Server
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +53,8 @@ AWAY_LIMIT_S = 600.0
 """Least seconds that `process` and `evaluate` wait for a server that has answered before: a restart takes minutes."""
 PROBE_S = 30.0
 """How long a server may take for its first token, and for its list of models, where nothing else limits it."""
+HEALTH_S = 2.0
+"""How long a server that failed may take to answer whether it is there again."""
 OTHERS_S = 2.0
 """How much longer the check waits for the other servers once a server has answered."""
 LEAST_WAIT_S = 1.0
@@ -208,6 +214,11 @@ class StatusError(Exception):
         return said if said.startswith(str(self.status)) else f"{self.status} {said}".strip()
 
     @property
+    def messages(self) -> str:
+        """All messages of the reply, as far as they are searched for what the server refuses."""
+        return all_messages(self._body)
+
+    @property
     def names(self) -> Sequence[str]:
         """The code and the type of the error."""
         error = error_in_place(self._body)
@@ -255,6 +266,17 @@ async def try_connection(url: str, timeout_s: float) -> OSError | None:
         return error
     writer.close()
     return None
+
+
+async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
+    """Return True if a server answers a GET request within HEALTH_S; a 404 is an answer too."""
+    import aiohttp  # commands that only check an address do not need it
+
+    try:
+        async with asyncio.timeout(HEALTH_S), connections.get(url) as response:
+            return response.status < 500
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return False
 
 
 def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
@@ -407,6 +429,20 @@ async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple
         f"({'; '.join(refusals)})",
         remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
     )
+
+
+async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
+    """Detect and return the format of a server that was not probed at the start; log what its replies hold.
+
+    Raises what a probe raises, and ServerError if the server has none of the formats.
+    """
+    if (failed := await detect(server, server.candidates(prompt, options))) is not None:
+        raise failed[1]
+    found = server.format
+    assert found is not None, "detect() chose a format"
+    level = logging.INFO if found.kind is ReplyKind.TOKENS else logging.WARNING
+    logger.log(level, "%s: %s (%s)", server.address, found.kind.summary, server.place)
+    return found
 
 
 def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:

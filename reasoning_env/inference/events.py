@@ -39,10 +39,11 @@ def join_events(events: Iterable[Any]) -> Any:
     """
     fields: dict[str, list[Any]] = {name: [] for name in PIECES}
     texts: list[str] = []
-    reply = SimpleNamespace(choices=[], usage=None, error=None)
+    reply = SimpleNamespace(choices=[], usage=None, error=None, model=None)
     ending: dict[str, Any] = {"finish_reason": None, "error": None}
     for event in events:
         reply.error = getattr(event, "error", None) or reply.error
+        reply.model = getattr(event, "model", None) or reply.model
         reply.usage = getattr(event, "usage", None) or reply.usage
         for choice in getattr(event, "choices", None) or []:
             piece = getattr(choice, "delta", None) or getattr(choice, "message", None)

@@ -12,7 +12,8 @@ import re
 import resource
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
@@ -200,6 +201,39 @@ def error_in_place(body: bytes) -> ErrorReply | None:
     except (ValueError, KeyError, TypeError):
         return None
     return error_of_reply(error) if error else None
+
+
+MOST_TEXT = 4096
+"""Characters of an error that are searched for what the server refuses."""
+NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
+"""Fields of an error that hold no message: names and numbers of the error, or parts of the request."""
+
+
+def all_messages(body: bytes) -> str:
+    """Return every message in the body of an error, of any shape, joined by spaces; MOST_TEXT characters at most.
+
+    Names of fields are included, since validators of requests give the name of a refused parameter as a field. JSON
+    within a text, as gateways pass it on, is read too.
+    """
+    text = body.decode(errors="replace")
+    return " ".join(_messages_in(text))[:MOST_TEXT]
+
+
+def _messages_in(value: object, depth: int = 8) -> Iterator[str]:
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            if depth and value[:1] in ("{", "["):
+                yield from _messages_in(json.loads(value), depth - 1)
+                return
+        yield value
+    elif isinstance(value, Mapping) and depth:
+        for name, item in value.items():
+            if name not in NO_MESSAGES:
+                yield name
+                yield from _messages_in(item, depth - 1)
+    elif isinstance(value, list) and depth:
+        for item in value:
+            yield from _messages_in(item, depth - 1)
 
 
 OVERLOAD_CODES = frozenset({429, 529})

@@ -1,24 +1,46 @@
-"""The parameters that a server refuses: later requests leave them out, or name them as the server wants."""
+"""What a server refuses of a request, and how later requests are changed so that the server accepts them.
+
+As little as possible is changed: a limit of tokens is lowered to what the error allows, a parameter that the server
+knows by another name is renamed, and a parameter is left out only if the server accepts the request without it.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from ..prompts.messages import system_in_question
-from .failures import http_status
+from ..runtime.text import visible
+from .failures import ErrorReply, http_status, is_overload
+from .token_limits import LIMIT_NAMES, AllowedTokens, allowed_tokens, names_limit
 
 logger = logging.getLogger(__name__)
 
-REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "n"})
-"""Fields of a request that are never left out. All others are parameters that some hosted models refuse."""
-LIMITS = ("max_tokens", "max_completion_tokens")
+REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
+"""Fields of a request that `Refusals` never leaves out as refused parameters."""
+LEFT_OUT_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
+"""Of several parameters that a server refuses together, these are left out last, in this order."""
+FEWEST_TOKENS = 64
+"""A prompt that leaves fewer tokens of the context for a completion is refused, not sent with such a limit."""
+PROMPT_MARGIN = 1.05
+"""Factor of the estimated size of a prompt, since the ratio of tokens to characters differs from prompt to prompt."""
+MOST_CHANGES = 32
+"""How often one request is changed and sent again: to halve the largest limit takes about twenty changes."""
 
 Stream = Literal["auto", "always", "never"]
 """Whether replies come as events; `auto` where the server says that it only streams."""
 STREAM_WORD = re.compile(r"\bstream(ing|ed)?\b", re.IGNORECASE)
+UNKNOWN_NAME = re.compile(
+    r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
+    r"|forbidden|\bextra\b|deprecated|\binstead\b",
+    re.IGNORECASE,
+)
+"""What servers say of a parameter that they do not know by its name."""
+MISSING_NAME = re.compile(r"\brequired\b|\bmissing\b", re.IGNORECASE)
 SYSTEM_WORDS = re.compile(
     r"\b(system|developer)\b.{0,40}\b(role|instruction|message|prompt)|\brole\b.{0,60}\b(system|developer)\b",
     re.IGNORECASE | re.DOTALL,
@@ -27,71 +49,226 @@ SYSTEM_WORDS = re.compile(
 `System role not supported`, `'messages[0].role' does not support 'system' with this model`."""
 
 
+@dataclass
+class Attempts:
+    """The attempts to send one request.
+
+    - `estimate`: the number of the prompt's tokens, at most.
+    - `by_server`: the number as the server counts them; None until an error has it.
+    - `changes`: how often the request was changed and sent again.
+    """
+
+    estimate: int
+    by_server: int | None = None
+    changes: int = 0
+
+
 class Refusals:
-    """What one server has refused. `adapt` changes a request accordingly, and `learn` reads an error."""
+    """What one server has refused. `adapt` changes a request accordingly, and `learn` reads an error.
+
+    Many requests are under way at a time. An error to a request that was sent before the last change teaches nothing:
+    the request is sent again as requests are sent now.
+    """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._asks_for_events = stream == "always"
         self._system_in_question = False
-        self._limit_name: str | None = "max_tokens"
-        """What the server calls the limit of tokens; None where it refuses the limit."""
+        self._limit_name: str | None = LIMIT_NAMES[0]
+        """What the server calls the limit of a completion's tokens; None if it knows no such limit."""
+        self._unknown_limit_names: set[str] = set()
+        self._most_tokens: int | None = None
+        """The largest limit of a completion that the server takes; None as long as it has refused none."""
+        self._least_tokens = 1
+        self._context: int | None = None
+        """Tokens of prompt and completion together, as an error says; None as long as none does."""
+        self._prompt_scale = 0.0
+        """The largest ratio of a prompt's tokens at the server to the estimate; the estimate is up to twice as high."""
         self._left_out: set[str] = set()
+        self._search: _Search | None = None
+        """The search for the refused parameter among those that an error names; None without such an error."""
+        self._logged: set[str] = set()
 
-    def adapt(self, request: Mapping[str, object]) -> dict[str, object]:
+    def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
         """Return a request as the server takes it."""
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._asks_for_events else {}
         adapted = {name: value for name, value in {**request, **streaming}.items() if name not in self._left_out}
         limit = adapted.pop("max_tokens", None)
-        if self._limit_name is not None and limit is not None:
-            adapted[self._limit_name] = limit
+        if self._limit_name is not None and isinstance(limit, int):
+            adapted[self._limit_name] = self._limit(limit, attempts)
         return _without_system(adapted) if self._system_in_question else adapted
 
-    def learn(self, error: Exception, sent: Mapping[str, object]) -> bool:
-        """Note what an error refuses of the request that was sent; return whether it refuses anything."""
-        text = str(error)
-        if http_status(error) not in (400, 422):
-            return False
-        return (
-            self._learn_limit(text, sent)
-            or self._learn_stream(text, sent)
-            or self._learn_parameters(text, sent)
-            or self._learn_system(text, sent)
-        )
+    def _limit(self, limit: int, attempts: Attempts) -> int:
+        if self._context is not None:
+            tokens = attempts.by_server
+            if tokens is None:
+                tokens = math.ceil(attempts.estimate * self._prompt_scale * PROMPT_MARGIN)
+            limit = min(limit, max(FEWEST_TOKENS, self._context - tokens))
+        if self._most_tokens is not None:
+            limit = min(limit, self._most_tokens)
+        return max(limit, self._least_tokens)
 
-    def _learn_limit(self, text: str, sent: Mapping[str, object]) -> bool:
-        if "max_completion_tokens" in text and "max_tokens" in sent:
-            self._limit_name = "max_completion_tokens"
-            return True
-        if not any(limit in text for limit in LIMITS if limit in sent):
+    def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
+        """Note what an error refuses of the request that was sent, so that `adapt` changes that.
+
+        Also notes the size of the prompt if the error has it. Raises the error if no other request would be accepted,
+        and after MOST_CHANGES changes.
+        """
+        attempts.changes += 1
+        message = _refusing_message(error) if attempts.changes <= MOST_CHANGES else None
+        is_learnt = message is not None and (
+            self._learn_stream(message, sent)
+            or self._learn_limit(message, sent, attempts)
+            or self._learn_missing_limit(message, sent)
+            or self._learn_parameters(message, sent)
+            or self._learn_system(message, sent)
+        )
+        if not is_learnt:
+            raise error
+
+    def note_success(self, sent: Mapping[str, object]) -> None:
+        """Note that the server accepted a request; log each change that made it acceptable, once."""
+        if self._search is not None and self._left_out.isdisjoint(sent):
+            self._search = None
+        if self._left_out and self._left_out.isdisjoint(sent):
+            names = ", ".join(sorted(self._left_out))
+            self._log(f"the server refuses {names}: requests leave that out, and the server's own default applies")
+        limit = next((sent[name] for name in LIMIT_NAMES if name in sent), None)
+        if self._limit_name is None:
+            self._log("the server knows no limit of tokens: completions end at the server's own limit")
+        elif limit is not None and limit == self._most_tokens:
+            self._log(f"the server refused a larger limit: requests ask for at most {limit:,} tokens of a completion")
+        elif limit is not None and self._context is not None:
+            self._log(
+                f"the server takes {self._context:,} tokens for prompt and completion together: requests ask for as "
+                "many as the prompt leaves"
+            )
+
+    def _log(self, line: str) -> None:
+        if line not in self._logged:
+            self._logged.add(line)
+            logger.warning("%s", line)
+
+    def _learn_limit(self, message: str, sent: Mapping[str, object], attempts: Attempts) -> bool:
+        name = next((name for name in LIMIT_NAMES if name in sent), None)
+        limit = None if name is None else sent[name]
+        if name is None or not isinstance(limit, int):
             return False
-        if self._limit_name is not None:
-            logger.warning("the server refuses %s; completions get the server's own limit (%s)", self._limit_name, text)
-        self._limit_name = None
+        if not names_limit(message) and any(_names(other, message) for other in sent if other not in REQUIRED):
+            return False  # the numbers of the message are about another parameter
+        suggested = [other for other in LIMIT_NAMES if other != name and _names(other, message)]
+        is_unknown = UNKNOWN_NAME.search(message) is not None and _names(name, message)
+        if is_unknown and suggested and suggested[0] not in self._unknown_limit_names:
+            self._rename_limit(name, suggested[0])
+            return True
+        allowed = allowed_tokens(message, limit, attempts.by_server or attempts.estimate)
+        if allowed is not None:
+            return self._lower_limit(allowed, limit, attempts)
+        if is_unknown:
+            others = [other for other in LIMIT_NAMES[:2] if other not in {name, *self._unknown_limit_names}]
+            self._rename_limit(name, others[0] if others else None)
+        return is_unknown
+
+    def _lower_limit(self, allowed: AllowedTokens, limit: int, attempts: Attempts) -> bool:
+        if allowed.context is not None:
+            if allowed.completion < min(limit, FEWEST_TOKENS):
+                return False  # the prompt is too long
+            attempts.by_server = allowed.context - allowed.completion
+            self._prompt_scale = max(self._prompt_scale, attempts.by_server / max(1, attempts.estimate))
+            self._context = min(allowed.context, self._context or allowed.context)
+        elif allowed.completion > limit:
+            self._least_tokens = allowed.completion
+        else:
+            self._most_tokens = min(allowed.completion, self._most_tokens or allowed.completion)
         return True
 
-    def _learn_stream(self, text: str, sent: Mapping[str, object]) -> bool:
-        if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(text):
+    def _rename_limit(self, name: str, new_name: str | None) -> None:
+        self._unknown_limit_names.add(name)
+        if self._limit_name == name:
+            self._limit_name = new_name
+
+    def _learn_missing_limit(self, message: str, sent: Mapping[str, object]) -> bool:
+        if not names_limit(message) or not MISSING_NAME.search(message):
+            return False
+        wanted = [name for name in LIMIT_NAMES if name not in sent and _names(name, message)]
+        if not wanted or wanted[0] in self._unknown_limit_names:
+            return False
+        self._limit_name = wanted[0]
+        return True
+
+    def _learn_stream(self, message: str, sent: Mapping[str, object]) -> bool:
+        if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only streams (%s); its replies are read as events", text)
+            logger.info("the server only streams (%s): its replies are read as events", visible(message, 200))
         self._asks_for_events = True
         return True
 
-    def _learn_parameters(self, text: str, sent: Mapping[str, object]) -> bool:
-        refused = {name for name in sent if name not in (*REQUIRED, *LIMITS) and name in text}
-        if new := sorted(refused - self._left_out):
-            logger.warning("the server refuses %s; completions are sampled with the server's own", ", ".join(new))
-        self._left_out |= refused
-        return bool(refused)
+    def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
+        """Leave out one of the parameters that the error names, then another, and all of them if no single one helps.
 
-    def _learn_system(self, text: str, sent: Mapping[str, object]) -> bool:
-        if _without_system(sent) == sent or not SYSTEM_WORDS.search(text):
+        So one of two parameters that exclude each other stays, and so does a parameter that the error only mentions.
+        """
+        if not self._left_out.isdisjoint(sent):
+            return True  # sent before the last change
+        wording = re.sub(r"\S*\d\S*", "", message)  # without numbers and identifiers of the request
+        if self._search is None or self._search.wording != wording:
+            named = [name for name in sent if name not in REQUIRED and _names(name, message)]
+            if not named:
+                return False
+            self._search = _Search(wording, sorted(named, key=_importance))
+        return self._search.advance(self._left_out)
+
+    def _learn_system(self, message: str, sent: Mapping[str, object]) -> bool:
+        if _without_system(sent) == sent or not SYSTEM_WORDS.search(message):
             return False
         if not self._system_in_question:
-            logger.warning("the server refuses the system message, whose text goes before the question (%s)", text)
+            logger.warning(
+                "the server refuses the system message (%s): its text goes before the question", visible(message, 200)
+            )
         self._system_in_question = True
         return True
+
+
+class _Search:
+    """Finds which of the parameters that one error names has to be left out."""
+
+    def __init__(self, wording: str, named: Sequence[str]) -> None:
+        self.wording = wording
+        self._named = named
+        self._tried = 0
+
+    def advance(self, left_out: set[str]) -> bool:
+        """Change what is left out, for another try; return False once everything was tried."""
+        left_out.difference_update(self._named)
+        if self._tried < len(self._named):
+            left_out.add(self._named[self._tried])
+        elif self._tried == len(self._named) > 1:
+            left_out.update(self._named)
+        else:
+            return False
+        self._tried += 1
+        return True
+
+
+def _refusing_message(error: Exception) -> str | None:
+    """Return the message of an error that refuses a request; None for any other error, such as overload."""
+    status = http_status(error)
+    if is_overload(error) and status != 413:  # a request that is too large is refused at any load
+        return None
+    if isinstance(error, ErrorReply):
+        return str(error)
+    messages = getattr(error, "messages", None)
+    return str(messages) if status in (400, 413, 422) and messages is not None else None
+
+
+def _names(name: str, message: str) -> bool:
+    """Return True if a message names a parameter, in any of the usual spellings (`top_p`, `topP`, `top-p`)."""
+    return re.search(rf"(?<![a-z]){name.replace('_', '[ _-]?')}(?![a-z])", message, re.IGNORECASE) is not None
+
+
+def _importance(name: str) -> tuple[int, str]:
+    return (LEFT_OUT_LAST.index(name) + 1 if name in LEFT_OUT_LAST else 0, name)
 
 
 def _without_system(request: Mapping[str, object]) -> dict[str, object]:

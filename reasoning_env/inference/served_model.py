@@ -26,7 +26,7 @@ from .addresses import check_servers
 from .completer import Completer
 from .failures import BrokenOffError, FailureKind, History, RequestOutage, decide, explain_failure
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
-from .formats.reply_format import ReplyKind, ServedCompletion, ServerReply, TokenCompletion
+from .formats.reply_format import ReplyKind, SentRequest, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens
 from .server import MOST_WORDS, Endings, RequestOptions, ServerAwayError, explain_ending
 from .tokenizers import compare_tokenizers
@@ -269,16 +269,24 @@ class ServedModel:
         """Return the prompt that a server gets."""
         return self._layout.prompt(messages)
 
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Return exactly `n` rollouts, through outages; raises the errors of `PatientRequests.complete`."""
+    async def complete(
+        self, prompt: Prompt, n: int, sampling: Sampling, answered: list[SentRequest] | None = None
+    ) -> list[Rollout]:
+        """Return exactly `n` rollouts, through outages; raises the errors of `PatientRequests.complete`.
+
+        Each request that was answered by a usable completion is added to `answered`.
+        """
         timeouts = self._timeouts()
+        collected = [] if answered is None else answered
 
         def ask(missing: int) -> Awaitable[list[Rollout]]:
-            return self._ask(prompt, missing, sampling, timeouts)
+            return self._ask(prompt, missing, sampling, timeouts, collected)
 
         return await self._patience.complete(n, ask, timeouts)
 
-    async def _ask(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+    async def _ask(
+        self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts, answered: list[SentRequest]
+    ) -> list[Rollout]:
         """Ask the server with the most room, and return the usable rollouts of its reply, at least one.
 
         Raises BrokenOffError or UnusableReply if no completion is usable, and what `Completer.complete` raises.
@@ -293,7 +301,9 @@ class ServedModel:
         received = await make_rollouts(
             reply, kind, self._layout, prompt, sampling, self._endings, stop_after_answer=stops
         )
-        return self._usable(received)
+        rollouts = self._usable(received)
+        answered.extend(reply.requests)
+        return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
         """Return the rollouts, and log why others are left out; raises an error if there is no rollout."""

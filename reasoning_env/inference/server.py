@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -29,7 +29,8 @@ from .addresses import (
     PROBE_S,
     Candidate,
     StatusError,
-    detect,
+    answers,
+    detect_late,
     find_context_length,
     goes_through_proxy,
     max_connections,
@@ -38,27 +39,24 @@ from .addresses import (
 )
 from .completer import ServerSpec, Slots
 from .events import EVENT_STREAM
-from .failures import BrokenOffError, FailureKind, explain_failure
+from .failures import BrokenOffError, ErrorReply, FailureKind, explain_failure
 from .formats import AUTO, format_of_kind
 from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
     ReplyFormat,
     ReplyKind,
+    SentRequest,
     ServedCompletion,
     ServerReply,
     TextCompletion,
     TokenCompletion,
 )
 from .formats.tokens import TokenFormat
-from .refusals import Refusals
+from .refusals import Attempts, Refusals
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-
-HEALTH_S = 2.0
-"""How long a server that failed may take to answer whether it is there again."""
-
 
 # ---------------------------------------------------------------------------- what requests say
 
@@ -327,7 +325,7 @@ class Server:
 
         Raises what `ask` raises; if several requests fail, the error of the first.
         """
-        reply_format = self.format or await self.detect(prompt, options)
+        reply_format = self.format or await detect_late(self, prompt, options)
         if kind not in (None, reply_format.kind):
             reply_format = format_of_kind(kind)
         parameters: dict[str, object] = {
@@ -355,19 +353,6 @@ class Server:
             return await request_each(n, request, parameters)
         return await self._stop_text.request_each(n, request, parameters)
 
-    async def detect(self, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
-        """Find out and return the format of a server that was not asked at the start; log what its replies hold.
-
-        Raises what `ask` raises, and ServerError if the server has none of the formats.
-        """
-        if (failed := await detect(self, self.candidates(prompt, options))) is not None:
-            raise failed[1]
-        found = self.format
-        assert found is not None
-        level = logging.INFO if found.kind is ReplyKind.TOKENS else logging.WARNING
-        logger.log(level, "%s: %s (%s)", self.address, found.kind.summary, self._place(found))
-        return found
-
     async def ask(
         self,
         reply_format: ReplyFormat,
@@ -390,15 +375,20 @@ class Server:
         """
         request = reply_format.make_request(prompt, self.spec.model, parameters)
         if reply_format.kind is ReplyKind.TOKENS:
-            return await self._send(reply_format, request, reply_s, at_once=at_once)
+            reply = await self._send(reply_format, request, reply_s, at_once=at_once)
+            return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
+        attempts = Attempts(len(prompt.tokens) or prompt.estimated_tokens)
         while True:
-            adapted = request if self._refusals is None else self._refusals.adapt(request)
+            adapted = request if self._refusals is None else self._refusals.adapt(request, attempts)
             try:
-                return await self._send(reply_format, adapted, reply_s, at_once=at_once)
-            except StatusError as error:
+                reply = await self._send(reply_format, adapted, reply_s, at_once=at_once)
+                break
+            except (StatusError, ErrorReply) as error:
                 self._refusals = self._refusals or Refusals(self.spec.stream)
-                if not self._refusals.learn(error, adapted):
-                    raise
+                self._refusals.learn(error, adapted, attempts)
+        if self._refusals is not None:
+            self._refusals.note_success(adapted)
+        return replace(reply, requests=[SentRequest(request, adapted, reply.model)])
 
     async def _send(
         self, reply_format: ReplyFormat, request: Mapping[str, object], reply_s: float | None, *, at_once: bool
@@ -522,18 +512,8 @@ class Server:
     async def look_after(self) -> None:
         """Notice when a server that is away is back."""
         await self._reachability.look_after()
-        if self._is_absent and not self._reachability.is_away and await self._answers():
-            self._is_absent = False
-
-    async def _answers(self) -> bool:
-        """Tell whether anything answers at `/health`; a 404 is an answer too."""
-        url = self._page("/health", below_v1=False)
-        try:
-            timeout = aiohttp.ClientTimeout(total=HEALTH_S)
-            async with self._connections().get(url, timeout=timeout) as response:
-                return response.status < 500
-        except (aiohttp.ClientError, OSError, TimeoutError):
-            return False
+        if self._is_absent and not self._reachability.is_away:
+            self._is_absent = not await answers(self._connections(), self._page("/health", below_v1=False))
 
     def _connections(self) -> aiohttp.ClientSession:
         if self._http is None:

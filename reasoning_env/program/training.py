@@ -53,12 +53,12 @@ class TrainingSettings(ReasoningSettings):
     ensure_scores_are_not_same: bool = True
     """Do not send groups whose scores are all equal. Always off if `group_size` is 1."""
 
-    chat_template: Annotated[str | None, Decides("answers")] = None
+    chat_template: Annotated[str | None, Decides("answers", "evaluation")] = None
     """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. With
     `plain`, a completion ends at the first `</answer>`."""
-    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers")] = Field(default_factory=dict)
+    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers", "evaluation")] = Field(default_factory=dict)
     """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
-    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers")] = None
+    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers", "evaluation")] = None
     """Reasoning effort to request from a chat server. None: the server's default."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
     """Sampling temperature in training."""

@@ -12,6 +12,7 @@ import pytest
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.folder import SAMPLES
 from reasoning_env.evaluations.run import EvaluatedProblem, Evaluation
+from reasoning_env.inference.formats.reply_format import SentRequest
 from reasoning_env.problems.plan import EvaluationPlan
 from reasoning_env.problems.presets import load_preset
 from reasoning_env.prompts.messages import Messages, build_messages
@@ -82,6 +83,8 @@ class Echo:
     model = "echo"
     server_type = "chat"
     base_url = "http://localhost/v1"
+    sends: Mapping[str, object] = {"temperature": 0.6}
+    """The parameters as sent."""
 
     def __init__(self) -> None:
         self.stuck: asyncio.Event | None = None
@@ -94,7 +97,7 @@ class Echo:
         question = messages[-1]["content"]
         return Prompt(tuple(messages), question, (0,) * (100_000 if question == "long" else 3))
 
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, answered: list[SentRequest]) -> list[Rollout]:
         await asyncio.sleep(0)
         if prompt.text in RAISED:
             raise RAISED[prompt.text]("no reply")
@@ -103,6 +106,7 @@ class Echo:
             await asyncio.Event().wait()
         answer = "0.5" if prompt.text == "stuck" else prompt.text
         text = answer if answer.startswith("<") else f"<answer>{answer}</answer>"
+        answered.append(SentRequest({"temperature": sampling.temperature}, self.sends, "echo-1"))
         return [Rollout(text, (1, 2), (-100, 2), None, "stop")] * n
 
 

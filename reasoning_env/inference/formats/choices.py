@@ -21,7 +21,7 @@ from ...prompts.messages import Content, read_content
 from ...prompts.thinking import Thinking, choose_thinking
 from ...records import ENDING_WORDS, Ending, Prompt, Rollout, Sampling
 from ...runtime.concurrency import cancel_all
-from ...runtime.text import short
+from ...runtime.text import short, visible
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
 from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, ServerReply, TextCompletion
@@ -37,6 +37,8 @@ KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """Fields that ask for a text with the stop text at its end, vLLM by the first name and SGLang by the second."""
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
 """The words for how a completion ended that are known."""
+MOST_NAME = 200
+"""Characters of a model's name that are kept."""
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
 
@@ -62,7 +64,7 @@ class ChoicesFormat(ReplyFormat):
         # A completion that was broken off because the server is overloaded counts as a refused request.
         if overload := overload_in_choice(getattr(choice, "error", None)):
             raise overload
-        return ServerReply([read_choice(choice, token_count)])
+        return ServerReply([read_choice(choice, token_count)], model=read_name(getattr(reply, "model", None)))
 
 
 TEXT = ChoicesFormat(
@@ -95,6 +97,11 @@ def read_token_number(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
         return value
     return None
+
+
+def read_name(value: object) -> str:
+    """Return the name of a model, safe to print; "" for any other value, as if the server had said nothing."""
+    return visible(value, MOST_NAME) if isinstance(value, str) else ""
 
 
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
@@ -236,7 +243,9 @@ async def request_each(n: int, request: SendOne, parameters: Mapping[str, object
     errors = [reply for reply in replies if isinstance(reply, BaseException)]
     if len(errors) == n:
         raise errors[0]
-    return ServerReply([one for reply in replies if isinstance(reply, ServerReply) for one in reply.completions])
+    answered = [reply for reply in replies if isinstance(reply, ServerReply)]
+    completions = [one for reply in answered for one in reply.completions]
+    return ServerReply(completions, requests=[one for reply in answered for one in reply.requests])
 
 
 class StopText:
@@ -266,7 +275,7 @@ class StopText:
                 )
             self._is_kept = False
             return await self.request_each(n, request, parameters)
-        return ServerReply([_cut_after_answer(one) for one in texts])
+        return replace(reply, completions=[_cut_after_answer(one) for one in texts])
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:

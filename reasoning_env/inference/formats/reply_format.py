@@ -87,15 +87,38 @@ class TextCompletion:
 ServedCompletion: TypeAlias = "TokenCompletion | TextCompletion"
 
 
+NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", "stream_options"})
+NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
+"""Fields of a request that do not change which completions the model samples."""
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request that was answered.
+
+    - `requested`: the fields of the request as chosen, by OpenAI's names.
+    - `sent`: the fields that were sent, after the server had refused some of them.
+    - `model`: the model that answered, by the reply's own words; "" if the reply does not say.
+    """
+
+    requested: Mapping[str, object]
+    sent: Mapping[str, object]
+    model: str = ""
+
+
 @dataclass(frozen=True)
 class ServerReply:
-    """The completions of a reply.
+    """The completions of a reply, or of the replies to several requests.
 
-    `prompt_tokens` are the prompt's tokens as the server read them; None if they are those of the request.
+    - `prompt_tokens`: the prompt's tokens as the server read them; None if they are those of the request.
+    - `model`: the model that answered, by the reply's own words; "" if the reply does not say.
+    - `requests`: the requests that were answered.
     """
 
     completions: Sequence[ServedCompletion]
     prompt_tokens: Sequence[int] | None = None
+    model: str = ""
+    requests: Sequence[SentRequest] = ()
 
 
 MAX_TOKENS = 10**8

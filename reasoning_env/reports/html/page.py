@@ -21,6 +21,7 @@ from ...errors import ConfigError
 from ...evaluations.comparison import ComparisonData, RunScores, compare
 from ...evaluations.folder import PublishedMeans, Results
 from ...evaluations.summary import SummaryRow
+from ...evaluations.table import not_as_requested
 from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
@@ -243,7 +244,9 @@ def _facts(results: Results | None) -> list[list[str]]:
     overall = results["overall"]
     if overall is not None and overall.get("not_made"):
         facts.append(("problems not made", overall["not_made"]))
-    facts += [("not as published", remark) for remark in results["remarks"]]
+    # One fact each, because the page compares the facts of two evaluations by their names.
+    facts.append(("not as published", "; ".join(results["remarks"]) or None))
+    facts.append(("not as requested", "; ".join(not_as_requested(results)) or None))
     return [[name, visible(str(value))] for name, value in facts if value is not None]
 
 
