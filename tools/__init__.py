@@ -1,1 +1,1 @@
-"""What maintainers of this project run; not installed."""
+"""Commands for maintainers of this project. They are not installed."""

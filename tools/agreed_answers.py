@@ -1,9 +1,9 @@
-"""Find published answers on which several models agree and which are not paid: `python -m tools.agreed_answers FOLDER`.
+"""Find published answers on which models agree, but which score nearly 0: `python -m tools.agreed_answers FOLDER`.
 
-FOLDER has the result files of the presets' source. The files hold no metadata, so entries are made again from the
-presets' seeds and parameters; questions that the library asks no more are left out. A line of JSON tells each answer
-that three models gave and that earns at most the score of a form, and what is done with its problem: it is served,
-clarified or rejected. The number of such questions follows, by task.
+FOLDER has the result files of the presets' source. The files have no metadata, so the tool generates the problems again
+from the presets' seeds and parameters, and skips questions that the library no longer makes. It prints a line of JSON
+for each answer that at least three models gave and that scores at most 0.1. The line says whether the problem is
+served, clarified or rejected today. At the end, the tool prints the number of such questions by task.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .frozen_published import PRESETS, preset_requests, published_answers
 from .running import choose_tasks, run_tool
 
 AGREEING = 3
-"""Models that agree."""
+"""The fewest models that must agree."""
 FAILED = ("", "error")
-"""What the files have in place of an answer where a model gave none."""
+"""The files have this text if a model gave no answer."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A problem of a preset: how its answers are scored, our right answer, and what is done with it."""
+    """A problem of a preset: its scorer, the right answer, and whether it is served, clarified or rejected."""
 
     scorer: Answers
     right: str | None
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         question, asked = _ask(library, request)
                 except Exception:  # the library fails to make some of its problems
                     continue
-                given = answers.pop(question, {})  # of problems with the same question, the first counts
+                given = answers.pop(question, {})  # keep the first of several problems with the same question
                 problems[task] += bool(given)
                 agreed = {key: text for key, (text, models) in given.items() if len(models) >= AGREEING}
                 scores = {text: score_or_zero(asked.scorer, text) for key, text in agreed.items() if key not in FAILED}
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ask(library: Library, request: ProblemRequest) -> tuple[str, Asked]:
-    """Return the published question of a problem, and the problem with the right answer of today."""
+    """Return the published question of a problem, and the problem with today's right answer."""
     made = library.generate(replace(request, uncorrected=False, clarified=False))
     clarified = library.generate(replace(request, uncorrected=False, clarified=True))
     flaw = find_flaw(find_task(request.task), pickle.loads(made.entry), made.seed)
@@ -87,7 +87,8 @@ def _ask(library: Library, request: ProblemRequest) -> tuple[str, Asked]:
 
 
 def _read_answers(folder: Path, preset: str, task: str) -> defaultdict[str, dict[str, tuple[str, set[str]]]]:
-    """Return the answers to each question: by letters without blanks, one spelling and the models that gave it."""
+    """Return the answers to each question. The key is the text in lower case without whitespace; the value has one
+    spelling and the models that gave the answer."""
     found: defaultdict[str, dict[str, tuple[str, set[str]]]] = defaultdict(dict)
     for one in published_answers(folder, preset, task):
         answer = one.answer.strip()

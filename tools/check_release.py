@@ -1,10 +1,10 @@
 """Check a release of reasoning-gym before it is pinned: `python -m tools.check_release [CHECKOUT]`.
 
-Prints a line for each finding of three checks, and exits with 1 when there is a finding. The command `audit` checks the
+Prints a line for each finding of three checks, and exits with 1 if there is a finding. The command `audit` checks the
 rewards.
 
 - declarations: each task has a declaration in `reasoning_env/tasks/`, and each declaration has a task
-- levels: each level of difficulty makes problems in time, and with its own parameters
+- levels: each level of difficulty makes problems in time, with the parameters of this level
 - questions: training serves no question of the evaluation set, also for tasks without `has_small_pool`
 """
 
@@ -29,7 +29,9 @@ from .running import run_tool
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", nargs="?", type=Path, help="a folder with `reasoning_gym` (default: the installed)")
+    parser.add_argument(
+        "checkout", nargs="?", type=Path, help="a folder with `reasoning_gym` (default: the installed release)"
+    )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--problems", type=int, default=3, help="problems of each level (default: %(default)s)")
     parser.add_argument("--questions", type=int, default=500, help="training problems of each task (default: 500)")
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return findings + await check_questions(session, options.questions)
 
     findings = run_to_end(check)
-    print(*findings, f"{len(findings)} findings; the rewards are checked by `audit`", sep="\n")
+    print(*findings, f"{len(findings)} findings; to check the rewards, run `audit`", sep="\n")
     return int(bool(findings))
 
 
@@ -57,7 +59,7 @@ def check_declarations(session: Session[Problem]) -> list[str]:
 async def check_levels(session: Session[Problem], problems: int) -> list[str]:
     """Make problems of each task at each level. Return a line for each level that fails or is replaced by another.
 
-    The composite is left out: its level is that of its members, which are checked.
+    Skip the composite, whose levels are those of its members.
     """
 
     async def check(task: str) -> list[str]:
@@ -79,7 +81,7 @@ async def check_levels(session: Session[Problem], problems: int) -> list[str]:
 
 
 async def check_questions(session: Session[Problem], questions: int) -> list[str]:
-    """Draw training problems of each task. Return a line for each task that serves a question of the evaluation set."""
+    """Generate training problems of each task. Return a line for each task with a question of the evaluation set."""
     evaluation_set = session.evaluation_set
     evaluated = {_words(problem.question) for problem in await evaluation_set.problems()}
 
@@ -90,7 +92,7 @@ async def check_questions(session: Session[Problem], questions: int) -> list[str
         served = [problem for problem in asked if not await evaluation_set.has_question(problem)]
         if not served:
             return []
-        return [f"questions: {task} serves {len(served)} of {questions} problems that the evaluation set asks"]
+        return [f"questions: {task}: the evaluation set contains {len(served)} of {questions} training problems"]
 
     return [*chain.from_iterable(await map_with_progress("questions", session.plan.tasks, check, at_once=4))]
 

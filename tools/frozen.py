@@ -1,11 +1,11 @@
 """Compare the scores of many answers with recorded ones: `python -m tools.frozen compare --tasks gcd`.
 
-`record` writes the scores of today into `tests/frozen/`, a file for each kind of answers; `tests/answers/
-frozen_answers.py` makes the answers. `compare` scores them again, and prints a line for each score that differs: kind,
-task, level and seed, the name of the answer, its text, the recorded score and the score of now. The status is 1 when
-there is any difference. `judge --seed 4` scores answers to other problems, and prints those that earn what they may
-not: right answers that are refused in a form, and wrong answers that are paid. The status is 1 when one of these is
-paid.
+- `record` scores all answers and writes the scores to `tests/frozen/`, one file per kind of answers.
+  `tests/answers/frozen_answers.py` makes the answers.
+- `compare` scores the answers again. It prints a line for each difference: kind, task, level and seed, the name and
+  text of the answer, the recorded score and today's score. The status is 1 if there is a difference.
+- `judge --seed 4` scores answers to other problems. It prints right answers that it rejects because of their form, and
+  wrong answers that score as right. The status is 1 if a wrong answer scores as right.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from .running import choose_tasks, run_tool
 
 FOLDER = Path(__file__).parents[1] / "tests" / "frozen"
 HASH_SEED = "0"
-"""PYTHONHASHSEED of the workers: some tasks make other problems under another hash seed."""
+"""PYTHONHASHSEED of the workers: the problems of some tasks depend on the hash seed."""
 ABSENT = "-"
-"""Stands for the score of an answer that a problem does not have."""
+"""Marks that a problem does not have this answer."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ Row = Mapping[str, Sequence[str]]
 
 @dataclass
 class Table:
-    """The recorded scores of a kind, by place. `names` has all names of answers, in the order of the file."""
+    """The recorded scores of a kind, by task and level. `names` has all names of answers, in the order of the file."""
 
     problems: int
     names: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Table:
         return cls(**json.loads(path.read_text())) if path.exists() else None
 
     def write(self, kind: str) -> None:
-        """Write a line for each place, so that a change of the file shows where scores changed."""
+        """Write a line for each task and level, so that a diff of the file shows where scores changed."""
         head = f'{{"problems": {self.problems},\n"names": {json.dumps(self.names, ensure_ascii=False)},\n"rows": {{\n'
         rows = [f"{json.dumps(place)}: {json.dumps(row)}" for place, row in sorted(self.rows.items())]
         (FOLDER / f"{kind}.json").write_text(head + ",\n".join(rows) + "\n}}\n")
@@ -89,12 +89,12 @@ class Table:
         self.names += [name for name in row if name not in self.names]
         absent = [ABSENT] * self.problems
         scores = [score for name in self.names for score in row.get(name, absent)]
-        while scores and scores[-1] == ABSENT:  # names that come to the table later belong here too
+        while scores and scores[-1] == ABSENT:  # omit them, as for names that are added later
             scores.pop()
         self.rows[str(place)] = _packed(scores)
 
     def row(self, place: Place) -> Row:
-        """Return the scores of a place, those that are there."""
+        """Return the recorded scores of a task at a level."""
         scores = _unpacked(self.rows.get(str(place), ""))
         scores += [ABSENT] * (self.problems * len(self.names) - len(scores))
         chunks = [scores[start : start + self.problems] for start in range(0, len(scores), self.problems)]
@@ -117,7 +117,7 @@ def _unpacked(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Sample:
-    """The part of the answers that is scored: one in so many, to the first problems of a task at its levels."""
+    """The answers to score: one of every `one_in`, to the first problems of a task at its levels."""
 
     problems: int | None
     one_in: int
@@ -129,7 +129,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Difference:
-    """An answer with another score than the recorded one."""
+    """An answer whose score differs from the recorded score."""
 
     what: str
     text: str
@@ -143,25 +143,25 @@ class Difference:
 
 @dataclass
 class Compared:
-    """The differences of a place, how many scores were compared, and the recorded answers that are not made now."""
+    """The differences of a task at a level, the number of compared scores, and answers that no longer exist."""
 
     differences: list[Difference] = field(default_factory=list)
     scores: int = 0
     not_made: int = 0
 
 
-# ------------------------------------------------------------------ in a process for each core
+# ------------------------------------------------------------------ work of a process
 
 
 @cache
 def shared_library() -> Library:
-    """Open the library in this process, in a folder of its own: some of its generators touch files."""
+    """Open the library in this process, in a new folder, because some generators write files."""
     os.chdir(tempfile.mkdtemp())
     return open_library()
 
 
 def _answers(kind: str, place: Place, number: int, run_seed: int = RUN_SEED) -> tuple[FrozenProblem, Mapping[str, str]]:
-    """Return a problem and the answers to it by name, no answers where the library fails to make the problem."""
+    """Return a problem and its answers by name. If the library cannot make the problem, there are no answers."""
     problem = frozen_problem(shared_library(), place.task, place.level, number, run_seed)
     try:
         return problem, KINDS[kind].texts(problem)
@@ -184,7 +184,7 @@ def _compare_place(kind: str, place: Place, recorded: Row, sample: Sample) -> Co
     compared = Compared()
     count = min(KINDS[kind].problems, sample.problems or KINDS[kind].problems)
     if KINDS[kind].make is None:
-        sample = replace(sample, one_in=1)  # the digest of a problem costs nothing
+        sample = replace(sample, one_in=1)  # digests are cheap, so compare all
     for number in range(count):
         wanted = {
             name: scores[number]
@@ -220,7 +220,7 @@ def _rescore_published(folder: Path, place: tuple[str, str], recorded: Mapping[s
     return compared
 
 
-# ------------------------------------------------------------------ all places
+# ------------------------------------------------------------------ all tasks and levels
 
 
 def _places(kind: str, tasks: Iterable[str]) -> list[Place]:
@@ -229,7 +229,7 @@ def _places(kind: str, tasks: Iterable[str]) -> list[Place]:
 
 
 def _on_all_cores(jobs: int, work: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
-    """Yield the results of a function, in order, of calls in so many processes."""
+    """Call a function in `jobs` processes, and yield the results in order."""
     if jobs == 1:
         yield from map(work, *arguments)
         return
@@ -238,7 +238,7 @@ def _on_all_cores(jobs: int, work: Callable[..., Any], *arguments: Sequence[Any]
 
 
 def record(kind: str, tasks: Sequence[str], jobs: int) -> None:
-    """Score all answers of a kind to problems of some tasks, and put the scores into the kind's file."""
+    """Score all answers of a kind to problems of some tasks, and write the scores to the file of the kind."""
     table = Table.read(kind)
     if table is None or table.problems != KINDS[kind].problems:
         table = Table(KINDS[kind].problems)
@@ -250,7 +250,7 @@ def record(kind: str, tasks: Sequence[str], jobs: int) -> None:
 
 
 def compare(kind: str, tasks: Sequence[str], jobs: int, sample: Sample) -> int:
-    """Print the differences of a kind; return how many there are."""
+    """Print the differences of a kind, and return their number."""
     table = Table.read(kind)
     if table is None:
         print(f"{kind}: nothing is recorded")
@@ -262,7 +262,7 @@ def compare(kind: str, tasks: Sequence[str], jobs: int, sample: Sample) -> int:
 
 
 def judge(kind: str, tasks: Sequence[str], jobs: int, run_seed: int, problems: int | None) -> int:
-    """Print the answers to problems of a seed that earn what they may not; return how many are paid and wrong."""
+    """Print wrongly scored answers to problems of a seed, and return how many wrong answers score as right."""
     places = _places(kind, tasks)
     count = problems or KINDS[kind].problems
     scores = 0
@@ -273,7 +273,7 @@ def judge(kind: str, tasks: Sequence[str], jobs: int, run_seed: int, problems: i
         scores += judged.scores
         broken += judged.differences
         print(*judged.differences, sep="\n", end="\n" if judged.differences else "", flush=True)
-    print(f"{kind}: {scores} judged, {len(broken)} earn what they may not", flush=True)
+    print(f"{kind}: {scores} scored, {len(broken)} with a wrong score", flush=True)
     return 0 if kind == "forms" else len(broken)
 
 
@@ -287,7 +287,7 @@ def _judge_place(kind: str, place: Place, run_seed: int, count: int) -> Compared
         right = in_asked_digits(place.task, problem.right)
         if kind == "near_misses":
             if score_or_zero(problem.scorer, right) < RIGHT:
-                continue  # the solver found a plan that earns less
+                continue  # the solver found a right answer with less than full marks
             scores = {name: score for name, score in scores.items() if not is_same_answer(answers[name], right)}
         if kind == "wrong_forms" and scores["bare"] >= RIGHT:
             continue  # the other answer is right too
@@ -301,7 +301,7 @@ def _judge_place(kind: str, place: Place, run_seed: int, count: int) -> Compared
 
 
 def rescore_published(folder: Path, tasks: Sequence[str], jobs: int, *, record: bool) -> int:
-    """Score the published answers of the sample again. Record the scores, or print and count the differences."""
+    """Score the sample of published answers again. Record the scores, or print and count the differences."""
     scores = read_scores()
     places = [(preset, task) for task in tasks for preset in PRESETS if f"{preset} {task}" in scores]
     recorded = [scores[f"{preset} {task}"] for preset, task in places]
@@ -316,7 +316,7 @@ def rescore_published(folder: Path, tasks: Sequence[str], jobs: int, *, record: 
 
 
 def _tell(kind: str, all_compared: Iterable[Compared]) -> int:
-    """Print differences as they come, then a line of counts; return the number of differences."""
+    """Print each difference, then a line of counts, and return the number of differences."""
     scores = not_made = 0
     directions: Counter[str] = Counter()
     for compared in all_compared:
@@ -326,7 +326,7 @@ def _tell(kind: str, all_compared: Iterable[Compared]) -> int:
         not_made += compared.not_made
     found = "".join(f", {count} {direction}" for direction, count in sorted(directions.items()))
     differing = directions.total()
-    print(f"{kind}: {scores} compared, {differing} differ{found}; {not_made} are not made any more", flush=True)
+    print(f"{kind}: {scores} compared, {differing} differ{found}; {not_made} no longer exist", flush=True)
     return differing
 
 
@@ -337,7 +337,7 @@ def _direction(difference: Difference) -> str:
     if new >= RIGHT > old:
         return "newly paid"
     if old >= RIGHT > new:
-        return "no longer paid"
+        return "no longer right"
     return "partial up" if new > old else "partial down"
 
 
@@ -349,10 +349,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--kind", action="append", choices=KINDS, help=f"{', '.join(KINDS)}; may be repeated (default: all)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
-    parser.add_argument("--problems", type=int, help="take the first problems of each task and level alone")
+    parser.add_argument("--problems", type=int, help="use only the first problems of each task and level")
     parser.add_argument("--seed", type=int, default=1, help="judge: another seed draws other problems")
-    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="compare one answer in N alone")
-    parser.add_argument("--defaults", action="store_true", help="compare problems of the library's defaults alone")
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="compare only one answer in N")
+    parser.add_argument("--defaults", action="store_true", help="compare only problems at the library's defaults")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="published answers, in the files of a folder")
     options = parser.parse_args(argv)
     if os.environ.get("PYTHONHASHSEED") != HASH_SEED:

@@ -1,9 +1,9 @@
-"""Score published answers of models again, and compare the scores with recorded ones.
+"""Score published answers of models again, and compare the scores with recorded scores.
 
-The answers stay where they are: in result files of the presets' source, of which the user gives the folder. The file
-`tests/frozen/published.json` has a hash and a score for each answer of a sample, by preset and task. The sample has
-every answer of which only another notation than the expected one was right, and of the others right, partly right and
-wrong answers to every task. Its questions are those that the library still asks.
+The answers are not copied: the user gives the folder with the result files of the presets' source.
+`tests/frozen/published.json` has a hash and a score for each answer of a sample, by preset and task. The sample has all
+right answers in another notation than the expected answer, and right, partly right and wrong answers to every task. It
+has only questions that the library still makes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Scores = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class PublishedAnswer:
-    """An answer to a problem of a preset, from an evaluation with a name of ORGANISATION_MODEL_DATE_TIME."""
+    """An answer to a problem of a preset, from an evaluation named ORGANISATION_MODEL_DATE_TIME."""
 
     task: str
     evaluation: str
@@ -79,7 +79,7 @@ def scorers(library: Library, preset: str, task: str) -> Mapping[str, Answers]:
 
 
 def preset_requests(name: str, task: str) -> Iterator[ProblemRequest]:
-    """Yield the requests for a preset's problems of a task, as they were published."""
+    """Yield the requests for the published problems of a task in a preset."""
     preset = load_preset(f"rg-{name}")
     params = preset.params.get(task, {})
     for number in range(PRESET_SIZE) if task in preset.tasks else ():

@@ -1,9 +1,9 @@
 """Measure what levels of difficulty change: `python -m tools.levels --count 200`.
 
-Draws problems of each task at five levels. Prints a line for each task: the mean work at each level, and the smallest
-share of different problems. The work is a proxy, such as the moves of a solution (`tests/workers/level_work.py`). A
-line for each finding follows: work that does not grow, and problems that repeat. The status is 1 when there is a
-finding.
+Generates problems of each task at five levels. Prints a line for each task: the mean work at each level, and the
+smallest share of different problems. The work is a proxy such as the moves of a solution
+(`tests/workers/level_work.py`). Then prints a line for each finding: work that does not grow, or problems that repeat.
+The status is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEADLINE_S = 60.0
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """The tallies of a task, one for each level, from the easiest to the hardest."""
+    """The measurements of a task, one for each level from the easiest to the hardest."""
 
     task: str
     tallies: tuple[LevelTally, ...]
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(tasks: str, count: int, seed: int, levels: Sequence[float] = LEVELS) -> list[MeasuredTask]:
-    """Draw `count` problems at each level of each task with levels that a pattern matches."""
+    """Generate `count` problems at each level of each matching task that has levels."""
     settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], num_verifiers=1)
 
     async def draw_all() -> list[MeasuredTask]:
@@ -84,7 +84,7 @@ def measure(tasks: str, count: int, seed: int, levels: Sequence[float] = LEVELS)
 
 
 def findings(measured: MeasuredTask) -> list[str]:
-    """Return a line for each fault of a task's levels that no table explains."""
+    """Return a line for each unexpected fault of a task's levels."""
     task = measured.task
     faults = [] if task in HARDLY_HARDER else faults_of(measured.tallies)
     if task not in FEW_QUESTIONS:

@@ -37,13 +37,13 @@ TABLES: Mapping[str, Sequence[Metric[Never]]] = {
     "Workers": POOL,
     "A judge": (*JUDGE, *ANSWERS, REQUEST_DURATIONS),
 }
-"""The metrics below each heading of the page. A judge reports nothing to wandb."""
+"""The metrics under each heading of the page. A judge reports nothing to wandb."""
 ENDINGS = {Kind.COUNT: "_total", Kind.SHARE: "_total"}
-"""What Prometheus' client adds to a name; a summary and a histogram have several endings."""
+"""The endings that Prometheus' client adds to a name. A summary and a histogram have several."""
 
 
 def page(text: str) -> str:
-    """Return the page with the tables as they should be."""
+    """Return the page with new tables."""
     for heading, metrics in TABLES.items():
         rows = "".join(_rows(metrics, for_wandb=heading != "A judge"))
         text = re.sub(rf"(?<=## {heading}\n\n)(\|.*\n)*", lambda _, rows=rows: rows, text)  # type: ignore[misc]

@@ -1,9 +1,9 @@
 """Count right answers in other forms: `python -m tools.other_forms FOLDER --tasks products,caesar_cipher`.
 
-FOLDER has the result files of the published evaluations, MODEL/CATEGORY/TASK.json under `easy` and `hard`. Each
-completion is judged by strict rewards, by these as the answer is written, and by the library's verifier. Prints a table
-of tasks by model: of the right answers, the share that is refused as written. A table of the forms follows: what came
-off around the value, or the notation of the value.
+FOLDER has the result files of the published evaluations, MODEL/CATEGORY/TASK.json under `easy` and `hard`. The tool
+scores each completion three times: with strict rewards, with strict rewards that read the answer as written, and with
+the library's verifier. It prints the share of right answers that are rejected as written, by model and task. Then it
+prints the forms of these answers: the removed formatting or the notation of the value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _score(scorer: Scorer, answer: str) -> float:
     try:
         return scorer.score(answer)
-    except Exception:  # of the library's verifier, for a text that it cannot read
+    except Exception:  # the library's verifier cannot read the text
         return 0.0
 
 
@@ -66,7 +66,7 @@ def _print_tables(
 ) -> None:
     models = sorted({model for model, _ in right})
     print(
-        "| model | right answers | refused as written | by the library | "
+        "| model | right answers | rejected as written | rejected by the library | "
         + " | ".join(f"`{task}`" for task in tasks)
         + " |"
     )

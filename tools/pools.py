@@ -1,13 +1,14 @@
 """Measure how many different questions a task has: `python -m tools.pools --tasks "gcd,tower_of_hanoi"`.
 
-Draws FIRST served problems of each task at the library's defaults and at each of QUESTION_LEVELS. Where no question
-comes twice, the task has MANY_QUESTIONS or more: 10,000 equally likely questions give no repeat among 300 draws with a
-chance of 1 %. Elsewhere it draws up to MORE problems and estimates the number of different questions.
+Generates FIRST served problems of each task at the library's defaults and at each of QUESTION_LEVELS. If no question
+repeats, the task counts as having MANY_QUESTIONS or more: with 10,000 equally likely questions, 300 draws have no
+repeat with a probability of 1 %. Otherwise the tool generates up to MORE problems, and estimates the number of
+different questions.
 
-The estimate is Chao's (1984): with `d` different questions, of which `f1` came once and `f2` twice, there are about
-d + f1 (f1 - 1) / (2 (f2 + 1)). It is a lower bound where some questions are likelier than others.
+The estimate is Chao's (1984): if `d` different questions occurred, `f1` of them once and `f2` twice, there are about
+d + f1 (f1 - 1) / (2 (f2 + 1)). This is a lower bound if some questions are more likely than others.
 
-Prints the `questions` of the declarations in `reasoning_env/tasks/`.
+Prints `questions` for the declarations in `reasoning_env/tasks/`. A task with MANY_QUESTIONS everywhere has no line.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(tasks: str, seed: int) -> None:
-    """Measure the tasks that a pattern matches, and print the row of each when it is measured."""
+    """Measure the matching tasks, and print each row when it is complete."""
     settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], num_verifiers=1)
 
     async def draw_all() -> None:
@@ -80,13 +81,13 @@ async def _measure_level(session: Session[Problem], task: str, level: float | No
 
 
 def estimate(counts: Iterable[int]) -> float:
-    """Estimate the number of different questions from how often each came."""
+    """Estimate the number of different questions from the count of each question."""
     times = Counter(counts)
     return times.total() + times[1] * (times[1] - 1) / (2 * (times[2] + 1))
 
 
 def rounded(number: float) -> int:
-    """Return a number with its first two digits."""
+    """Round a number to two significant digits."""
     return round(round(number), -max(0, floor(log10(number)) - 1))
 
 

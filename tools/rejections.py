@@ -1,9 +1,9 @@
-"""Measure what rejections cost and what they are for: `python -m tools.rejections --count 1000`.
+"""Measure the cost and the effect of rejections: `python -m tools.rejections --count 1000`.
 
-Draws problems of each task that rejects some, or that is served with other parameters than the library's: as the
-library makes them, and as they are served. Prints a table: how many draws are rejected and why, what is done, what a
-served problem costs, and what the best single policy earns on both. Policies are the most frequent answer, copies of a
-part of the question, and a tree over the question's surface that is learnt on half of the problems.
+Generates problems of each task that rejects some or has other parameters than the library's: as the library makes them,
+and as they are served. Prints a table: the share of rejected draws by cause, the rules, the processor time of a served
+problem, and what the best policy earns on both kinds of problems. The policies are the most frequent answer, copies of
+a part of the question, and a decision tree over the question's surface, learned on half of the problems.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reasoning_env.workers.library import Library
 
 from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
-HEAD = """| task | draws rejected, by cause | what is done | ms | best policy, library's | served |
+HEAD = """| task | rejected draws, by cause | rules | ms | best policy on the library's problems | on served problems |
 | --- | --- | --- | --- | --- | --- |"""
 
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _row(library: Library, task: Task, seeds: Sequence[int], level: float | None) -> str:
-    """Return the table's row of a task; problems with which the library ends in an error are no problems."""
+    """Return the table's row of a task. Seeds on which the library raises an error do not count."""
     raw = []
     for seed in seeds:
         try:
@@ -59,7 +59,7 @@ def _row(library: Library, task: Task, seeds: Sequence[int], level: float | None
 
 
 def what_is_done(task: Task) -> str:
-    """Say what is rejected, how much of it is served all the same, and which parameters moved."""
+    """Return the rules in words: what is rejected, which share is served nevertheless, and other parameters."""
     said = [f"{rule.reason} ({rule.served:g} served)" if rule.served else rule.reason for rule in task.rejected]
     said += [task.failure.reason] if task.failure is not None else []
     said += [", ".join(f"`{name}` {value}" for name, value in task.served_params.items())] if task.served_params else []
@@ -67,7 +67,7 @@ def what_is_done(task: Task) -> str:
 
 
 def best_policy(task: Task, problems: Sequence[Generated]) -> str:
-    """Return the policy that earns most and its share of right answers; a dash where no right answer is known."""
+    """Return the best policy and its share of right answers; a dash if no right answer is known."""
     answered = [(one.question, one.answer) for one in problems if one.answer is not None]
     if not answered:
         return "-"
@@ -88,7 +88,7 @@ def _right_copies(question: str, answer: str) -> list[str]:
 
 
 def option(task: Task, one: Generated) -> str:
-    """Return which option the right answer of a problem is."""
+    """Return the option that is the right answer of a problem."""
     metadata: Mapping[str, object] = json.loads(one.metadata_json)
     return task.option({"question": one.question, "answer": one.answer, "metadata": metadata})
 

@@ -1,4 +1,4 @@
-"""Run a tool's `main`, with a user's mistake as one line; draw problems of the tasks that its options name."""
+"""Run a tool's `main` with one-line errors, and generate problems of the tasks that its options select."""
 
 from __future__ import annotations
 
@@ -18,26 +18,29 @@ from reasoning_env.workers.library import Library
 
 
 def run_tool(main: Callable[[], int | None]) -> None:
-    """Exit with the status of `main`; with 2, and a line on stderr, for an error that a user can mend."""
+    """Exit with the status of `main`. For an error that a user can fix, print a line to stderr and exit with 2."""
     try:
         status = main()
     except ReasoningEnvError as error:
         print(f"{Path(sys.argv[0]).stem}: {error}", file=sys.stderr)
         status = 2
     except subprocess.CalledProcessError as error:
-        print(f"{Path(sys.argv[0]).stem}: a run in other surroundings ended with {error.returncode}", file=sys.stderr)
+        print(
+            f"{Path(sys.argv[0]).stem}: a run in another environment ended with status {error.returncode}",
+            file=sys.stderr,
+        )
         status = 2
     sys.exit(status)
 
 
 def choose_tasks(patterns: str) -> tuple[str, ...]:
-    """Return the library's tasks that match patterns joined by commas. Raises ConfigError for another pattern."""
+    """Return the library's tasks that match comma-separated patterns. Raises ConfigError if a pattern matches none."""
     known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
     return match_tasks(known, [pattern.strip() for pattern in patterns.split(",")], "--tasks")
 
 
 def draw_parser(description: str | None, count: int) -> argparse.ArgumentParser:
-    """Return the parser of a tool that draws problems, of which `count` is the default; see `drawn_tasks`."""
+    """Return the parser of a tool that generates `count` problems by default; see `drawn_tasks`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--count", type=int, default=count, help="problems of each task (default: %(default)s)")
@@ -47,14 +50,14 @@ def draw_parser(description: str | None, count: int) -> argparse.ArgumentParser:
 
 
 def fast_library() -> Library:
-    """Return the installed library with the faster generators, for the rest of this process."""
+    """Install the faster generators in this process, and return the installed library."""
     library = Library(None)
     FasterGenerators(library.module, library.tasks).install()
     return library
 
 
 def drawn_tasks(library: Library, options: argparse.Namespace, tool: str) -> Iterator[tuple[Task, list[int]]]:
-    """Yield the tasks that options of `draw_parser` name and that have their level, with seeds of the tool's own."""
+    """Yield the tasks that match the options of `draw_parser` and have the level, each with seeds for this tool."""
     for name in choose_tasks(options.tasks):
         if name != COMPOSITE and (options.level is None or library.tasks[name].has_levels):
             numbers = range(options.count)

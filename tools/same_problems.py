@@ -1,11 +1,14 @@
 """Check that a seed gives the same problems everywhere: `python -m tools.same_problems --python PATH`.
 
-Makes problems of each task at the defaults and at levels, once plainly and once in other surroundings: another hash
-seed, locale, time zone and file system (with a copy of the library), and two workers. Does both with this Python, and
-with each other one (`--python`). Question, answer and metadata of every problem must equal those of the first run, the
-first problems of a training must be the same in the same order, and the first run's references and answers must earn
-full marks in every other run. Prints a line for each difference, and which change alone makes it. The status is 1 when
-there is any.
+Makes problems of each task at the defaults and at levels, twice: in the normal environment, and with another hash
+seed, locale, time zone and file system (with a copy of the library) and two workers. Does both with this Python, and
+with each Python of `--python`. All runs must agree with the first run:
+
+- question, answer and metadata of every problem
+- the first problems of a training, in the same order
+- full marks for the first run's answers, scored by reference
+
+Prints a line for each difference, and the single change that causes it. The status is 1 if there is a difference.
 """
 
 from __future__ import annotations
@@ -38,12 +41,12 @@ from .running import run_tool
 ROOT = Path(__file__).parents[1]
 PLAIN = {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 COPIED = ("reasoning_gym", "pyfiglet")
-"""Packages whose files problems are made of."""
+"""Packages with files that generators read."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A difference from the plain surroundings: variables of the process, options of this tool."""
+    """A difference from the normal environment: variables of the process, options of this tool."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
@@ -51,10 +54,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Made:
-    """What a run made: for each problem its digest, its reference without the release, and its answer.
+    """The result of a run: for each problem its digest, its reference without the release, and its answer.
 
-    `stream` are the references of the first problems of a training. `judged` says which of another run's answers did
-    not earn full marks, and why.
+    `stream` has the references of the first problems of a training. `judged` has another run's answers that did not
+    earn full marks, with the reason.
     """
 
     problems: Mapping[str, tuple[str, str, str | None]]
@@ -67,13 +70,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", default="all", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--count", type=int, default=50, help="problems of each task and level (default: %(default)s)")
     parser.add_argument("--levels", default="defaults,0,0.5,1", help="levels from 0 to 1 (default: %(default)s)")
-    parser.add_argument("--judged", type=int, default=5, help="of these, judged in other runs (default: %(default)s)")
+    parser.add_argument(
+        "--judged", type=int, default=5, help="of these, scored by reference in other runs (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
     parser.add_argument("--python", action="append", default=[], metavar="PATH", help="another interpreter")
     parser.add_argument(
-        "--folder", type=Path, default="/dev/shm", help="on another file system than /tmp (default: %(default)s)"
+        "--folder",
+        type=Path,
+        default="/dev/shm",
+        help="a folder on another file system than /tmp (default: %(default)s)",
     )
-    # For the processes that this tool starts.
+    # Hidden options for the processes that this tool starts.
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--judge", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, default=1, help=argparse.SUPPRESS)
@@ -124,20 +132,20 @@ async def _make(options: argparse.Namespace) -> Made:
 
 def digest(problem: Problem | Generated) -> str:
     """Return a hash of a problem's question, answer and metadata."""
-    # Only the metadata of rearc have other last bits from Python 3.12 on, which sums floats in another way.
+    # Rounded, because Python 3.12 sums floats differently: the metadata of rearc differ in the last bits.
     metadata = json.loads(problem.metadata_json, parse_float=lambda number: f"{float(number):.12g}")
     text = json.dumps([problem.question, problem.answer, metadata])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 async def _judge(session: Session[Problem], other: Made, judged: int) -> dict[str, str]:
-    """Judge the first answers of another run by their references; return which do not earn full marks, and why."""
+    """Score the first answers of another run by reference. Return those without full marks, with the reason."""
 
     async def judge(name: str) -> str:
         _, reference, answer = other.problems[name]
         try:
             problem = await session.remake(reference)
-            # Not by `session.judge`, which refuses answers as long as the longest of the library.
+            # `session.judge` would reject the longest answers of the library.
             verdicts = await session.pool.score(problem, [] if answer is None else [answer])
         except ReasoningEnvError as error:
             return str(error)
@@ -160,9 +168,9 @@ def _compare_runs(options: argparse.Namespace) -> list[str]:
         differences = []
         others = [os.path.abspath(shutil.which(python) or python) for python in options.python]
         for python in [sys.executable, *others]:
-            other = runs.run(f"{python}, other surroundings", changes.values(), python=python, judge="plain")
+            other = runs.run(f"{python}, other environment", changes.values(), python=python, judge="plain")
             found = _differences(first, other)
-            differences += [f"{python}, other surroundings: {line}" for line in found]
+            differences += [f"{python}, other environment: {line}" for line in found]
             tasks = {line.split()[0] for line in found} - {"training"}
             if tasks and python == sys.executable:
                 for name, change in changes.items():
@@ -175,7 +183,7 @@ def _compare_runs(options: argparse.Namespace) -> list[str]:
 
 
 def changes_of(elsewhere: Path) -> dict[str, Change]:
-    """Return the changes of surroundings by name. `elsewhere` is a folder on another file system."""
+    """Return the changes of the environment by name. `elsewhere` is a folder on another file system."""
     for package in COPIED:
         spec = importlib.util.find_spec(package)
         assert spec is not None and spec.origin is not None
@@ -190,7 +198,7 @@ def changes_of(elsewhere: Path) -> dict[str, Change]:
 
 
 def _other_locale(elsewhere: Path) -> dict[str, str]:
-    """Return the variables of Turkish, whose letters I differ; of C where no such locale can be made."""
+    """Return the variables of a Turkish locale, whose letters I differ; of the C locale if that cannot be made."""
     if shutil.which("localedef") is not None:
         command = ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(elsewhere / "tr_TR.UTF-8")]
         made = subprocess.run(command, capture_output=True, check=False)
@@ -216,7 +224,7 @@ class _Runs:
         judge: str | None = None,
         tasks: str | None = None,
     ) -> Made:
-        """Make problems in surroundings with some changes. `judge` names an earlier run whose answers are judged."""
+        """Make problems in an environment with some changes. `judge` names an earlier run whose answers to score."""
         file = self._files[name] = self._folder / f"{len(self._files)}.json"
         options = self._options
         command = [python, "-m", "tools.same_problems", "--write", str(file), "--tasks", tasks or options.tasks]
@@ -239,7 +247,7 @@ def _read(file: Path) -> Made:
 
 
 def _differences(first: Made, other: Made, tasks: Iterable[str] | None = None) -> list[str]:
-    """Return a line for each task and level with differences; `tasks` are those that the other run made."""
+    """Return a line for each task and level with differences. `tasks` are the tasks of the other run."""
     lines = []
     differing: dict[str, list[str]] = {}
     for name, (digest, reference, _) in first.problems.items():
@@ -248,7 +256,7 @@ def _differences(first: Made, other: Made, tasks: Iterable[str] | None = None) -
             differing.setdefault(f"{task} {level}", []).append(reference or digest)
     lines += [f"{place}: {len(found)} differ, the first is {found[0]}" for place, found in differing.items()]
     if tasks is None and first.stream != other.stream:
-        lines.append("training draws other problems, or in another order")
+        lines.append("a training gets other problems, or in another order")
     return lines + [f"{name}: {fault}" for name, fault in other.judged.items()]
 
 

@@ -1,9 +1,9 @@
-"""Confirm served answers by solvers that read the question's text alone: `python -m tools.solve --count 1000`.
+"""Check served answers with solvers that read only the question: `python -m tools.solve --count 1000`.
 
-Prints each disagreement when it is found, with the problem's reference, and a line after each level. Then comes a line
-for each task: how many problems were confirmed, how many have several readings or were not solved, and what is wrong.
-The mean number of draws for a served problem follows, with the shares of draws that were rejected, by cause (`--draws`:
-this alone, without solvers). The status is 1 when there is any disagreement.
+Prints each disagreement at once, with the problem's reference, and a line after each level. Then prints a line for each
+task: the numbers of confirmed, ambiguous, unsolved and wrong problems. At the end, prints the mean number of draws for
+a served problem, with the shares of rejected draws by cause (with `--draws`, only this, without solvers). The status is
+1 if there is a disagreement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="levels from 0 to 1, and `defaults` for the library's own parameters (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
-    parser.add_argument("--draws", action="store_true", help="print draws and rejected problems alone")
+    parser.add_argument("--draws", action="store_true", help="print only draws and rejected problems")
     options = parser.parse_args(argv)
     problems: list[Problem] = []
     opinions: list[Opinion] = []
@@ -75,7 +75,7 @@ async def _ask(settings: ReasoningSettings, level: str, *, solve: bool) -> tuple
 
 def _count(opinions: Sequence[Opinion]) -> str:
     wrong = sum(opinion.finding in WRONG for opinion in opinions)
-    return f"{len(opinions)} opinions, {wrong} of them against what is served"
+    return f"{len(opinions)} answers checked, {wrong} of them wrong"
 
 
 def _print_table(opinions: Sequence[Opinion]) -> None:
@@ -87,7 +87,7 @@ def _print_table(opinions: Sequence[Opinion]) -> None:
 
 
 def draws_by_task(problems: Sequence[Problem]) -> list[str]:
-    """Return a line for each task with rejected problems: mean draws, and the share of draws by cause of rejection."""
+    """Return a line for each task with rejected problems: mean draws, and the share of rejected draws by cause."""
     served = Counter(problem.task for problem in problems)
     rejected: dict[str, Counter[str]] = {}
     for problem in problems:

@@ -1,9 +1,9 @@
-"""Tell what differs between strict, plain and library rewards, by task: `python -m tools.three_rewards --count 100`.
+"""Print how strict, plain and library rewards differ, by task: `python -m tools.three_rewards --count 100`.
 
-Draws problems of each task as `strict` and `plain` serve them, and as `library` does. Prints a table: which share of
-draws is rejected and why, the shares of problems with a corrected answer and with a clarified question, which
-parameters move, and what the library's verifier pays, which `plain` and `library` pay too. Tasks without any
-difference follow in one line.
+Generates problems of each task as `strict` and `plain` serve them, and as `library` does. Prints a table: the share of
+rejected draws by cause, the shares of problems with a corrected answer and with a clarified question, other
+parameters, and the nonsense that the library's verifier rewards (with `plain` and `library` too). At the end, prints
+the tasks without a difference in one line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _cells(library: Library, task: Task, seeds: Sequence[int], level: float | None) -> list[str]:
-    """Return the cells of a task's row, empty where nothing differs."""
+    """Return the cells of a task's row. A cell is empty if nothing differs."""
     rejected = corrected = clarified = ""
     if task.rejected or task.failure is not None:
         flawed = Counter[str]()

@@ -1,9 +1,9 @@
-"""Measure what trees over the surface of questions earn: `python -m tools.trees --level 0 --tasks aiw --count 2000`.
+"""Measure what decision trees earn: `python -m tools.trees --level 0 --tasks aiw --count 2000`.
 
-Draws served problems of each task, learns a tree on one half, has it name the answers of the other half, and the other
-way round. Prints a row of the table in `docs/measurements.md` for each task in which a tree earns more than the
-bound: the share of right answers, the bound, and what the tree of the first half asks. Text answers and boards seldom
-come twice: no tree names them.
+Generates served problems of each task, learns a tree on one half and predicts the answers of the other half, and the
+other way round. Prints a table row for each task in which a tree earns more than the bound: the share of right answers,
+the bound, and the features of the first half's tree. A tree can only predict answers that repeat, so texts and boards
+score nearly 0.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from reasoning_env.records import ProblemRequest
 from .rejections import option
 from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
-HEAD = """| task | level | problems | a tree earns | bound | the tree asks for |
+HEAD = """| task | level | problems | a tree earns | bound | the tree uses |
 | --- | --- | --- | --- | --- | --- |"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = draw_parser(__doc__, count=2000)
-    parser.add_argument("--all", action="store_true", help="print a row for each task, not only those over the bound")
+    parser.add_argument("--all", action="store_true", help="print a row for each task, also below the bound")
     options = parser.parse_args(argv)
     library = fast_library()
     print(HEAD)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _features(tree: Tree) -> Iterator[str]:
-    """Yield the features that a tree asks for, from its first question on."""
+    """Yield the features that a tree uses, from its first test on."""
     if not isinstance(tree, Leaf):
         yield tree.feature
         yield from _features(tree.below)

@@ -1,9 +1,9 @@
-"""Find the programs of codeio that come out differently elsewhere: `python -m tools.unstable_programs`.
+"""Find the programs of codeio whose output depends on the machine: `python -m tools.unstable_programs`.
 
-Runs the programs of the library's data on a few inputs: in order; then backwards, under another hash seed and without
-the instructions of newer processors; then backwards and under other hash seeds with other Pythons (`--python`, once for
-each). Prints the digests of the programs whose input or output differed, or that give another output for the input that
-is shown, for UNSTABLE_PROGRAMS of `reasoning_env/tasks/code.py`. Programs that another rule rejects are left out.
+Runs the programs of the library's data on a few inputs: first in order; then in reverse order, under another hash seed
+and without the instructions of newer processors; then in reverse order and under other hash seeds with each Python of
+`--python`. Prints the digests of the programs whose input or output differed, or whose output differs for the input in
+the question, for UNSTABLE_PROGRAMS of `reasoning_env/tasks/code.py`. Skips programs that another rule rejects.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from reasoning_env.workers.clock import standing_clock
 from .running import run_tool
 
 INPUTS = 6
-"""Inputs of each program."""
+"""Inputs to try for each program."""
 DEADLINE_S = 2
-"""Processor time of a program."""
+"""Limit of processor time for a program."""
 OLD_PROCESSOR = {
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX2_Usable,-FMA_Usable,-AVX512F",
     "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
     "OPENBLAS_CORETYPE": "Nehalem",
 }
-"""Variables that keep the C library, numpy and OpenBLAS from the instructions of newer processors."""
+"""Variables that disable instructions of newer processors in the C library, numpy and OpenBLAS."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _results_in(
 
 
 def run_programs(inputs: int, *, backwards: bool) -> dict[str, list[dict[str, Any]]]:
-    """Return questions and answers of each program, by its digest; an error stands as its text."""
+    """Return the questions and answers of each program, by its digest. For an error, use its message."""
     import reasoning_gym
 
     dataset = reasoning_gym.create_dataset("codeio", seed=0, size=1, input_prediction_probability=1.0)
@@ -115,7 +115,7 @@ def _make(dataset: Any, seed: int) -> dict[str, Any]:
 
 
 def _run_shown(dataset: Any, entry: Mapping[str, Any]) -> str:
-    """Return the output for the input that the question shows; some programs change their input before it is shown."""
+    """Return the output for the input in the question. Some programs change their input earlier."""
     shown = str(entry["metadata"]["input_data"])
     program = shown_program(entry["question"])
     _, output = dataset._generate_io_pair(program, f"def generate_inputs(_):\n    return {shown}", random.Random(0))
@@ -123,7 +123,7 @@ def _run_shown(dataset: Any, entry: Mapping[str, Any]) -> str:
 
 
 def _differ(here: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether question or answer differs, or the shown input has another output, where no other rule rejects."""
+    """Return True if question or answer differs, or the shown input has another output, and no other rule rejects."""
     pairs = zip(here, there, strict=True)
     return any((one != other or one["again"] != one["answer"]) and _may_be_served(one) for one, other in pairs)
 

@@ -51,4 +51,4 @@ def test_score_difference_is_reported(
     assert frozen.compare("two_answers", ["gcd"], 1, frozen.Sample(None, 1, defaults_only=False)) == 1
     first, counts = capsys.readouterr().out.splitlines()
     assert first == "two_answers gcd defaults seed 3988807829, 'RIGHT?': '3?' had 0.25, has 0; right is '3'"
-    assert counts == "two_answers: 2 compared, 1 differ, 1 partial down; 0 are not made any more"
+    assert counts == "two_answers: 2 compared, 1 differ, 1 partial down; 0 no longer exist"
