@@ -43,28 +43,28 @@ def main(argv: Sequence[str]) -> int:
         status = 1
         reason = str(error).splitlines()[0].removesuffix(" ends with:")
     if any(options.folder.glob("checkpoint-*")):
-        reason += f"; the last checkpoint is in {options.folder}, and the same command resumes the run"
+        reason += f"; the last checkpoint is in {options.folder}; run the same command again to resume"
     print(f"learn: {reason}", file=sys.stderr)
     return status
 
 
 def read_options(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; ends the process with a message for options out of range."""
+    """Parse a command line. End the process with a message if an option is out of range."""
     parser = argparse.ArgumentParser(
         prog="python -m learn",
         description="Train a small transformer on reasoning-gym tasks, with run-api and this environment.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"), help="folder of all files of the run")
-    parser.add_argument("--steps", type=int, default=200, help="batches to learn from")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"), help="folder for all files of the run")
+    parser.add_argument("--steps", type=int, default=200, help="batches to train on")
     parser.add_argument("--minutes", type=float, default=9.5, help="time limit in minutes, warm start included")
     parser.add_argument("--seed", type=int, default=1, help="seed of problems, initial weights and samples")
-    parser.add_argument("--warm-steps", type=int, default=1000, help="most supervised steps")
+    parser.add_argument("--warm-steps", type=int, default=1000, help="limit of supervised steps")
     parser.add_argument("--model", type=Path, help="folder of your own model and its tokenizer")
     parser.add_argument("--eval-interval", type=int, default=20, help="steps between two evaluations on the test set")
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument(
-        "--threads", type=int, default=2, help="threads of PyTorch; after the warm start, one of them is for the server"
+        "--threads", type=int, default=2, help="threads of PyTorch; after the warm start, the server uses one of them"
     )
     parser.add_argument(
         "--env",
@@ -82,7 +82,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shuffle-rewards",
         action="store_true",
-        help="control run with shuffled rewards, in which nothing must be learnt",
+        help="control run with shuffled rewards, in which the model must learn nothing",
     )
     options = parser.parse_args(argv)
     for name in ("steps", "minutes", "warm_steps", "eval_interval", "tests", "threads"):
@@ -92,17 +92,19 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_machine(server: str) -> None:
-    """Raise LearnError without PyTorch, without vLLM where `server` is vLLM, or without enough free memory."""
+    """Raise LearnError if PyTorch, a chosen vLLM or free memory is missing."""
     try:
         import torch  # noqa: F401
     except ImportError:
         raise LearnError("PyTorch is missing; install it with `make learn` or `pip install torch`") from None
     if server == "vllm" and find_spec("vllm") is None:
-        raise LearnError("vLLM is missing; `make integrations-vllm` makes an environment with vLLM")
+        raise LearnError(
+            "vLLM is missing; run `make integrations-vllm`, then `.venv-vllm/bin/python -m learn --server vllm`"
+        )
     with contextlib.suppress(OSError):  # not Linux
         free = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()
         if free and int(free[0]) < 1024 * MIN_MEMORY_MB:
-            raise LearnError(f"expected {MIN_MEMORY_MB} MB of free memory, found {int(free[0]) // 1024} MB")
+            raise LearnError(f"{MIN_MEMORY_MB} MB of free memory are needed; found {int(free[0]) // 1024} MB")
 
 
 class Run:
@@ -140,7 +142,7 @@ class Run:
                 self._learn(trainer, processes)
 
     def _warm_model(self) -> tuple[Any, Any]:
-        """Return model and tokenizer after the warm start; a folder has one warm start."""
+        """Return model and tokenizer after the warm start. An earlier warm start in the folder is used again."""
         from . import model as models
         from .warm_start import warm_start
 

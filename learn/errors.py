@@ -1,4 +1,4 @@
-"""The error that ends a run with one line for its user."""
+"""The error that ends a run with one line for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of all groups, from the environment's dumps: groups without a signal never reach the trainer."""
+"""Figures of all groups, from the environment's dumps, because groups with equal scores never reach the trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tasks import TASKS, confirms
 
 
 class DumpedGroups:
-    """Groups that are added to a folder of dumps from now on."""
+    """Groups added to a folder of dumps since this object was made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -21,7 +21,7 @@ class DumpedGroups:
         self.read_new()
 
     def read_new(self) -> list[dict[str, Any]]:
-        """Return the groups since the last call, up to the last whole line of each file."""
+        """Return the groups since the last call, up to the last complete line of each file."""
         groups: list[dict[str, Any]] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             with path.open("rb") as file:
@@ -33,10 +33,10 @@ class DumpedGroups:
 
 
 def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over the groups (None without groups) and a second opinion of the answers.
+    """Return means over the groups (None without groups), with a second check of the answers.
 
-    `right` is the share of rollouts that the second opinion accepts; `confirmed` counts the accepted rollouts among
-    those with full marks.
+    `right` is the share of rollouts that the second check accepts. `confirmed` is the number of rollouts with full
+    marks that the second check accepts.
     """
     groups = list(groups)
     rollouts = [(group, rollout) for group in groups for rollout in group["rollouts"]]

@@ -1,4 +1,4 @@
-"""A small GPT-2 with a tokenizer of characters, or a user's model; both are folders of transformers."""
+"""A small GPT-2 with a tokenizer of characters, or a user's model. Both are folders in the format of transformers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def device() -> str:
 def build_tokenizer(phrases: Sequence[str]) -> Any:
     """Return a tokenizer with a token for each ASCII character, the answer tags and each of the phrases.
 
-    Phrases that all questions of a task share are single tokens, which makes prompts four times shorter. The rest of a
-    question, on which the answer depends, is characters.
+    Phrases that all questions of a task share become single tokens, so prompts are four times shorter. The rest of a
+    question, which determines the answer, is split into characters.
     """
     characters = [*string.printable[:95], "\n"]
     vocabulary = {token: number for number, token in enumerate([PAD, UNKNOWN, END, *ROLES, *characters])}
@@ -55,7 +55,7 @@ PHRASES = tuple(phrase for task in TASKS.values() for phrase in task.phrases)
 def build(seed: int, *, width: int = 128, layers: int = 4, phrases: Sequence[str] = PHRASES) -> tuple[Any, Any]:
     """Return an untrained model (0.8 million parameters by default) and its tokenizer, with a token for each phrase.
 
-    Positions are learnt embeddings: the model learns to move characters faster with them than with rotary embeddings.
+    Positions are learned embeddings, because the model learns to move characters faster than with rotary embeddings.
     """
     tokenizer = build_tokenizer([SYSTEM_PROMPT, *phrases])
     torch.manual_seed(seed)
@@ -92,7 +92,7 @@ def load(folder: Path) -> tuple[Any, Any]:
         raise LearnError(f"no model can be read from {folder} ({reason})") from error
     if not tokenizer.chat_template:
         raise LearnError(
-            f"the tokenizer in {folder} has no chat template; take the tokenizer of an instruct or chat model"
+            f"the tokenizer in {folder} has no chat template; use the tokenizer of an instruct or chat model"
         )
     if tokenizer.eos_token_id is None:
         raise LearnError(f"the tokenizer in {folder} has no end-of-text token, so completions would never end")
@@ -109,7 +109,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def save_weights(model: Any, path: Path) -> None:
-    """Write the weights to a file beside `path`, then rename it: `path` never holds half of them."""
+    """Write the weights to a file beside `path`, then rename the file, so that `path` is always complete."""
     save_model(model, f"{path}.part")
     os.replace(f"{path}.part", path)
 

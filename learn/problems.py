@@ -1,7 +1,7 @@
 """Problems of the warm start and of the fixed test set, with verdicts on answers.
 
 No two streams share a seed: the environment trains on instance 0 of the training seeds (after a restart too), the warm
-start on instance 63. Both reject problems that the test set asks.
+start on instance 63. Both reject questions of the test set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WARM_INSTANCE = 63
 
 
 class Problems:
-    """A bridge over `tasks`, open inside `with`; methods block. `params` replace the easy parameters of the tasks."""
+    """A bridge over `tasks`, open inside `with`. Methods block. `params` replace the easy parameters of the tasks."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Problems:
     def verdicts(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[list[Verdict]]:
         """Return a verdict for each completion of each problem.
 
-        Raises LearnError: a completion could not be judged.
+        Raises LearnError if a completion could not be scored.
         """
 
         async def judge() -> list[list[Verdict | None]]:
@@ -68,5 +68,5 @@ class Problems:
 
         judged = [[verdict for verdict in group if verdict is not None] for group in asyncio.run(judge())]
         if [*map(len, judged)] != [*map(len, texts)]:
-            raise LearnError("an answer could not be judged; the log above says why")
+            raise LearnError("an answer could not be scored; the log above has the cause")
         return judged

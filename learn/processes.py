@@ -13,13 +13,13 @@ from .servers import START_TIMEOUT_S, PolicyServer
 from .tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 
 RESTARTS = 5
-"""Restarts of an environment that ends by itself."""
+"""How often to restart an environment that ends by itself."""
 VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
 SETTINGS = {
     "tasks": sorted(TASKS),
     "task_params": PARAMS,
     "system_prompt": SYSTEM_PROMPT,
-    # The evaluation set is the test set, so that no question of it is trained on.
+    # The evaluation set is the test set, so training uses none of its questions.
     "eval_seed": TEST_SEED,
     "eval_level": "training",
     "group_size": 8,
@@ -30,7 +30,7 @@ SETTINGS = {
     "num_verifiers": 1,
     "steps_per_eval": -1,
     "use_wandb": False,
-    # Dumps hold what the trainer does not get: groups without a signal, and levels.
+    # Dumps also contain groups with equal scores and levels, which the trainer does not get.
     "dump_rollouts": True,
     "dump_failed_rollouts": True,
     "rollout_save_score_threshold": 0.0,
@@ -38,15 +38,15 @@ SETTINGS = {
 
 
 class TrainingProcesses:
-    """Run-api, inference server and environment, which run from the beginning of `with` to its end.
+    """Run-api, inference server and environment, which run inside `with`.
 
     Args:
-        folder: Gets logs and dumps; `folder`/warm holds the tokenizer.
+        folder: The folder for logs and dumps. `folder`/warm contains the tokenizer.
         server: The inference server.
         seed: Seed of the environment.
         tests: Problems of each task in the evaluation set.
         settings: Further settings of the environment.
-        say: Called with a line that tells the user of a restart.
+        say: Called with a line about each restart.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class TrainingProcesses:
         self._processes.stop()
 
     def check(self) -> None:
-        """Start an environment again that has ended, up to RESTARTS times; raises ProcessError for other processes."""
+        """Restart an ended environment, up to RESTARTS times. Raises ProcessError if another process has ended."""
         self.run_api.process.check()
         self.server.check()
         if (status := self._environment.exit_status) is not None:
             if self._starts > RESTARTS:
                 self._environment.check()
-            self._say(f"the environment ended with exit status {status}; it is started again")
+            self._say(f"the environment ended with exit status {status}; restarting it")
             self._environment = self._start_environment()
 
     def _start_environment(self) -> rig.Process:

@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Sample:
-    """A completion: tokens and their log-probabilities; a `finished` completion ends with the end-of-text token."""
+    """A completion: tokens and their log-probabilities. If `finished`, the last token is the end-of-text token."""
 
     tokens: list[int]
     logprobs: list[float]
@@ -27,14 +27,14 @@ def sample(
     device = model.device
     distinct = {tuple(prompt): None for prompt in prompts}
     width = max(map(len, distinct))
-    # Padding is on the left, so that all completions begin in the same column.
+    # Pad on the left, so that all completions begin in the same column.
     rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in distinct]
     seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in distinct]
     attention = torch.tensor(seen, device=device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
     given = {"input_ids": torch.tensor(rows, device=device), "position_ids": positions}
     output = model(**given, attention_mask=attention, use_cache=True)
-    # Each distinct prompt is read once; from here on, each completion has a row.
+    # The model reads each distinct prompt once. From here on, each completion has a row.
     row_by_prompt = {prompt: row for row, prompt in enumerate(distinct)}
     row_of = torch.tensor([row_by_prompt[tuple(prompt)] for prompt in prompts], device=device)
     output.past_key_values.batch_select_indices(row_of)

@@ -1,8 +1,9 @@
 """Serve the model behind vLLM's /generate, with the log-probabilities of sampled tokens.
 
-Runs in its own process: `python -m learn.server FOLDER --port PORT`. Adds two endpoints to those of the rig's server:
-POST /update_weights `{"weights": PATH, "version": N}` loads weights; POST /versions `{"prompts": [[TOKEN, ...], ...]}`
-returns the version that answered each prompt last.
+Runs in its own process: `python -m learn.server FOLDER --port PORT`. Adds two endpoints to the test server's:
+
+- POST /update_weights `{"weights": PATH, "version": N}` loads weights.
+- POST /versions `{"prompts": [[TOKEN, ...], ...]}` returns the version that answered each prompt last.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from .model import load, load_weights
 from .sampling import Sample, sample, text_of
 
 GATHER_S = 0.02
-"""Seconds that requests wait for further requests, to be answered in the same batch."""
+"""How long a request waits for other requests to share a batch, in seconds."""
 
 _Waiting = tuple[rig.GenerationRequest, "asyncio.Future[list[rig.Completion]]"]
 
 
 class ModelServer(rig.InferenceServer):
-    """Answers with samples of the model in `folder`; concurrent requests share a batch."""
+    """Answers with samples of the model in `folder`. Concurrent requests share a batch."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         super().__init__(self.sample, tokenizer=str(folder), port=port)
@@ -49,9 +50,9 @@ class ModelServer(rig.InferenceServer):
         return app
 
     async def sample(self, asked: rig.GenerationRequest) -> list[rig.Completion]:
-        """Return completions of a prompt; refuses a top_p other than 1, which would falsify log-probabilities."""
+        """Return completions of a prompt. Refuse a top_p other than 1, which would make log-probabilities wrong."""
         if asked.top_p != 1.0:
-            raise web.HTTPBadRequest(text="top_p: this server samples with 1 only")
+            raise web.HTTPBadRequest(text="top_p: must be 1; this server supports no other value")
         answer: asyncio.Future[list[rig.Completion]] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, answer))
         if self._worker is None or self._worker.done():
@@ -62,16 +63,14 @@ class ModelServer(rig.InferenceServer):
         while self._waiting:
             await asyncio.sleep(GATHER_S)
             waiting, self._waiting = self._waiting, []
-            batch = [
-                (asked, answer) for asked, answer in waiting if not answer.done()
-            ]  # cancelled callers are left out
+            batch = [(asked, answer) for asked, answer in waiting if not answer.done()]  # skip cancelled callers
             for temperature in {asked.temperature for asked, _ in batch}:
                 await self._answer([request for request in batch if request[0].temperature == temperature], temperature)
 
     async def _answer(self, batch: Sequence[_Waiting], temperature: float) -> None:
         try:
             sampled = await asyncio.to_thread(self._sample, [asked for asked, _ in batch], temperature)
-        except Exception as error:  # these requests fail, the server goes on
+        except Exception as error:  # only these requests fail
             for _, answer in batch:
                 if not answer.done():
                     answer.set_exception(error)

@@ -22,7 +22,7 @@ from .errors import LearnError
 
 REQUEST_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 300.0
-"""A busy machine takes minutes to import PyTorch."""
+"""Long, because a busy machine takes minutes to import PyTorch."""
 VLLM = "vllm.entrypoints.cli.main"
 VLLM_VARIABLES = {
     "VLLM_SERVER_DEV_MODE": "1",
@@ -55,20 +55,20 @@ class PolicyServer(Protocol):
         """Start the process."""
 
     def wait(self) -> None:
-        """Return when the server answers."""
+        """Wait until the server answers."""
 
     def check(self) -> None:
-        """Raise ProcessError when the process has ended."""
+        """Raise ProcessError if the process has ended."""
 
     def publish(self, model: Any, version: int) -> None:
-        """Send the weights; return when the server samples with them."""
+        """Send the weights, and wait until the server samples with them."""
 
     def versions(self, prompts: Sequence[Sequence[int]]) -> Sequence[int | None]:
         """Return the version of the weights that answered each prompt last; None for an unknown version."""
 
 
 class OwnServer:
-    """`learn.server`, started with the model in `model_folder`; new weights are written to the file `weights`."""
+    """`learn.server` with the model in `model_folder`. `weights` is the file for new weights."""
 
     def __init__(self, model_folder: Path, weights: Path) -> None:
         self._model_folder = model_folder
@@ -102,7 +102,7 @@ class OwnServer:
 
 
 class Vllm:
-    """vLLM with a copy of the model in `model_folder`, written to `served`; versions are unknown.
+    """vLLM with a copy of the model in `model_folder`, written to `served`. Versions are unknown.
 
     The copy's output layer is not tied to the embedding: vLLM on a CPU does not reload tied weights.
     """
@@ -158,7 +158,7 @@ class Vllm:
 
 
 def ask(url: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the JSON object that a server answers; GET without a body, else POST.
+    """Send a request (GET without a body, otherwise POST) and return the JSON object of the reply.
 
     Raises LearnError: the server does not answer, or answers something else.
     """
@@ -168,4 +168,4 @@ def ask(url: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str,
         with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
             return dict(json.loads(response.read()))
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise LearnError(f"{url}{path} gives no valid answer ({error})") from error
+        raise LearnError(f"{url}{path} returned no valid reply ({error})") from error

@@ -1,4 +1,4 @@
-"""The tasks to learn, with short questions and answers, and a second opinion on answers."""
+"""The tasks to learn, with short questions and answers, and a second check of answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ PARAMS = {name: dict(task.params) for name, task in TASKS.items()}
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Check an answer without the library: lists by value, words in any case."""
+    """Check an answer without the library: compare lists by value, and words in any case."""
     given = answer.strip()
     right = TASKS[task].solve(question)
     if task == "number_sorting":

@@ -1,9 +1,9 @@
-"""A policy-gradient trainer for Atropos' run-api, short enough to be read as a lesson.
+"""A policy-gradient trainer for Atropos' run-api, short enough to read as a lesson.
 
 One step, in the order of this file:
 
 1. `GET /batch` returns groups: completions of one prompt, with their scores.
-2. A right completion earns 1, any other 0: with partial credit a small model would settle for nearly right answers. The
+2. A right completion earns 1, any other 0. With partial credit, a small model would stop at nearly right answers. The
    *advantage* of a completion is its reward minus the mean of its group. The advantage is not divided by the group's
    standard deviation, which would favour problems that are nearly always or nearly never solved (Dr. GRPO,
    arXiv:2503.20783).
@@ -43,7 +43,7 @@ class Recipe:
     """Hyperparameters. `batch_size` counts rollouts, `passes` the updates per batch.
 
     `length` is the constant divisor of token sums, per rollout. `shuffle_rewards` permutes scores within each group:
-    a control in which nothing must be learnt.
+    a control in which the model must learn nothing.
     """
 
     batch_size: int = 128
@@ -76,7 +76,7 @@ class Batch:
 
 
 def advantages(group: Mapping[str, Any]) -> list[float]:
-    """Return the advantage of each rollout of a group, 0 where an override says so."""
+    """Return the advantage of each rollout of a group; 0 if an override says so."""
     scores = [float(score >= Verdict.CORRECT_SCORE) for score in group["scores"]]
     mean = sum(scores) / len(scores)
     overrides = group.get("overrides") or [{}] * len(scores)
@@ -87,7 +87,7 @@ def advantages(group: Mapping[str, Any]) -> list[float]:
 
 
 def collate(groups: Sequence[Mapping[str, Any]], device: Any = "cpu") -> Batch | None:
-    """Return the rollouts whose advantage is not 0 as tensors; None without such rollouts."""
+    """Return the rollouts with an advantage other than 0 as tensors; None if there are none."""
     rows: list[tuple[Any, ...]] = [
         (tokens, [mask != MASKED for mask in masks], logprobs, advantage)
         for group in groups
@@ -132,10 +132,10 @@ def policy_loss(model: Any, batch: Batch, recipe: Recipe) -> tuple[torch.Tensor,
 
 
 class Trainer:
-    """Trains on batches of run-api; updates the server's weights and its own checkpoints.
+    """Trains on batches of run-api, sends the weights to the server and writes checkpoints.
 
-    A new trainer resumes from the newest checkpoint in `folder`: weights, optimizer, step, and `history`, which the
-    caller appends to. Steps after the checkpoint are repeated with other batches.
+    A new trainer resumes from the newest checkpoint in `folder`: weights, optimizer, step and `history`, to which the
+    caller appends. Steps after the checkpoint are repeated with other batches.
     """
 
     def __init__(self, model: Any, folder: Path, run_api_url: str, server: PolicyServer, recipe: Recipe, seed: int = 0):
@@ -166,7 +166,7 @@ class Trainer:
         self._server.publish(self.model, self.step)
 
     def next_batch(self) -> list[dict[str, Any]]:
-        """Return the groups of a batch; an empty list without a whole batch."""
+        """Return the groups of a batch; an empty list if no whole batch is ready."""
         return list(ask(self._run_api, "/batch").get("batch") or [])
 
     def train(self, groups: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -185,7 +185,7 @@ class Trainer:
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
             for group in (
                 self._optimizer.param_groups
-            ):  # the learning rate ramps up: Adam's first steps are as long as later ones
+            ):  # warm up the learning rate, because Adam's first steps are as long as later ones
                 group["lr"] = self.recipe.learning_rate * min(1.0, (self.step + 1) / self.recipe.ramp_steps)
             self._optimizer.step()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}
@@ -217,14 +217,16 @@ class Trainer:
             self._optimizer.load_state_dict(torch.load(found[-1] / OPTIMIZER, map_location=self.model.device))
         except Exception as error:  # files of another model, or damaged files
             reason = str(error).splitlines()[0]
-            raise LearnError(f"{found[-1]} cannot be loaded ({reason}); name another --folder, or delete it") from error
+            raise LearnError(
+                f"{found[-1]} cannot be loaded ({reason}); delete it, or choose another --folder"
+            ) from error
         self.step, self.history = progress["step"], progress["history"]
 
     def _checkpoints(self) -> list[Path]:
         return sorted(self._folder.glob("checkpoint-[0-9]*"))
 
     def _staleness(self, groups: Sequence[Mapping[str, Any]]) -> float | None:
-        """Return the mean age, in steps, of the weights that sampled the groups; None where unknown."""
+        """Return the mean age, in steps, of the weights that sampled the groups; None if unknown."""
         prompts = [group["tokens"][0][: group["masks"][0].count(MASKED)] for group in groups]
         known = [self.step - version for version in self._server.versions(prompts) if version is not None]
         return sum(known) / len(known) if known else None

@@ -1,4 +1,4 @@
-"""Supervised learning until pass@8 is 70 %: the model knows the format and a part of the answers."""
+"""Supervised learning until pass@8 is 70 %. Then the model knows the format and a part of the answers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .problems import Problems
 
 PROBLEMS_PER_TASK = 6000
 CHECK_PROBLEMS = 40
-"""Problems of each task, from the same stream, on which pass@8 is measured."""
+"""Problems per task for measuring pass@8, from the same stream."""
 BATCH = 64
 CHECK_INTERVAL = 20
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
 MISTAKE_SHARE = 0.6
-"""Share of examples with a mistake, always of the same kind: the model repeats it until RL corrects it."""
+"""Share of examples with a mistake, always of the same kind. The model repeats the mistake until RL corrects it."""
 PASS_GOAL = 0.7
-"""Mean pass@8 over tasks that ends the warm start; no task may be more than 0.1 below."""
+"""The warm start ends when the mean pass@8 over tasks reaches this value, and no task is more than 0.1 below."""
 
 
 def warm_start(

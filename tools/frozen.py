@@ -63,7 +63,7 @@ class Place:
 
 
 Row = Mapping[str, Sequence[str]]
-"""The scores of a place: by name of the answer, one for each problem."""
+"""The scores of a task at a level: by name of the answer, one for each problem."""
 
 
 @dataclass
