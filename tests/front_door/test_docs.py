@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import shlex
@@ -127,6 +128,18 @@ def test_api_page_has_public_modules() -> None:
     page = (ROOT / "docs" / "api.md").read_text()
     assert "session" in names
     assert [name for name in names if f"reasoning_env.{name}" not in page] == []
+
+
+def test_quoted_messages_exist() -> None:
+    """The messages of the program, in pieces between what a message fills in (URL, TASK, N)."""
+    table = (ROOT / "docs" / "run.md").read_text().split("## Troubleshooting")[1]
+    quoted = re.findall("`([^`]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)))
+    nodes = [node for path in (ROOT / "reasoning_env").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts.append((ROOT / "Makefile").read_text())
+    pieces = [piece.strip() for message in quoted for piece in re.split(r"\b(?:URL|TASK|N)\b", message)]
+    assert len(quoted) > 10
+    assert [piece for piece in pieces if not any(piece in text for text in texts)] == []
 
 
 # ---------------------------------------------------------------------------- commands
