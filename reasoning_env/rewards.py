@@ -258,7 +258,7 @@ def read_verdicts(verdicts: object) -> list[Verdict | None]:
         raise ConfigError("must be a list of verdicts or scores", setting="verdicts", got=short(verdicts))
     if not verdicts:
         remedy = "leave out `observe` for a group without completions"
-        raise ConfigError("must hold at least one verdict", setting="verdicts", got=verdicts, remedy=remedy)
+        raise ConfigError("must have at least one verdict", setting="verdicts", got=verdicts, remedy=remedy)
     return [_verdict(verdict, number) for number, verdict in enumerate(verdicts)]
 
 

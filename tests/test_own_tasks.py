@@ -257,7 +257,7 @@ MISTAKES = {
     "nan": "its verifier fails at its own answer in the sandbox (ValueError: the verifier returned nan)",
     "over": "its verifier returns 2.0 for its own answer",
     "texts": "its verifier returns '1' for its own answer",
-    "silent": "its problem has no text: question is ' '",
+    "silent": "'question' must be a string that is not empty; got ' '",
     "locked": "its entry cannot be pickled",
     "ends": "generation ended its worker twice",
     "hangs": "its verifier fails at its own answer in the sandbox (timeout)",
@@ -304,8 +304,8 @@ async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> No
 async def test_unseeded_task_is_named(other: Session[Any], caplog: pytest.LogCaptureFixture) -> None:
     await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith("these tasks make another problem from the same seed")
-    assert warning.endswith("alone: unseeded")
+    assert warning.startswith("these tasks make different problems from the same seed")
+    assert warning.endswith("for random numbers: unseeded")
 
 
 async def test_module_that_exits_is_one_line(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ async def test_unfit_task_warns_once(make_session: MakeSession, caplog: pytest.L
 async def test_no_fitting_problem_raises(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
-    with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
+    with pytest.raises(ConfigError, match="none of the first 3 problems leaves room"):
         await session.next()
 
 

@@ -222,7 +222,7 @@ async def test_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None
     async with session_of(FUNCTION) as session:
         await session.judge(ROW, ["fork", "start a program"])
     [line] = [record.getMessage() for record in caplog.records if "sandbox refused" in record.getMessage()]
-    assert line.startswith("the sandbox refused a verifier of score something: PermissionError: ")
+    assert line.startswith("the sandbox refused an operation of the verifier of score: PermissionError: ")
 
 
 # ---------------------------------------------------------------------------- what it may use
@@ -317,8 +317,8 @@ async def test_group_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> 
         await session.judge(ROW, ["wrong", "wrong"])
         await session.judge(ROW, ["wrong", "wrong"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the score function raises, and the completions of the group score 0 (ValueError: no right in the completion); "
-        "so far at 75 % of 4 completions"
+        "the score function raises, so all completions of the group score 0 (ValueError: no right in the completion); "
+        "so far, it raised for 75 % of 4 completions"
     ]
 
 

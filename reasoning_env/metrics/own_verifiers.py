@@ -45,7 +45,7 @@ class OwnVerdicts:
         self._warned_s = now
         total, raised = self.reasons.total(), self.reasons[Reason.VERIFIER_ERROR]
         logger.warning(
-            "%s raises, and the completions of the group score 0 (%s); so far at %.0f %% of %d completions",
+            "%s raises, so all completions of the group score 0 (%s); so far, it raised for %.0f %% of %d completions",
             verifier,
             errors[0],
             100.0 * raised / total,

@@ -142,7 +142,8 @@ class EvaluationSet:
         except ExhaustedError:
             self._exhausted.add(task)
             logger.warning(
-                "the evaluation set has %d problems of %s instead of %d: the task has hardly any other question here",
+                "the evaluation set has %d problems of %s instead of %d: with these settings, the task has no more "
+                "different questions",
                 len(self._numbers[task]),
                 task,
                 self.samples_per_task,

@@ -111,15 +111,15 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
-            "training leaves out these tasks, whose verifiers pay for nonsense: %s; to train on a task all the same, "
-            "name the task in `tasks`; evaluations have all tasks",
+            "training leaves out these tasks, because they reward policies that do not reason: %s; to train on one "
+            "of them, name it in `tasks`; evaluations have all tasks",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
         )
     kept = [name for name in plan.training_tasks if name in reasons]
     if kept:
         logger.info(
-            "`tasks` asks for tasks that pay a policy without reasoning; among others, training leaves them out: %s",
+            "`tasks` names tasks that reward policies that do not reason; training leaves them out if not named: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 
@@ -140,9 +140,9 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
     """Raise ConfigError for parameters of a composite, and for values that a reference or the library rejects."""
     if params.get(COMPOSITE):
         raise ConfigError(
-            f"{COMPOSITE} is made of the other selected tasks",
+            f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",
             setting="task_params",
-            remedy="select the tasks that it should have",
+            remedy="select the tasks that it should combine",
         )
     for task, task_params in params.items():
         for name, value in task_params.items():
@@ -282,8 +282,8 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
     if unlike:
         logger.warning(
-            "these tasks make another problem from the same seed, so that references to their problems and their "
-            "evaluation set do not hold; draw from random.Random(self.seed + index) alone: %s",
+            "these tasks make different problems from the same seed, so references and evaluation sets are not "
+            "reproducible; use only random.Random(self.seed + index) for random numbers: %s",
             ", ".join(unlike),
         )
 

@@ -117,7 +117,7 @@ class Reference:
         task, split, seed, level, library, question_hash, params = fields
         numbers = _SEED.fullmatch(seed)
         if not task or numbers is None or int(numbers[1]) >= 2**32:
-            raise InvalidReferenceError(text, "a task and a seed from 0 to 4294967295 come first")
+            raise InvalidReferenceError(text, "must begin with a task and a seed from 0 to 4294967295")
         if not _HASH.fullmatch(question_hash):
             raise InvalidReferenceError(
                 text, f"a question's hash has 16 hexadecimal digits, not {question_hash[:40]!r}"
@@ -129,7 +129,7 @@ class Reference:
         except ValueError as error:
             raise InvalidReferenceError(text, str(error)) from None
         if parsed_level is not None and not 0.0 <= parsed_level <= 1.0:
-            raise InvalidReferenceError(text, f"a level lies between 0 and 1, not at {level}")
+            raise InvalidReferenceError(text, f"a level must be from 0 to 1, not {level}")
         item = int(numbers[2] or 0)
         size = int(numbers[3] or 1)
         if item >= size:

@@ -80,7 +80,7 @@ class Tries:
             self.repeats += 1
         if self.rejected >= MAX_REJECTED or self.repeats >= MAX_REPEATS:
             raise ExhaustedError(
-                f"{self.rejected} draws in a row gave no other question that may be served, the last one: {why}"
+                f"{self.rejected} draws in a row gave no new question that may be served; the last was {why}"
             )
 
     def fail(self, error: GenerationError) -> None:
@@ -130,7 +130,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except ClosedError:
             raise
         except WorkerError as error:
-            logger.debug("%s, seed %d is generated again in %g s: %s", spec.task, spec.seed, pause_s, error)
+            logger.debug("%s, seed %d: retrying in %g s: %s", spec.task, spec.seed, pause_s, error)
         await asyncio.sleep(pause_s)
     raise AssertionError("pauses have no end")
 
@@ -217,7 +217,7 @@ class Exclusions:
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
         elif task not in self._logged_tasks:
-            logger.warning("no problem of %s came from a seed, and another seed is drawn: %s", task, error)
+            logger.warning("%s made no problem from a seed; another seed is tried: %s", task, error)
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
@@ -236,7 +236,7 @@ class Exclusions:
         self._unfit[task] += 1
         if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
             raise ConfigError(
-                f"no problem of {MAX_UNFIT} in a row leaves room for its expected answer and for a completion",
+                f"none of the first {MAX_UNFIT} problems leaves room for its expected answer and a completion",
                 remedy="raise the limit of tokens ({max_token_length})",
             )
         if self._unfit[task] == 1:

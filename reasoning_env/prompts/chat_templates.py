@@ -137,12 +137,12 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
             continue
         if system_in_question:
             logger.warning(
-                "the chat template of %s takes no system message; the system prompt goes in front of the question",
+                "the chat template of %s rejects system messages; the system prompt is put before the question",
                 name,
             )
         return layout
     raise ConfigError(
-        f"the chat template of {name!r} builds no whole prompt: {faults[0]}",
+        f"the chat template of {name!r} cannot be used: {faults[0]}",
         remedy="give the template its options in {chat_template_kwargs}, or set {chat_template} to the path of another "
         "template, or to `plain` for a base model",
     )

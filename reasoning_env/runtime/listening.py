@@ -62,7 +62,7 @@ def _errors_for_user(address: ListenAddress) -> Iterator[None]:
                 remedy="choose another port, or 0 for a free port",
             ) from error
         raise ConfigError(
-            f"cannot listen there: {reason}",
+            f"cannot listen on this address: {reason}",
             setting=address.host_setting,
             got=address.host,
             remedy="name an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all",

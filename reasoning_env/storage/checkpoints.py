@@ -105,7 +105,7 @@ def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({describe(error)})") from error
     except ValueError as error:
-        raise CheckpointError(f"{path} is no sound checkpoint ({describe(error)})") from error
+        raise CheckpointError(f"{path} is not a valid checkpoint ({describe(error)})") from error
     return Checkpoint(path, record.step, record.state)
 
 
@@ -158,7 +158,7 @@ def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint |
     path = folder / f"step-{step}.json"
     checkpoint = _read_if_sound(path, check_state)
     if checkpoint is not None and checkpoint.step != step:
-        logger.warning("%s was saved at step %d; it is passed over", path, checkpoint.step)
+        logger.warning("%s was saved at step %d; it is ignored", path, checkpoint.step)
         return None
     return checkpoint
 
@@ -169,7 +169,7 @@ def _read_if_sound(path: Path, check_state: CheckState) -> Checkpoint | None:
     except FileNotFoundError:
         return None
     except CheckpointError as error:
-        logger.warning("%s; it is passed over", error)
+        logger.warning("%s; it is ignored", error)
         return None
 
 
@@ -279,7 +279,8 @@ class CheckpointStore:
         if step == 0:
             if any(folder.glob("*.json")):
                 logger.warning(
-                    "the trainer is at step 0: this run begins anew, and overwrites the checkpoints in %s", folder
+                    "the trainer is at step 0: this run starts from the beginning and overwrites the checkpoints in %s",
+                    folder,
                 )
             return None
         checkpoint = find_checkpoint(folder, step, registration, self._check_state)

@@ -21,7 +21,7 @@ SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
 def _as_list(value: object) -> object:
     if value == []:
-        raise ValueError("must name at least one server; without `openai` the default server is asked")
+        raise ValueError("must name at least one server; without `openai` the default server is used")
     return value if isinstance(value, list) else [value]
 
 
@@ -62,7 +62,7 @@ def read_config_file(path: Path) -> Sections:
     for name in content:
         if name not in Sections.model_fields:
             remedy = did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}"
-            raise ConfigError(f"{path} holds {name!r}, which is no section", setting="--config", remedy=remedy)
+            raise ConfigError(f"{path} holds {name!r}, which is not a section", setting="--config", remedy=remedy)
     try:
         return make_settings(Sections, content)
     except ConfigError as error:

@@ -68,7 +68,7 @@ def check_writable(folder: Path, setting: str) -> None:
     """
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
-        raise ConfigError(f"{folder} cannot be made, because {nearest} is no folder", setting=setting)
+        raise ConfigError(f"{folder} cannot be made, because {nearest} is not a folder", setting=setting)
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass

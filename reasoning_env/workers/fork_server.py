@@ -313,7 +313,7 @@ class ForkServer:
                 left_s -= WORKER_STALL_S
                 if is_stopped(self.process.pid):
                     self._answers = False
-                    raise WorkerError("somebody stopped the process that forks workers") from None
+                    raise WorkerError("the process that forks workers was stopped by a signal (SIGSTOP)") from None
                 newest = self._newest_child()
                 if newest is not None and is_stopped(newest):
                     self.end_worker(newest, has_closed=False)

@@ -109,7 +109,7 @@ class DifficultyMap:
             TypeError: JSON cannot represent the overrides.
         """
         if not 0.0 <= level <= 1.0:
-            raise ValueError(f"a level lies between 0 and 1, not at {level}")
+            raise ValueError(f"a level must be from 0 to 1, not {level}")
         step = level_step(level)
         if task != COMPOSITE:
             as_json = json.dumps(overrides, sort_keys=True) if overrides else "{}"

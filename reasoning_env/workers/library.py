@@ -384,7 +384,7 @@ def _check_entry(entry: object) -> None:
         raise ValueError(f"an entry is a dictionary with question and answer, not {type(entry).__name__}")
     question = entry.get("question")
     if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"its problem has no text: question is {question!r}")
+        raise ValueError(f"'question' must be a string that is not empty; got {question!r}")
     try:
         pickle.dumps(entry)
     except Exception as error:

@@ -197,7 +197,7 @@ class WorkerPool:
         for role in filter(self._settings.workers, Role):
             workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
             if workers and all(worker.is_stopped for worker in workers):
-                return f"no {role.name.lower()} answers: somebody stopped all of them"
+                return f"no {role.name.lower()} replies: all of them were stopped by a signal (SIGSTOP)"
             if not workers:
                 failure = self._failures.get(role, "none is ready yet")
                 return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
@@ -460,14 +460,16 @@ class WorkerPool:
                 raise failure from error
             slot.take(worker)
             self._failures.pop(slot.role, None)
-        self._outages[slot.role].over(f"a {slot.role.name.lower()} was started")
+        self._outages[slot.role].over(f"a {slot.role.name.lower()} worker was started")
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
         """Count and log a failed start. Fail the queued jobs of a role that is out of order."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
-        self._outages[slot.role].note(f"a {slot.role.name.lower()} cannot be started, and is tried again: {failure}")
+        self._outages[slot.role].note(
+            f"a {slot.role.name.lower()} worker cannot be started; the pool retries: {failure}"
+        )
         if self._outage(slot.role) is not None:
             self._fail_queued_jobs(slot.role, failure)
 
@@ -499,7 +501,7 @@ class WorkerPool:
             try:
                 return await self._start_fork_server()
             except KilledError as error:
-                logger.warning("%s, and is started again", error)
+                logger.warning("%s; it is started again", error)
             await asyncio.sleep(pause_s)
         return await self._start_fork_server()
 
@@ -531,7 +533,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
         return await worker.receive(deadline_s)
     except DeadlineExceeded:
         if worker.is_stopped:
-            raise Starved("somebody stopped a worker") from None
+            raise Starved("a worker process was stopped by a signal (SIGSTOP)") from None
         raise
 
 
@@ -549,7 +551,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
             **fields,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"a problem that cannot be one: {named(error)}") from error
+        raise ProtocolFault(f"the reply has no valid problem: {named(error)}") from error
 
 
 def _closed_error() -> ClosedError:

@@ -185,7 +185,7 @@ class BatchScorer:
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)
-            logger.debug("the sandbox refused a verifier of %s something: %s", task, verdict.error)
+            logger.debug("the sandbox refused an operation of the verifier of %s: %s", task, verdict.error)
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built its task. This time does not count for any answer.
@@ -198,9 +198,9 @@ class BatchScorer:
             if "fault" not in header and header.get("ready") is not True:
                 raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
         except DeadlineExceeded:
-            raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
+            raise ScoringError(f"{spec.task}: building the task took more than {limit_s:g} s") from None
         except Starved as error:
-            raise ScoringError(f"{spec.task}: {error} to build the task") from None
+            raise ScoringError(f"{spec.task}: building the task failed: {error}") from None
         except WorkerDied as death:
             raise _DiedWhileBuilding from death
         except ProtocolFault as error:
@@ -307,10 +307,10 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     try:
         said = msgspec.convert(reply.header, _VerdictReply)
     except ValueError as error:  # msgspec's own error, or a string with half a surrogate pair
-        raise ProtocolFault(f"a verdict that cannot be one ({error}): {str(reply.header)[:500]}") from error
+        raise ProtocolFault(f"the reply has no valid verdict ({error}): {str(reply.header)[:500]}") from error
     is_paid_error = said.reason == "verifier_error" and said.score != 0.0
     if said.position != position or is_paid_error or not FRAME_NAMES.issuperset(said.frames):
-        raise ProtocolFault(f"a verdict that cannot be one: {str(reply.header)[:500]}")
+        raise ProtocolFault(f"the reply has no valid verdict: {str(reply.header)[:500]}")
     return Verdict(
         said.score,
         Reason(said.reason),

@@ -71,7 +71,7 @@ def test_prompt_that_leaves_too_few_tokens(tokenizer: Any) -> None:
 async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
-    with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is no folder"):
+    with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is not a folder"):
         await run.start_dumps()
 
 

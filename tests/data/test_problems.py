@@ -139,7 +139,7 @@ async def test_small_task_ends_early(write: Write, tmp_path: Path) -> None:
     facts = card["tasks"]["tower_of_hanoi"]
     assert card["rows"] == facts["rows"] < 100
     [ended] = facts["ended"]
-    assert ended.startswith("at reasoning-gym's defaults, 100 draws in a row gave no other question that may be served")
+    assert ended.startswith("at reasoning-gym's defaults, 100 draws in a row gave no new question that may be served")
 
 
 @on_module_loop

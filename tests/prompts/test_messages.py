@@ -54,5 +54,5 @@ def test_message_without_assistant_role_raises(role: str) -> None:
     message = {**ASSISTANT, "role": role}
     conversations: list[Completion] = [message, [message, message]]
     for conversation in conversations:
-        with pytest.raises(ConfigError, match=rf"completions\[0\]: holds no message of the assistant; got '{role}'"):
+        with pytest.raises(ConfigError, match=rf"completions\[0\]: has no message of the assistant; got '{role}'"):
             read_completions([conversation])

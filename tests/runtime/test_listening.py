@@ -38,5 +38,5 @@ async def test_check_keeps_the_port_free() -> None:
 
 @pytest.mark.parametrize("host", ["203.0.113.1", "nobody.invalid"])
 async def test_error_names_a_foreign_host(host: str) -> None:
-    with refused("--host: cannot listen there: "):
+    with refused("--host: cannot listen on this address: "):
         await check_address(ListenAddress(host, 0))

@@ -378,7 +378,7 @@ def test_new_run_overwrites_steps(take: Take, leave: Leave, caplog: pytest.LogCa
     store = take()
     assert store.load() is None
     [told] = warnings(caplog)
-    assert "begins anew" in told and str(folder) in told
+    assert "starts from the beginning" in told and str(folder) in told
     store.save(5, STATE)
     store.close()
     seeds = {path.stem: read_checkpoint(path).state["made_with"]["seed"] for path in folder.glob("*.json")}

@@ -83,7 +83,7 @@ async def test_stopped_generator_raises_worker_error(fake_library: Path) -> None
     """A generator that passes a deadline of the clock because it is stopped: another try may succeed."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
-        with pytest.raises(WorkerError, match="twice in a row, somebody stopped a worker"):
+        with pytest.raises(WorkerError, match="twice in a row, a worker process was stopped"):
             await pool.generate(spec("hang"), 0.3)
         stopping.cancel()
 
@@ -99,7 +99,7 @@ async def test_pool_reports_that_all_workers_are_stopped(
     workers = pool.worker_pids
     os.kill(workers[role], signal.SIGSTOP)
     await until(lambda: pool.fault is not None)
-    assert pool.fault == f"no {('generator', 'verifier')[role]} answers: somebody stopped all of them"
+    assert pool.fault == f"no {('generator', 'verifier')[role]} replies: all of them were stopped by a signal (SIGSTOP)"
     await until(lambda: pool.fault is None)
     assert workers[role] not in pool.worker_pids
 

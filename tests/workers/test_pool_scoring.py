@@ -381,5 +381,5 @@ async def test_slow_build_gives_no_score(fake_library: Path, monkeypatch: pytest
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
         monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.2)
-        with pytest.raises(ScoringError, match="to build the task"):
+        with pytest.raises(ScoringError, match="building the task"):
             await pool.score(problem, ["3"])
