@@ -35,7 +35,7 @@ import msgspec
 
 from ..errors import ServerError
 from ..runtime.retries import OutageLog, pauses
-from ..runtime.text import named
+from ..runtime.text import error_text
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise RunApiFault(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise RunApiFault(named(error)) from error
+            raise RunApiFault(error_text(error)) from error
     reason = f"status {status}"
     if status < 400:
         try:

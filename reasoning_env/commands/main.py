@@ -18,7 +18,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..program.parser import CommandParser, errors_for_user, program
-from ..runtime.text import named, visible
+from ..runtime.text import error_text, visible
 from ..storage.folders import DISTRIBUTION, find_checkout, install_command
 from .launcher import HELP_OPTIONS
 
@@ -86,7 +86,7 @@ def main(
         _complain(name, str(error))
         return error.exit_code
     except OSError as error:
-        _complain(name, named(error))
+        _complain(name, error_text(error))
         return 1
 
 

@@ -142,8 +142,7 @@ class EvaluationSet:
         except ExhaustedError:
             self._exhausted.add(task)
             logger.warning(
-                "the evaluation set has %d problems of %s instead of %d: with these settings, the task has no more "
-                "different questions",
+                "the evaluation set has %d problems of %s instead of %d: the task has no more different questions",
                 len(self._numbers[task]),
                 task,
                 self.samples_per_task,

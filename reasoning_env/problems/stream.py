@@ -58,10 +58,8 @@ class ExhaustedError(GenerationError):
 class Tries:
     """Counts the draws without a problem since the last served problem, and gives up as `giving_up.py` says.
 
-    Args:
-        max_failures: Number of failures in a row that ends the search. With 1, the first failure is raised unchanged.
-        rejected: Rejected draws of an earlier search for the same problem.
-        repeats: Repeated questions among `rejected`.
+    At `max_failures` failures in a row the search ends; with 1, the first failure is raised unchanged. `rejected` draws
+    of an earlier search for the same problem count too, and so do the `repeats` among them.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:

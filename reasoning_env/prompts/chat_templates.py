@@ -9,7 +9,7 @@ from itertools import product, takewhile
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..runtime.text import named
+from ..runtime.text import error_text
 from .messages import ChatLayout, Messages, Tokenizer
 from .thinking import FORMATS, ThinkingFormat
 
@@ -154,7 +154,7 @@ def _find_fault(layout: ChatLayout) -> str | None:
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
     except Exception as error:  # a template raises errors of its own, and Jinja errors of many types
-        return named(error)[:200]
+        return error_text(error)[:200]
     for part, description in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
         times = text.count(part)
         if times == 0:

@@ -26,7 +26,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def named(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the class of an error and its message, if there is one, in one line."""
     name = type(error).__name__
     words = " ".join(str(error).split())

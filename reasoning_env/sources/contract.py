@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..records import ProblemRequest
-from ..runtime.text import named
+from ..runtime.text import error_text
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Source(ABC):
             self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
             as_json = json.dumps(dict(params), default=repr)
-            return f"{task}: no problem can be made with {as_json} ({named(error)})"
+            return f"{task}: no problem can be made with {as_json} ({error_text(error)})"
         return None
 
     def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:

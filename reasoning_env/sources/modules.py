@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from ..runtime.text import named
+from ..runtime.text import error_text
 from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
@@ -178,7 +178,7 @@ def _is_same(path: str, other: Path) -> bool:
 
 def _describe(error: BaseException) -> str:
     """Return an error in one line, with the last line of code that the traceback names."""
-    text = named(error)
+    text = error_text(error)
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
         return text

@@ -30,7 +30,7 @@ from pydantic import TypeAdapter
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.retries import OutageLog
-from ..runtime.text import named
+from ..runtime.text import error_text
 from ..settings import changed_settings
 from .files import replace_file
 from .reading import read_json, require_regular
@@ -269,7 +269,7 @@ class CheckpointStore:
                     write_checkpoint(folder / f"step-{step}.json", step, state)
                 self._outage.over(f"the state is saved to {folder} again")
             except Exception as error:  # later saves are still tried
-                self._outage.note(f"the state cannot be saved to {folder} ({named(error)})")
+                self._outage.note(f"the state cannot be saved to {folder} ({error_text(error)})")
             self._written += 1
             del save, state  # or the state would stay in memory until the next save
         os.close(lock)

@@ -40,7 +40,7 @@ if not __package__:
     _spec.loader.exec_module(sys.modules["reasoning_env"])
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.runtime.text import named
+from reasoning_env.runtime.text import error_text
 from reasoning_env.sources.contract import Answers, Source
 from reasoning_env.sources.modules import TaskModuleError
 from reasoning_env.sources.score_function import FunctionSource
@@ -165,7 +165,7 @@ def _reply(sock: socket.socket, request: Frame, header: Mapping[str, object], bl
 
 def _describe(error: BaseException) -> str:
     # Short enough for a verifier worker's frame, even if JSON needs twelve bytes per character.
-    return named(error)[:300]
+    return error_text(error)[:300]
 
 
 class Forker:

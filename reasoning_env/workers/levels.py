@@ -24,7 +24,7 @@ from typing import Any, TypeGuard, get_type_hints
 import msgspec
 
 from ..records import LEVEL_STEPS, level_step
-from ..runtime.text import named
+from ..runtime.text import error_text
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 RESERVED_FIELDS = ("seed", "size")
@@ -163,7 +163,7 @@ class DifficultyMap:
             else:
                 self.parameters(task, level, params)
         except Exception as error:  # configs raise any error for unexpected values
-            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({named(error)})"
+            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({error_text(error)})"
         return None
 
     def check_curriculum(self, task: str) -> str | None:
@@ -182,14 +182,14 @@ class DifficultyMap:
                     return f"{task}: its curriculum has {count} levels of {name}, and no level {default}"
             attributes = self._attributes(task)
         except Exception as error:
-            return f"{task}: its curriculum cannot be read ({named(error)})"
+            return f"{task}: its curriculum cannot be read ({error_text(error)})"
         for level in SHOWN_LEVELS:
             params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
             try:
                 self._validate(task, params)
             except Exception as error:
                 as_json = json.dumps(params, default=repr)
-                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({named(error)})"
+                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({error_text(error)})"
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
@@ -226,7 +226,7 @@ class DifficultyMap:
             else:
                 return Resolved(params, level)
         assert refusal is not None
-        raise ValueError(f"{task}: no level works with {overrides_json} ({named(refusal)})") from refusal
+        raise ValueError(f"{task}: no level works with {overrides_json} ({error_text(refusal)})") from refusal
 
     def _validate(self, task: str, params: Mapping[str, object]) -> None:
         config = self.configs[task](**params, seed=0, size=1)

@@ -23,7 +23,7 @@ from typing import Any
 from ..answers.scoring import Scorer
 from ..problems.giving_up import MAX_REJECTED
 from ..records import ProblemRequest
-from ..runtime.text import encode_strictly, json_value, named
+from ..runtime.text import encode_strictly, error_text, json_value
 from ..seeds import follow_seed, hash_fraction
 from ..sources.contract import Generated, Source, SourceTask
 from ..sources.joined import JoinedSources
@@ -115,7 +115,7 @@ class Library(Source):
             generated = self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
             as_json = json.dumps(dict(params), default=repr)
-            return f"{task}: the library makes no problem with {as_json} ({named(error)})"
+            return f"{task}: the library makes no problem with {as_json} ({error_text(error)})"
         return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
@@ -141,7 +141,7 @@ class Library(Source):
         try:
             return self._difficulty.adjustable(task)
         except Exception as error:
-            self.warnings.append(f"the curriculum of {task} cannot be read ({named(error)})")
+            self.warnings.append(f"the curriculum of {task} cannot be read ({error_text(error)})")
             return False
 
     def generate(self, request: ProblemRequest) -> Generated:
@@ -286,7 +286,7 @@ class Library(Source):
             dataset = self._datasets.get(task, params, None)
             score = dataset.score_answer(generated.answer, pickle.loads(generated.entry))
         except Exception as error:
-            return f"{task}: its verifier fails at its own answer ({named(error)})"
+            return f"{task}: its verifier fails at its own answer ({error_text(error)})"
         if not isinstance(score, numbers.Real) or not 0.0 <= float(score) <= 1.0:
             return f"{task}: its verifier returns {score!r} for its own answer; a score is a number from 0 to 1"
         return None
@@ -388,4 +388,4 @@ def _check_entry(entry: object) -> None:
     try:
         pickle.dumps(entry)
     except Exception as error:
-        raise ValueError(f"its entry cannot be pickled ({named(error)})") from error
+        raise ValueError(f"its entry cannot be pickled ({error_text(error)})") from error

@@ -35,7 +35,7 @@ from ..problems.references import Reference
 from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
-from ..runtime.text import named
+from ..runtime.text import error_text
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Restrictions, Role, WorkerEnd
 from .scoring import BatchScorer
@@ -216,8 +216,7 @@ class WorkerPool:
         Raises:
             GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
             GeneratorFaultError: an unexpected error of this project, or a worker that violates the protocol.
-            WorkerError: MAX_KILLS workers were killed from outside, no generator can be started or, with `cpu_s`, the
-                machine gives generators hardly any processor time.
+            WorkerError: MAX_KILLS workers were killed, none can be started or, with `cpu_s`, the machine is too busy.
             ClosedError: the pool is closed.
         """
         urgent = spec.split is Split.EVAL
@@ -279,7 +278,9 @@ class WorkerPool:
         except DeadlineExceeded:
             raise WorkerError(f"the parameters of {_task_names(tasks)} were not checked in {limit_s:g} s") from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise WorkerError(f"the parameters of {_task_names(tasks)} cannot be checked ({named(error)})") from error
+            raise WorkerError(
+                f"the parameters of {_task_names(tasks)} cannot be checked ({error_text(error)})"
+            ) from error
         finally:
             slot.vacate()
 
@@ -402,7 +403,7 @@ class WorkerPool:
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
             job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
-            _set_exception(job.result, job_error(f"the worker pool failed at this job: {named(error)}"))
+            _set_exception(job.result, job_error(f"the worker pool failed at this job: {error_text(error)}"))
             self._vacate(slot)
 
     def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
@@ -455,7 +456,7 @@ class WorkerPool:
                 raise failure from error
             except Exception as error:  # without its owner, a slot would stay empty and jobs could wait for ever
                 logger.exception("a %s cannot be started", slot.role.name.lower())
-                failure = WorkerError(f"a worker cannot be started: {named(error)}")
+                failure = WorkerError(f"a worker cannot be started: {error_text(error)}")
                 self._note_failed_start(slot, failure)
                 raise failure from error
             slot.take(worker)
@@ -551,7 +552,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
             **fields,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"the reply has no valid problem: {named(error)}") from error
+        raise ProtocolFault(f"the reply has no valid problem: {error_text(error)}") from error
 
 
 def _closed_error() -> ClosedError:

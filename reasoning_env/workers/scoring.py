@@ -213,12 +213,8 @@ class BatchScorer:
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
         """Wait for the verdict on the next answer, and subtract its processor time from the budget.
 
-        Raises:
-            DeadlineExceeded: the answer exceeds its deadline.
-            Asleep: the worker waits for an event that does not come.
-            TooManyThreads: the worker has too many threads.
-            _CannotBeScored: the batch exceeds its budget.
-            ScoringError: the machine gives the worker hardly any processor time.
+        Raises the errors of `receive_in_cpu_time`, except ScoringError instead of Starved, and _CannotBeScored if the
+        batch exceeds its budget.
         """
         deadline_s = self._deadline_s
         limit_s = min(deadline_s, batch.budget_s)

@@ -17,7 +17,7 @@ from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
 from ...errors import ConfigError
 from ...records import Group
-from ...runtime.text import named
+from ...runtime.text import error_text
 from ...storage.files import KeyedFile, LineFile, OtherSettingsError, header_path
 from ...storage.folders import check_writable
 from ..wire import encode_members
@@ -125,4 +125,4 @@ def _make(path: Path) -> LineFile:
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a sent group is missing in the file, because writing failed: %s", named(error))
+        logger.error("a sent group is missing in the file, because writing failed: %s", error_text(error))
