@@ -257,6 +257,8 @@ class CheckpointStore:
         self._writer.join(timeout_s)
         if self._writer.is_alive():
             logger.error("%s was not written within %.1f s; is the disk hanging?", self.folder, timeout_s)
+        elif self._outage.duration_s:
+            logger.error("the last state was not saved; the next run resumes from an earlier state in %s", self.folder)
         self.folder = None
         self._writer = None
 

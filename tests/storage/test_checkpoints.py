@@ -274,6 +274,17 @@ def test_saving_resumes_after_a_full_disk(
     assert "again" in caplog.messages[-1]
 
 
+def test_close_reports_a_last_state_that_was_not_saved(
+    take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = take()
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
+    store.save(1, STATE)
+    store.close()
+    assert caplog.records[-1].levelname == "ERROR"
+    assert "the last state was not saved; the next run resumes from an earlier state" in caplog.text
+
+
 def test_close_writes_pending_states(take: Take) -> None:
     store = take()
     folder = folder_of(store)
