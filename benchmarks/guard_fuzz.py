@@ -233,7 +233,7 @@ class Fuzzer:
             entry, text = case
             for strict in (False, True):
                 rules = TASKS[bench.task].answer
-                scorer = Scorer(rules, bench.dataset, entry, strict=strict, lenient=strict, with_tags=False)
+                scorer = Scorer(rules, bench.dataset, entry, strict=strict, accepts_forms=strict, with_tags=False)
                 score, took = self._score(partial(scorer.score, text), hostile=True)
                 self.slowest_s = max(self.slowest_s, took)
                 assert not self._tripwire.events, f"{self._tripwire.events[0]} for {text!r}"

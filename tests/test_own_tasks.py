@@ -252,9 +252,12 @@ register_dataset("no_levels", Base, Config, curriculum([], 0))
 register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
 register_dataset("refused_level", Base, Config, curriculum([1, 2, 3], 0))
 """
+NO_NUMBER = (
+    "its verifier fails at its own answer in the sandbox (ValueError: the verifier must return a number from 0 to 1"
+)
 MISTAKES = {
-    "unscored": "its verifier fails at its own answer in the sandbox (ValueError: the verifier returned None; a score",
-    "nan": "its verifier fails at its own answer in the sandbox (ValueError: the verifier returned nan)",
+    "unscored": f"{NO_NUMBER}; it returned None)",
+    "nan": f"{NO_NUMBER}; it returned nan)",
     "over": "its verifier returns 2.0 for its own answer",
     "texts": "its verifier returns '1' for its own answer",
     "silent": "'question' must be a string that is not empty; got ' '",

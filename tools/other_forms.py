@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                     continue
                 form = ", ".join(scorer.frames) or "another notation"
                 right[model, task] += 1
-                by_library[model, task] += _score(replace(scorer, strict=False, lenient=False), answer) < 1.0
-                if _score(replace(scorer, lenient=False), answer) < 1.0:
+                by_library[model, task] += _score(replace(scorer, strict=False, accepts_forms=False), answer) < 1.0
+                if _score(replace(scorer, accepts_forms=False), answer) < 1.0:
                     refused[model, task] += 1
                     forms[task, form].append(answer)
     _print_tables(tasks, right, refused, by_library, forms)

@@ -1,4 +1,4 @@
-"""The type of boards: cells in rows, in whatever layout, written into the layout of the expected answer."""
+"""Types of boards: read the cells of rows in any layout, and write them in the layout of the expected answer."""
 
 from __future__ import annotations
 
@@ -10,79 +10,79 @@ from functools import lru_cache
 
 from .literals import literal_value
 from .numbers import rounds
-from .types import AnswerType, Asked
+from .types import AnswerType, ProblemFacts
 
 CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
-"""A cell of a board: the three in `12 _ 0.5`. A minus sign before a nought, as of a negated board, is no cell's."""
+"""A cell of a board. `12 _ 0.5` has three. A minus sign before zero belongs to a negated board, not to a cell."""
 SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
-"""A cell of a board whose cells have one character: the three in `12_`."""
+"""A cell of a board whose cells have one character. `12_` has three."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
-"""Text between the cells of an expected board: ` < ` in `1 < 2`."""
+"""Text between the cells of an expected board, such as ` < ` in `1 < 2`."""
 LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
 EDGE = re.compile(f"[{LAYOUT}]*")
-"""Text on a line without cells: `[[`, `]`. `-` in `-[1, 2]` is none."""
+"""Text on a line without cells, such as `[[` and `]`, but not the `-` in `-[1, 2]`."""
 BEFORE = re.compile(r"[\s|\[\](){}'\"\u2500-\u257f]*")
-"""Text before the cells of a line: `| ` or `[`, but no comma."""
+"""Text before the cells of a line, such as `| ` or `[`, but not a comma."""
 AFTER = re.compile(rf"(?![^&]*&)[{LAYOUT}]*")
-"""Text after the cells of a line: ` |`, `],`."""
+"""Text after the cells of a line, such as ` |` and `],`."""
 BETWEEN = re.compile(rf"(?:[\0{LAYOUT}\u2192]|->)*")
-"""Text between the cells of a line: `, `, ` | `, ` & ` and ` -> `."""
+"""Text between the cells of a line, such as `, `, ` | `, ` & ` and ` -> `."""
 BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
-"""Text between the cells of a board with signs between them: ` < `."""
+"""Text between the cells of a board with comparison signs, such as ` < `."""
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
-"""A line of signs between the rows of such a board."""
+"""A line of comparison signs between the rows of a board."""
 BOARD_RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
-"""A line of signs without cells: `+---+---+`, `|:---:|`, `|-|-|`."""
+"""A line that only separates rows: `+---+---+`, `|:---:|`, `|-|-|`."""
 ENVIRONMENT = r"(?:[bpB]?matrix|smallmatrix|array|tabular|table|align(?:ed)?|gather(?:ed)?|equation|displaymath|center)"
 MATRIX_LIMIT = re.compile(
     rf"\\(?:begin|end)\{{{ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:hline|left|right)(?![a-z])"
 )
-r"""The beginning or end of a matrix in LaTeX. A vmatrix is a determinant, and no board."""
+r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Bars around a whole board, which make a determinant: `\vert`, or on lines of their own; and our sign for a cell."""
+r"""Bars that make a board a determinant: `\vert`, or bars on separate lines. Also the internal sign for a cell."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
-"""A mark after a board, as of a transposed matrix: `[1 2; 3 4]'`. Quotes come in pairs around cells or rows."""
+"""A mark after a board, as in the transposed matrix `[1 2; 3 4]'`. Quotes around cells or rows come in pairs."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
-"""A single row between bars, as in `|3 4|`, which is a norm; a row of a table has bars between its cells too."""
+"""A single row between bars, as in the norm `|3 4|`. A table row also has bars between its cells."""
 
 
-def board(said: str, asked: Asked) -> str | None:
-    """Read the cells of a board, right or wrong, into the expected layout; None for rows of other lengths."""
-    layout = _layout(asked.right)
+def board(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a board and write its cells in the expected layout; None for rows of other lengths."""
+    layout = _layout(problem.expected)
     if layout is None:
         return None
-    cells = _cells(said, layout)
-    if cells is None or not _has_signs_of(said, asked.right):
+    cells = _cells(answer, layout)
+    if cells is None or not _has_signs_of(answer, problem.expected):
         return None
     return layout.write(cells)
 
 
 def counts(names: Mapping[str, str]) -> AnswerType:
-    """The type of counts in the order of some names, or each with its name.
+    """Make the type of counts, each with its name or in the order of `names`.
 
-    `names` has the kind of each name, which may stand before it, in singular or plural: `2 machines A`.
+    `names` maps each name to its kind. The kind may precede the name, in singular or plural: `2 machines A`.
     """
 
-    def read(said: str, asked: Asked) -> str | None:
-        found = _named_counts(said, names)
+    def read(answer: str, problem: ProblemFacts) -> str | None:
+        found = _named_counts(answer, names)
         if found is None:
-            return board(said, asked)
+            return board(answer, problem)
         in_order = [found.get(name) for name in names]
         return None if None in in_order else " ".join(map(str, in_order))
 
     return read
 
 
-def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text."""
+def _named_counts(answer: str, names: Mapping[str, str]) -> dict[str, str] | None:
+    """Return counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None for other text."""
     name = "|".join(
         rf"(?:(?i:{kind})s? )?{re.escape(name)}" if kind else re.escape(name) for name, kind in names.items()
     )
     pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
     joint = rf"\s*[,;\n]\s*(?:and\s)?|\sand\s|(?<=\d)\s(?=(?:{name})\s?[:=])|(?<=[A-Z\])}}])\s(?=\d+ (?:{name}))"
-    inner = said[1:-1] if re.fullmatch(r"\{\s*[\"'].*\d\s*\}", said, re.DOTALL) else said
+    inner = answer[1:-1] if re.fullmatch(r"\{\s*[\"'].*\d\s*\}", answer, re.DOTALL) else answer
     matches = [re.fullmatch(pair, part) for part in re.split(joint, inner.strip()) if part]
     found = {
         (match["named"] or match["after"]).split()[-1]: match["value"] or match["count"]
@@ -92,23 +92,23 @@ def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
     return found if len(found) == len(matches) > 0 else None
 
 
-def pooled(said: str, asked: Asked) -> str | None:
-    """The type of a matrix of means, right to two decimals in each cell."""
-    expected = _layout(asked.right)
+def pooled(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a matrix of means, right to two decimals in each cell."""
+    expected = _layout(problem.expected)
     if expected is None:
         return None
-    layout = replace(expected, cell=CELL)  # 8.00 is a cell, also where all right means are whole numbers
-    cells = _cells(said, layout) or _cells(said, expected)
+    layout = replace(expected, cell=CELL)  # 8.00 is a cell, even if all right means are whole numbers
+    cells = _cells(answer, layout) or _cells(answer, expected)
     if cells is None:
         return None
-    exact = [Fraction(str(cell)) for row in asked.metadata["solution"] for cell in row]
+    exact = [Fraction(str(cell)) for row in problem.metadata["solution"] for cell in row]
     is_right = all(rounds(cell, value, places=2) for cell, value in zip(cells, exact, strict=True))
-    return asked.right if is_right else layout.write(cells)
+    return problem.expected if is_right else layout.write(cells)
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The form of an expected board: its text, the number of cells in each row, patterns of and between cells."""
+    """The layout of an expected board: its text, the lengths of its rows, and patterns for cells and separators."""
 
     text: str
     lengths: tuple[int, ...]
@@ -122,9 +122,9 @@ class _Layout:
 
 @lru_cache(maxsize=1)
 def _layout(right: str) -> _Layout | None:
-    """Return the layout of an expected board; None for an answer that is no board.
+    """Return the layout of an expected board; None if the answer is not a board.
 
-    The cache holds one board, because the answers of a group are scored one after the other.
+    One board is cached, because the answers of a group are scored one after the other.
     """
     rows = [row for row in (re.findall(CELL, line) for line in right.split("\n")) if row]
     if not rows or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
@@ -134,17 +134,17 @@ def _layout(right: str) -> _Layout | None:
     return _Layout(right, tuple(map(len, rows)), SHORT_CELL if is_short else CELL, between)
 
 
-def _has_signs_of(said: str, right: str) -> bool:
-    """Tell whether the signs between cells are those of the expected board: `1 > 2` is not `1 < 2`.
+def _has_signs_of(answer: str, right: str) -> bool:
+    """Return True if the comparison signs are those of the expected board: `1 > 2` is not `1 < 2`.
 
-    A board may leave out its signs between columns, its signs between rows, or both.
+    An answer may leave out the signs between columns, the signs between rows, or both.
     """
-    signs = zip(_signs(said), _signs(right), strict=True)
+    signs = zip(_signs(answer), _signs(right), strict=True)
     return all(between in ([], expected) for between, expected in signs)
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs between the columns of a board, and those between its rows, with the number of rows above."""
+    """Return the signs between columns, and the signs between rows with the number of rows above them."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):
@@ -156,28 +156,28 @@ def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
     return re.findall("[<>]", text), between_rows
 
 
-def _cells(said: str, layout: _Layout) -> list[str] | None:
-    """Return the cells of a board whose rows have the expected lengths, whatever ends the rows; None for other text."""
-    for text in dict.fromkeys((said, said.replace(";", "\n"))):
+def _cells(answer: str, layout: _Layout) -> list[str] | None:
+    """Return the cells of a board whose rows have the expected lengths; None for other text."""
+    for text in dict.fromkeys((answer, answer.replace(";", "\n"))):
         rows = _rows(text, layout)
         if rows is not None and tuple(map(len, rows)) == layout.lengths:
             return [cell for row in rows for cell in row]
     return None
 
 
-def _rows(said: str, layout: _Layout) -> list[list[str]] | None:
-    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix.
+def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
+    """Return the rows of a board: lines, a list of lists, a LaTeX matrix.
 
-    None for other text, and for a sign, a prime or bars beside the board, as in `-[[1, 2], [3, 4]]`.
+    None for other text, and for a board with a sign, a prime or bars, as in `-[[1, 2], [3, 4]]`.
     """
-    said = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said))
-    said = _joined_texts(said, "\n" if len(layout.lengths) > 1 else " ")
-    if BOARD_BARS.search(said) or NORM.fullmatch(said) or PRIME.fullmatch(said):
+    answer = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", answer))
+    answer = _joined_texts(answer, "\n" if len(layout.lengths) > 1 else " ")
+    if BOARD_BARS.search(answer) or NORM.fullmatch(answer) or PRIME.fullmatch(answer):
         return None
-    lines = said.split("\n")
-    if re.match(r"[\[(]\s*[\[(]", said):
-        lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", said)
-        around = re.sub(r"[\[(][^\[\]()]*[\])]", "", said)
+    lines = answer.split("\n")
+    if re.match(r"[\[(]\s*[\[(]", answer):
+        lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", answer)
+        around = re.sub(r"[\[(][^\[\]()]*[\])]", "", answer)
         if not EDGE.fullmatch(around) or QUOTE.search(around):
             return None
     rows = []
@@ -191,7 +191,7 @@ def _rows(said: str, layout: _Layout) -> list[list[str]] | None:
 
 
 def _row(line: str, layout: _Layout) -> list[str] | None:
-    """Return the cells of a line, [] for a line of signs between rows; None for other text."""
+    """Return the cells of a line, [] for a line that separates rows, and None for other text."""
     if any(line.count(quote) % 2 for quote in "\"'"):
         return None
     signs = re.sub(layout.cell, "\0", line)
@@ -210,11 +210,11 @@ def _row(line: str, layout: _Layout) -> list[str] | None:
     return re.findall(layout.cell, line)
 
 
-def _joined_texts(said: str, between: str) -> str:
-    """Return a list of texts, such as the lines of a board, as one text; other text as it is."""
-    if not re.match(r"\[\s*[\"']", said):
-        return said
-    lines = literal_value(said)
+def _joined_texts(answer: str, between: str) -> str:
+    """Join a list of strings, such as the lines of a board; return other text unchanged."""
+    if not re.match(r"\[\s*[\"']", answer):
+        return answer
+    lines = literal_value(answer)
     if not isinstance(lines, list) or len(lines) < 2 or not all(isinstance(line, str) for line in lines):
-        return said
+        return answer
     return between.join(lines)

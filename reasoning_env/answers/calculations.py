@@ -1,7 +1,7 @@
-"""Read mathematical notation: as Python's notation, and calculations of numbers as their values.
+"""Convert mathematical notation to Python's notation, and calculate the values of calculations.
 
-`10x^3`, `2(x + 1)` and `x sin(x)` become `10*x**3`, `2*(x+1)` and `x*sin(x)`. Text that can be read in two ways, as
-`1/2x` and `e^2x` can, is refused.
+`10x^3`, `2(x + 1)` and `x sin(x)` become `10*x**3`, `2*(x+1)` and `x*sin(x)`. Ambiguous text, such as `1/2x` or `e^2x`,
+is not converted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from .grammars.expressions import ComplexFraction, ExpressionError, evaluate_complex, parse_expression
 
-RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+SUPERSCRIPTS = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """The superscripts of `-0123456789`."""
 TOKEN = re.compile(
     r"(?P<blank>[ \t]*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    rf"|(?P<sign>\*\*|[-+*/^(){{}}\[\]\u2013\u00d7\u00b7\u22c5\u00f7])|(?P<raised>[{RAISED}]+))",
+    rf"|(?P<sign>\*\*|[-+*/^(){{}}\[\]\u2013\u00d7\u00b7\u22c5\u00f7])|(?P<raised>[{SUPERSCRIPTS}]+))",
     re.ASCII,
 )
 PYTHON_SIGNS: Mapping[str, str] = {
@@ -29,14 +29,14 @@ PYTHON_SIGNS: Mapping[str, str] = {
     "]": ")",
     "}": ")",
 }
-"""Signs of mathematics and their counterparts in Python."""
+"""Mathematical signs and the same signs in Python."""
 POWER_OF_FUNCTION = re.compile(
     r"\b(?P<name>sin|cos|tan)\s?(?:\*\*|\^)\s?(?P<brace>\{)?(?P<power>\d{1,2})(?(brace)\})\s?(?P<argument>\([^()]{1,200}\))"
 )
-"""A power of a function as mathematics writes it: `sin^2(x)`."""
+"""A power of a function in mathematical notation: `sin^2(x)`."""
 TIMES_BETWEEN_NUMBERS = re.compile(r"(?<=[\d)\]])\s*[xX]\s*(?=[\d(\[])")
-"""The letter x between numbers: `2 x 3`."""
-CALCULATION = re.compile(rf"[-\d\s+*/().^ijIJ\u00d7\u00b7\u22c5\u00f7{RAISED}]{{1,1000}}", re.ASCII)
+"""The letter x as a sign of multiplication: `2 x 3`."""
+CALCULATION = re.compile(rf"[-\d\s+*/().^ijIJ\u00d7\u00b7\u22c5\u00f7{SUPERSCRIPTS}]{{1,1000}}", re.ASCII)
 FUNCTIONS: Mapping[str, str] = {
     **{name: name for name in ("sin", "cos", "tan", "sec", "csc", "cot", "exp", "log", "sqrt", "sinh", "cosh")},
     **{name: name for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
@@ -47,39 +47,39 @@ FUNCTIONS: Mapping[str, str] = {
 }
 """Functions of one argument, and their names in mpmath.
 
-`tanh` is none of them: `tanh(1e6*(x - 2))` is flat but for a place between the points of any check.
+`tanh` is left out: `tanh(1e6*(x - 2))` is flat except near one point, which checks at random points would miss.
 """
 ABSOLUTE_VALUES = frozenset({"Abs", "abs"})
 MAX_PARTS = 300
 MAX_SIDES = 9
-"""Sides of an equation such as `2^2 * 3 = 4 * 3 = 12`."""
+"""Most sides of an equation such as `2^2 * 3 = 4 * 3 = 12`."""
 
 
 @dataclass
 class _Operand:
-    """What the notation has told of the operand that is being read."""
+    """State of the operand that is being read."""
 
     divides: bool = False
-    """A division sign stands before it: a factor after it could belong to the divisor or to the quotient."""
+    """True after a division sign: a following factor could belong to the divisor or to the quotient."""
     raises: bool = False
-    """It is an exponent without parentheses."""
+    """True for an exponent without parentheses."""
     of_constant: bool = False
-    """The base of the exponent is a number or e."""
+    """True if the base of the exponent is a number or e."""
 
 
-def in_python(said: str, functions: Collection[str] = ()) -> str | None:
-    """Return mathematical notation in Python's; None for other characters, and for what can be read in two ways.
+def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
+    """Convert mathematical notation to Python's; None for other characters and for ambiguous text.
 
-    A name of `functions` must have a parenthesis behind it; another single letter before a parenthesis is a factor.
+    A parenthesis must follow a name of `functions`. Any other single letter before a parenthesis is a factor.
     """
-    said = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", said.strip())
+    answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []
     levels = [_Operand()]
     ends_operand = calls = False
     last = ""
     position = 0
-    while position < len(said):
-        match = TOKEN.match(said, position)
+    while position < len(answer):
+        match = TOKEN.match(answer, position)
         if match is None:
             return None
         position = match.end()
@@ -104,7 +104,7 @@ def in_python(said: str, functions: Collection[str] = ()) -> str | None:
             written.append("*")
             levels[-1] = operand = _Operand()
         if match["raised"] is not None:
-            written.append("**(" + "".join("-0123456789"[RAISED.index(digit)] for digit in match["raised"]) + ")")
+            written.append("**(" + "".join("-0123456789"[SUPERSCRIPTS.index(digit)] for digit in match["raised"]) + ")")
             continue
         written.append(sign or match[0].strip())
         if sign == "(":
@@ -127,21 +127,21 @@ def in_python(said: str, functions: Collection[str] = ()) -> str | None:
     return None if calls else "".join(written)
 
 
-def sides_in_python(said: str, functions: Collection[str] = ()) -> str | None:
-    """Return the sides of an equation in Python's notation, or the only side; None as `in_python`."""
-    sides = [in_python(side, functions) for side in said.split("=", MAX_SIDES)]
+def sides_to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
+    """Convert each side of an equation to Python's notation; None if a side cannot be converted."""
+    sides = [to_python_notation(side, functions) for side in answer.split("=", MAX_SIDES)]
     return None if None in sides else "=".join(filter(None, sides))
 
 
 def _are_factors(left: str, right: str) -> bool:
-    """Return True for two letters side by side, such as those of `x e^x`; not for `C C`, or the words of `x or y`."""
+    """Return True for two different letters side by side, as in `x e^x`; False for `C C` and for words."""
     return left != right.strip() and len(left) == len(right.strip()) == 1
 
 
-def calculated(side: str) -> ComplexFraction | None:
-    """Return the value of a calculation, `i` being the imaginary unit; None for other text."""
+def calculate(side: str) -> ComplexFraction | None:
+    """Return the value of a calculation with numbers and the imaginary unit `i`; None for other text."""
     side = TIMES_BETWEEN_NUMBERS.sub("*", side)
-    written = in_python(side) if CALCULATION.fullmatch(side) else None
+    written = to_python_notation(side) if CALCULATION.fullmatch(side) else None
     if written is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Corrections: the strict score of a value that the library's verifier pays by a wrong rule, and no type can tell.
+"""Corrections: strict scores of values that the library's verifier scores by a wrong rule.
 
-A correction gets the verifier's notation of a value, and the score of the guard or the library.
+A correction takes the verifier's notation of a value, and the score of the guard or the library.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from .notations import seconds
 from .rules import Dataset, Entry
 
 NEAR = 0.1
-"""The relative error, as a share of the right number, from which an answer earns nothing."""
+"""Relative error from which an answer scores 0."""
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay words in their places by the share of the right number of words, and the letters of one word likewise."""
-    right, said = str(entry["answer"]).split(), answer.split()
+    """Lower the score by the ratio of lengths if an answer has too many words, or its one word too many letters."""
+    right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
-        return score * min(1.0, len(right[0]) / max(1, len("".join(said))))
-    return score * min(1.0, len(right) / max(1, len(said)))
+        return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
+    return score * min(1.0, len(right) / max(1, len(given)))
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Take words of the library's larger list too: its ladders come from 4,000 words, to which PEEK does not belong."""
-    if not 0.0 < score < 1.0:  # no ladder at all, or all words are known
+    """Accept words of the library's larger list too. The list for ladders has only 4,000 words, and lacks PEEK."""
+    if not 0.0 < score < 1.0:  # not a ladder, or all words are known
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
     ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]
@@ -42,43 +42,43 @@ def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: floa
 
 @lru_cache(maxsize=1)
 def _english_words(module: str) -> frozenset[str]:
-    """Return the library's English words of three to five letters, names left out."""
+    """Return the library's English words of three to five letters, without names."""
     with sys.modules[module].get_data_file_path("words3to10.txt").open(encoding="utf-8") as lines:
         words = (line.strip() for line in lines)
         return frozenset(word.upper() for word in words if len(word) <= 5 and word.islower())
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay a count by its relative error: in absolute terms any small number is near most counts."""
+    """Score a count by its relative error, because a small number has a small absolute error for most counts."""
     return min(score, _nearness(float(answer), float(entry["answer"])))
 
 
 def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay a duration by its relative error: in absolute terms any duration is near most others."""
+    """Score a duration by its relative error, because the library accepts large absolute errors."""
     return min(score, _nearness(float(seconds(answer)), float(seconds(entry["answer"]))))
 
 
-def _nearness(said: float, right: float) -> float:
-    """Return 1 for the right number, falling linearly to 0 at a relative error of NEAR."""
-    return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
+def _nearness(given: float, right: float) -> float:
+    """Return 1 for the right number, and less in proportion to the relative error, down to 0 at NEAR."""
+    return max(0.0, 1.0 - abs(given - right) / (NEAR * abs(right))) if right else 0.0
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay long JSON at most by the ratio of lengths: similarity is relative to the longer text, and grows with it."""
+    """Limit the score of long JSON to the ratio of lengths, because the library's similarity grows with the length."""
     try:
-        said = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
+        given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):
         return score
-    return min(score, len(entry["answer"].strip()) / len(said))
+    return min(score, len(entry["answer"].strip()) / len(given))
 
 
 def correct_kakurasu(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for a board with other cells than 0 and 1: the library reads -1 as 1."""
+    """Return 0 for a board with cells other than 0 and 1, because the library reads -1 as 1."""
     return score if {*answer.split()} <= {"0", "1"} else 0.0
 
 
 def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay any matrix with the given cells and sums, whose blanks hold the given numbers: several may fit."""
+    """Accept any matrix with the given cells, sums and candidate numbers, because several may fit."""
     puzzle = entry["metadata"]["puzzle"]
     matrix = [[int(cell) if cell.isdecimal() else -1 for cell in line.split()] for line in answer.split("\n")]
     if [len(row) for row in matrix] != [len(row) for row in puzzle]:
@@ -93,17 +93,17 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the floor for values near the target, numbers hidden in decimals, and powers, which absorb numbers."""
+    """Return the lowest score for values near the target, numbers hidden in decimals, and powers."""
     return score if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else min(score, 0.05)
 
 
 def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the floor for numbers that were not given, and for values between 24 and 25."""
+    """Return the lowest score for numbers that were not given, and for values between 24 and 25."""
     return score if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Tell whether an expression without powers has exactly the value of the target and exactly these whole numbers."""
+    """Return True if an expression has the target's value, no powers, and exactly these whole numbers."""
     try:
         tree = parse_arithmetic(answer)
         used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
@@ -115,15 +115,15 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 
 
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for joined premises, or for what one premise implies: a conclusion must need several premises.
+    """Return 1 for a conclusion that needs several premises, and 0 for any other formula.
 
-    Where no such conclusion exists, as in problems that are never served, the library's score stays.
+    If no such conclusion exists, as in problems that are never served, the library's score stays.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]
     if logic.are_contradictory(premises) or not logic.concludes(metadata["example_answer"], premises):
         return score
-    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # the library calls each variable trivial
+    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # the library scores each variable lower
         return 0.0
     try:
         return float(logic.concludes(answer, premises))

@@ -1,4 +1,4 @@
-"""Types of answers that are formulas: arithmetic, expressions of algebra, conclusions of logic."""
+"""Types of formulas: arithmetic, algebraic expressions, logical conclusions."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import re
 
 from .calculations import TIMES_BETWEEN_NUMBERS
 from .grammars import logic
-from .types import Asked
+from .types import ProblemFacts
 
 ARITHMETIC = re.compile(r"[-\d\s+*/().]+")
 NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
-"""A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
+"""A name in an expression: a variable, or a function if a parenthesis follows."""
 PARENTHESIS = re.compile(r"\s*\(")
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
-def arithmetic(said: str, asked: Asked) -> str | None:
-    """The type of expressions of numbers: `(3 - 1) * 12`."""
-    said = TIMES_BETWEEN_NUMBERS.sub("*", said)
-    return said if ARITHMETIC.fullmatch(said) else None
+def arithmetic(answer: str, problem: ProblemFacts) -> str | None:
+    """Read an expression of numbers, such as `(3 - 1) * 12`."""
+    answer = TIMES_BETWEEN_NUMBERS.sub("*", answer)
+    return answer if ARITHMETIC.fullmatch(answer) else None
 
 
-def expression(said: str, asked: Asked) -> str:
-    """The type of expressions of algebra; their verifier refuses any other text."""
-    return said
+def expression(answer: str, problem: ProblemFacts) -> str:
+    """Return the answer itself: the verifier of algebraic expressions rejects any other text."""
+    return answer
 
 
-def integral(said: str, asked: Asked) -> str | None:
-    """The type of integrals: constants have names of constants, such as C or C1, but not X beside x.
+def integral(answer: str, problem: ProblemFacts) -> str | None:
+    """Read an integral. Constants need usual names, such as C or C1, and X cannot be a constant beside x.
 
-    The variable may be written in the other case alone: the questions' own examples have X in place of x.
+    X alone may stand for x, and x alone for X, because the questions' own examples mix them.
     """
-    variable = str(asked.metadata["variable"])
-    found = NAME_IN_EXPRESSION.finditer(said)
-    names = {match[0] for match in found if not PARENTHESIS.match(said, match.end())}
+    variable = str(problem.metadata["variable"])
+    found = NAME_IN_EXPRESSION.finditer(answer)
+    names = {match[0] for match in found if not PARENTHESIS.match(answer, match.end())}
     if variable not in names:
-        said = re.sub(rf"\b{variable.swapcase()}\b", variable, said)
+        answer = re.sub(rf"\b{variable.swapcase()}\b", variable, answer)
         names -= {variable.swapcase()}
     others = [
         name for name in names - {variable} if not CONSTANT.fullmatch(name) or name.casefold() == variable.casefold()
     ]
-    return None if others else said
+    return None if others else answer
 
 
-def formula(said: str, asked: Asked) -> str | None:
-    """The type of formulas of logic over the variables of the question."""
-    if len(said) > logic.MAX_CHARACTERS:
+def formula(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a logical formula over the variables of the question."""
+    if len(answer) > logic.MAX_CHARACTERS:
         return None
     try:
-        names = logic.variables(logic.parse_formula(said))
+        names = logic.variables(logic.parse_formula(answer))
     except ValueError:
         return None
-    return said if names <= set(asked.metadata["variables"]) else None
+    return answer if names <= set(problem.metadata["variables"]) else None

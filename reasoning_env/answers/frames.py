@@ -1,8 +1,8 @@
-"""Take frames off an answer: text around the whole answer that says nothing about its value.
+"""Remove frames from an answer: formatting around the whole answer, such as bold, code fences or `Answer:`.
 
-`FRAMES` is the list of all frames, the same for all tasks; names of the result come from the declaration of the task.
-A frame matches the whole text and names what it holds. Nothing is searched for, so text beside an answer stays where it
-is. Each frame takes linear time. Nothing is executed.
+`FRAMES` lists all frames, the same for every task. Names of the result come from the task's declaration. A frame must
+match the whole text, and captures the inner text. Other text beside an answer therefore stays. Each frame takes linear
+time. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from functools import lru_cache
 
 from .literals import as_json
 
-Held = Callable[[re.Match[str]], str | None]
-"""Returns what the frame of a match holds; None if this is no such frame after all."""
+Extract = Callable[[re.Match[str]], str | None]
+"""Returns the text inside the frame of a match; None if the match is not a frame after all."""
 MAX_FRAMES = 8
-"""Number of frames that come off; a quoted, bold text in dollars after a label has four."""
-PLAIN_SIGNS = "signs"
-"""The name of what `plain` changes, beside the names of frames."""
+"""Most frames that are removed. A label before quoted, bold text in dollars has four frames."""
+REPLACED_SIGNS = "signs"
+"""The name that records list when `without_markup` has changed an answer."""
 MATHEMATICAL_NOTATION = "notation"
-"""The name of mathematical notation that is written in Python's, beside the names of frames."""
+"""The name that records list when mathematical notation was converted to Python's notation."""
 
 
-def clean(answer: str) -> str:
-    """Return an answer without blanks at the ends of lines, and without long runs of blanks, which cost time."""
-    text = LONG_BLANK.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
+def normalize_whitespace(answer: str) -> str:
+    """Return an answer without spaces at the ends of lines and without long runs of whitespace, which cost time."""
+    text = LONG_WHITESPACE.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip()
 
 
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the outermost frame's name and what it holds; None for a text without a frame.
+    """Return the name of the outermost frame and the text inside it; None for a text without a frame.
 
-    `names` are those of the result, after which `numbers` may stand. With `ends_in_full_stop`, a full stop at the end
+    `names` are names of the result, and `numbers` may follow a name. With `ends_in_full_stop`, a full stop at the end
     belongs to the answer, unless it follows a mark such as a quote.
     """
     if UNFRAMED.fullmatch(text):
@@ -46,18 +46,18 @@ def outermost_frame(
             continue
         for pattern in frame.patterns:
             match = pattern.fullmatch(text)
-            inner = None if match is None else frame.held(match)
+            inner = None if match is None else frame.extract(match)
             if inner is not None and inner.strip() and inner.strip() != text:
                 return frame.name, inner.strip()
-    match = _named(names).fullmatch(text) if names else None
+    match = _result_name_pattern(names).fullmatch(text) if names else None
     if match is not None and _has_numbers(match["numbers"], numbers):
         return RESULT_NAME, match["inner"].strip()
     return None
 
 
-def _has_numbers(said: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if no numbers are said, or all of the problem's, in any order."""
-    return said is None or sorted(re.findall(r"\d+", said)) == sorted(map(str, numbers))
+def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
+    """Return True if `shown` is None or contains exactly the problem's numbers, in any order."""
+    return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
 def _inner(match: re.Match[str]) -> str | None:
@@ -65,7 +65,7 @@ def _inner(match: re.Match[str]) -> str | None:
 
 
 def _inner_of_parentheses(match: re.Match[str]) -> str | None:
-    """Return the text in parentheses if each parenthesis is closed: those of `(a)(b)` are, those of `a)(b` are not."""
+    """Return the text in parentheses if its own parentheses are balanced: `(a)(b)` is balanced, `a)(b` is not."""
     depth = 0
     for mark in match["inner"]:
         if mark in "()":
@@ -76,7 +76,7 @@ def _inner_of_parentheses(match: re.Match[str]) -> str | None:
 
 
 def _inner_of_quotes(match: re.Match[str]) -> str | None:
-    """Return a quotation without its marks, and with a string's escapes read; None for `"a" or "b"`."""
+    """Return a quotation without its quotes, with the escapes of a string resolved; None for `"a" or "b"`."""
     inner = match["inner"]
     closing = CLOSING_QUOTES[match["open"]]
     if match[0][-len(closing) :] != closing:
@@ -91,7 +91,7 @@ def _inner_of_quotes(match: re.Match[str]) -> str | None:
 
 
 ESCAPED = re.compile(r"(?:[^\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4}|\\\")*")
-r"""The inside of a string of JSON; a backslash before other text is LaTeX's, as in `"\neg P"`."""
+r"""The inside of a JSON string. Other backslashes belong to LaTeX, as in `"\neg P"`."""
 CLOSING_QUOTES: Mapping[str, str] = {
     '"""': '"""',
     "'''": "'''",
@@ -104,20 +104,20 @@ CLOSING_QUOTES: Mapping[str, str] = {
     "\N{LEFT CORNER BRACKET}": "\N{RIGHT CORNER BRACKET}",
     "\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}": "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}",
 }
-"""The marks before and after a quotation."""
+"""The closing quote for each opening quote."""
 
-LONG_BLANK = re.compile(r"\s{60,}")
-"""Blanks that say no more than one: patterns with blanks take quadratic time on long runs."""
+LONG_WHITESPACE = re.compile(r"\s{60,}")
+"""Long whitespace, which is replaced by one space or newline: patterns take quadratic time on long runs."""
 AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 RESULT_NAME = "name"
 NOT_RUN = "code_not_run"
-"""Stands among the frames of an answer that the library would run as code, which earns nothing here."""
+"""Listed among the frames of an answer that only running it as code could score."""
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
 )
-"""Languages of code fences; another word there may say something."""
+"""Languages of code fences. Any other word after a fence may be part of the answer."""
 LABELS: Mapping[str, str] = {
     "English": (
         "(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final |correct )?(?:answer|result|solution|output)s?"
@@ -132,21 +132,21 @@ LABELS: Mapping[str, str] = {
     "Japanese": "\u7b54\u3048|\u56de\u7b54",
     "Korean": "\uc815\ub2f5|\ub2f5",
 }
-"""Names of an answer, without a colon."""
+"""Labels before an answer, without the colon."""
 ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
-"""Verbs between a name and the answer."""
+"""Verbs between a label and the answer."""
 UNFRAMED = re.compile(rf"(?!.{{0,200}} (?:{ASCII_VERBS}) )[A-Za-z0-9 ]*")
-"""Text without any frame, for speed: most answers are words or numbers."""
-NUMBERS = (
+"""Text that has no frame, checked first for speed: most answers are words or numbers."""
+RESULT_ARGUMENTS = (
     r"[^\S\n]?\([^\S\n]*\d+(?:,[^\S\n]*\d+)*[^\S\n]*\)"
     r"|[^\S\n](?:of|for)[^\S\n](?:the[^\S\n](?:two[^\S\n])?numbers[^\S\n])?\d+(?:(?:,[^\S\n]*(?:and[^\S\n])?|[^\S\n]and[^\S\n])\d+)*"
 )
-"""The numbers that a result is of: those of `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
+"""The numbers after a name of the result: `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
 
 
-def _after(called: str, numbers: str = "(?!)") -> str:
-    """Return the pattern of an answer after a name: `Answer: 5`, `**Answer:** 5`, `The answer is 5`, a heading."""
+def _label_pattern(called: str, numbers: str = "(?!)") -> str:
+    """Return the pattern of a label and an answer: `Answer: 5`, `**Answer:** 5`, `The answer is 5`, a heading."""
     return (
         rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{called})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"
@@ -157,23 +157,23 @@ def _after(called: str, numbers: str = "(?!)") -> str:
 
 
 @lru_cache(maxsize=200)
-def _named(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of an answer after one of some names of the result, two of which may explain each other."""
+def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a name of the result and an answer. A second name may follow in parentheses."""
     name = "|".join(map(re.escape, names))
-    return re.compile(_after(rf"(?:the )?(?:{name})(?: \((?:{name})\))?", NUMBERS))
+    return re.compile(_label_pattern(rf"(?:the )?(?:{name})(?: \((?:{name})\))?", RESULT_ARGUMENTS))
 
 
 @dataclass(frozen=True)
 class AnswerFrame:
-    """A frame: patterns, of which one matches the whole text, and the function that returns what it holds."""
+    """A frame: patterns, one of which must match the whole text, and the function that returns the inner text."""
 
     name: str
     patterns: tuple[re.Pattern[str], ...]
-    held: Held = _inner
+    extract: Extract = _inner
 
 
-def _frame(name: str, *patterns: str, held: Held = _inner) -> AnswerFrame:
-    return AnswerFrame(name, tuple(map(re.compile, patterns)), held)
+def _frame(name: str, *patterns: str, extract: Extract = _inner) -> AnswerFrame:
+    return AnswerFrame(name, tuple(map(re.compile, patterns)), extract)
 
 
 FRAMES: tuple[AnswerFrame, ...] = (
@@ -189,19 +189,21 @@ FRAMES: tuple[AnswerFrame, ...] = (
         r"\$\$(?P<inner>[^$]*)\$\$",
         r"\$(?P<inner>[^$]*)\$",
     ),
-    # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
+    # The inner text may contain powers such as 2**3, whose sign has no spaces beside it.
     _frame(
         "emphasis",
         r"(?s)(?P<mark>\*\*\*|\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)",
         r"(?s)(?P<mark>\*|_(?!.*\n))(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark)).)*(?<!\s))(?P=mark)",
     ),
-    _frame("quotes", rf"(?s)(?P<open>{'|'.join(CLOSING_QUOTES)})(?P<inner>.*).", held=_inner_of_quotes),
+    _frame("quotes", rf"(?s)(?P<open>{'|'.join(CLOSING_QUOTES)})(?P<inner>.*).", extract=_inner_of_quotes),
     # `(3,355)` may be two numbers, or one with a separator of thousands.
-    _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", held=_inner_of_parentheses),
-    _frame("label", _after("|".join(LABELS.values()))),
+    _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", extract=_inner_of_parentheses),
+    _frame("label", _label_pattern("|".join(LABELS.values()))),
     _frame("tail", r"(?s)(?P<inner>.*)\\\\"),
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
 )
-"""All frames. The first that fits comes off."""
-FRAME_NAMES = frozenset({PLAIN_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION, RESULT_NAME, *(frame.name for frame in FRAMES)})
-"""The names that a verdict may have of frames."""
+"""All frames. The first one that matches is removed."""
+FRAME_NAMES = frozenset(
+    {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION, RESULT_NAME, *(frame.name for frame in FRAMES)}
+)
+"""All names that a verdict may list as frames."""

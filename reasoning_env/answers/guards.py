@@ -1,6 +1,6 @@
-"""Guards: what scores an answer in place of a verifier of the library that must not get model text as it is.
+"""Guards: functions that score answers instead of library verifiers that must not receive model text unchecked.
 
-A guard returns the library's own score for every answer that is honest. Nothing is executed, and the work is bounded.
+For every honest answer, a guard returns the library's own score. A guard executes nothing, and its work is bounded.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAX_NUMBER_CHARACTERS = 100
 
 
 def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Let the library's verifier calculate an answer where it would run the answer as code.
+    """Return the score of the library's verifier, with its `eval` replaced by a calculation that runs no code.
 
-    Returns its score, and whether the answer holds code that cannot be judged without running it.
+    Also returns True if the answer contains code that cannot be scored without running it.
     """
     from .grammars import python_text
 
@@ -37,7 +37,7 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare with the expected answer; the library evaluates the text of the problem again."""
+    """Compare with the expected answer. The library would evaluate the problem as Python again."""
     try:
         return float(int(answer, 0) == int(entry["answer"], 0))
     except ValueError:
@@ -45,17 +45,17 @@ def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> flo
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Refuse long numbers, and nan, which the library takes for any number."""
+    """Reject long numbers, and nan, which the library accepts as any number."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
 def score_complex_as_library(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Refuse long numbers alone."""
+    """Reject only long numbers."""
     return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0, False
 
 
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
-    # The verifier drops commas, and Python's numbers may have underscores.
+    # The verifier removes commas, and Python allows underscores in numbers.
     exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
     if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > 99):
         return 0.0
@@ -97,7 +97,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Return the answer, read as a list, in the form of the expected answer; None for another shape."""
+    """Read the answer as a list, and write it as `write` does; None if the list has another shape."""
     value = literal_value(answer)
     try:
         return write(literal_value(f"[{answer}]") if value is None else value)
@@ -110,32 +110,32 @@ def _lines(rows: Iterable[Iterable[str]]) -> str:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Bound the edit distance between trees of JSON, whose cost is nodes times nodes times depth."""
+    """Limit the edit distance between JSON trees. Its cost is the product of nodes, nodes and depth."""
     oracle = entry["answer"].strip()
     answer = answer.strip()
     first = answer.find("{")
     last = answer.rfind("}")
-    said = answer[first : last + 1] if first >= 0 else ""
-    work = _tree_work(said) * _tree_work(oracle)
-    # A comparison of 2,500 takes 0.05 s of processor time, for the answer and for each of 16 guesses. 1.7 % of problems
-    # have larger trees (0.5 % over 40,000, where a near miss took 12 s): there a near miss earns 0.01. The
-    # edit distance between the texts costs the product of their characters.
-    bounded = work <= 2_500 and len(said) * len(oracle) <= 10_000_000
-    if answer.strip() == oracle or (bounded and len(said) <= max(300, 20 * len(oracle))):
+    json_part = answer[first : last + 1] if first >= 0 else ""
+    work = _tree_work(json_part) * _tree_work(oracle)
+    # A comparison with work 2,500 takes 0.05 s of processor time, once for the answer and once for each of 16 guesses.
+    # 1.7 % of problems have larger trees, where a near miss could take 12 s. There, a near miss scores 0.01. The edit
+    # distance between strings costs the product of their lengths.
+    bounded = work <= 2_500 and len(json_part) * len(oracle) <= 10_000_000
+    if answer.strip() == oracle or (bounded and len(json_part) <= max(300, 20 * len(oracle))):
         return dataset.score_answer(answer, entry)
-    if not said:
+    if not json_part:
         return 0.0
     try:
-        if json.loads(said) != json.loads(oracle):
+        if json.loads(json_part) != json.loads(oracle):
             return 0.01  # the verifier's lowest score for valid JSON
     except (ValueError, RecursionError):
         return len(oracle) / len(answer) if oracle in answer else 0.0
-    around = len(answer) - len(said)
-    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for JSON with text around it
+    around = len(answer) - len(json_part)
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # the verifier's score of JSON with text around it
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of a JSON text's nodes times its depth."""
+    """Return an upper bound of the product of nodes and depth of JSON."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1
@@ -170,7 +170,7 @@ def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def parse_arithmetic(answer: str) -> ast.expr:
-    """Return the tree of an answer; a full stop after the last number is ignored. Raises ExpressionError."""
+    """Parse an arithmetic expression, ignoring a full stop after the last number. Raises ExpressionError."""
     return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), max_parts=200)
 
 
@@ -182,7 +182,7 @@ def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:
     from .grammars import algebra
 
     metadata = entry["metadata"]
-    sides = answer.split("=", MAX_SIDES)  # of steps such as `20*x**2/10 + C = 2*x**2 + C`, each must be right
+    sides = answer.split("=", MAX_SIDES)  # each side of `20*x**2/10 + C = 2*x**2 + C` must be right
     try:
         return float(
             all(algebra.is_antiderivative(side, metadata["integrand"], metadata["variable"]) for side in sides)
@@ -201,7 +201,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Bound the variables: the verifier takes any text between operators for a variable, and tries all assignments."""
+    """Limit the variables: the verifier reads any text between operators as a variable, and tries all assignments."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

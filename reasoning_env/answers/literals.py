@@ -23,9 +23,9 @@ CLOSING = {")": "]", "]": "]", "}": "}"}
 
 
 def as_json(text: str) -> str | None:
-    """Return a list, tuple, dictionary, text or number of JSON or Python as JSON; None for other text.
+    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; None for other text.
 
-    JSON stays as it is written. Numbers that JSON does not have, such as `+5` or `07`, become texts.
+    JSON stays as written. Numbers that JSON does not have, such as `+5` or `07`, become strings.
     """
     if _is_json(text):
         return text
@@ -38,7 +38,7 @@ def _is_json(text: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """Return the value of a JSON text, with decimal numbers as they are written; None for other text, and for null."""
+    """Return the value of JSON, with decimal numbers as written; None for other text, and for null."""
     try:
         value: object = json.loads(
             text, parse_constant=_no_number, parse_float=Decimal, object_pairs_hook=_with_different_keys
@@ -49,25 +49,25 @@ def json_value(text: str) -> object:
 
 
 def literal_value(text: str) -> object:
-    """Return the value of a literal; tuples are lists, and keys are texts. None for other text, and for null."""
+    """Return the value of a literal; None for other text, and for null. Tuples become lists, and keys strings."""
     written = as_json(text)
     return None if written is None else json_value(written)
 
 
 def _with_different_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Make an object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
+    """Make an object from its pairs. Raises ValueError for a repeated key, because one value would be ignored."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a key comes twice")
+        raise ValueError("a key is repeated")
     return made
 
 
 def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _in_json(text: str) -> str | None:
-    """Write Python's tokens as those of JSON; None for a text with another token."""
+    """Convert Python's tokens to JSON's; None for a text with another token."""
     parts: list[str] = []
     position = 0
     while position < len(text):
@@ -88,7 +88,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _add_sign(parts: list[str], sign: str) -> None:
-    """Add a bracket, comma or colon. A comma before a closing bracket goes, and a number before a colon gets quotes."""
+    """Add a bracket, comma or colon. Drops a comma before a closing bracket, and quotes a number before a colon."""
     if sign in CLOSING:
         if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
             parts.pop()
@@ -101,7 +101,7 @@ def _add_sign(parts: list[str], sign: str) -> None:
 
 
 def _string(token: str) -> str:
-    """Return a string of JSON. Python's escapes are those of JSON, and the single quote's."""
+    """Convert a string to JSON. Python has JSON's escapes and an escaped single quote."""
     return '"' + re.sub(r"(?s)\\(.)|\"", _escaped, token[1:-1]) + '"'
 
 

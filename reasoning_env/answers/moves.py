@@ -1,4 +1,4 @@
-"""Guards and corrections of tasks whose answers are moves: of boxes, cars and cubes, and presses of buttons."""
+"""Guards and corrections of tasks whose answers are moves of boxes, cars and cubes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_COUNT_DIGITS = 9
 
 def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
     def bounded(move: re.Match[str]) -> str:
-        # No car moves further than the width of the board, 6.
+        # The board is 6 cells wide, so no car moves further.
         return move[1] + str(6 if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), 6))
 
     return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
@@ -21,11 +21,11 @@ def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 CAR_MOVE = re.compile(r"([A-Z])([+-])(\d+)")
 Cell = tuple[int, int]
-"""Row and column, from 0 at the top and on the left."""
+"""Row and column, counted from 0 at the top left."""
 
 
 def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse moves that the board does not allow: the library takes as much as fits."""
+    """Return 0.01 if the board does not allow a move, because the library shortens such moves."""
     if score < 1.0:
         return score
     rows = str(entry["question"]).partition("Board:")[2].split()
@@ -48,7 +48,7 @@ def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float)
 
 
 def _drive(car: Sequence[Cell], taken: set[Cell], size: int, steps: int) -> list[Cell] | None:
-    """Return a car's cells after a move; None for a car that is not there, a move of none, or a way that is blocked."""
+    """Return the cells of a car after a move; None if the car does not exist, does not move, or is blocked."""
     if not car or steps == 0:
         return None
     across = car[0][0] == car[-1][0]
@@ -68,15 +68,15 @@ DIRECTIONS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": 
 
 
 def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse moves that are blocked, and moves after the board is solved.
+    """Return 0 for blocked moves, and for moves after the board is solved.
 
-    The library passes over the first, and looks at the end alone: a second answer behind a solution was paid.
+    The library skips blocked moves and checks only the end, so it would accept a second answer after a solution.
     """
     return score if score < 1.0 or _is_solved_by_last(entry["metadata"]["gamestr"], answer) else 0.0
 
 
 def _is_solved_by_last(board: str, moves: str) -> bool:
-    """Tell whether each move is possible, and the last one is the first after which all boxes are on goals."""
+    """Return True if every move is possible, and the boxes are on goals after the last move and not before."""
     rows = [line.replace(" ", "") for line in board.strip().split("\n")]
     signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
     walls = {cell for cell, sign in signs.items() if sign == "+"}
@@ -105,9 +105,9 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
         if match is None:
             return word
         if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
-            return ""  # no such move, or none at all
+            return ""  # not a move
         count = int(match[2])
-        return match[1] + str(count % 4 or min(count, 4))  # four turns of a side leave the cube unchanged
+        return match[1] + str(count % 4 or min(count, 4))  # four turns of a side change nothing
 
     words = answer.split()
     if len(words) > 2000:
@@ -120,7 +120,7 @@ def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
         steps = json.loads(answer)
     except (ValueError, RecursionError):
         return 0.0
-    if steps in ({}, ""):  # the verifier takes these for a plan without moves
+    if steps in ({}, ""):  # the verifier reads these as a plan without moves
         return dataset.score_answer(answer, entry)
     if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
         return 0.0
@@ -134,9 +134,9 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the floor for plans that move targets to the boxes; each move that is impossible costs as much as a box.
+    """Return the lowest score for plans that move targets, and subtract a box's share for each impossible move.
 
-    The library passes over impossible moves, so that a sweep over the whole field was paid.
+    The library skips impossible moves, so it would accept a plan that tries every move.
     """
     if score <= 0.05:
         return score
@@ -154,7 +154,7 @@ def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool:
-    """Carry out a move, and tell whether it is possible."""
+    """Make a move in `state`, and return True if the move is possible."""
     items = state.get(square, [])
     if box not in items:
         return False
@@ -177,5 +177,5 @@ def _are_adjacent(square: str, other: str) -> bool:
 
 
 def _square_of(text: str) -> str:
-    """Return the name that the state has for the square of an agent or a goal."""
+    """Return the name of the square of an agent or a goal, as in the state."""
     return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

@@ -1,6 +1,6 @@
-"""Types of numbers that have a notation of their own: chances, bases, complex numbers, measures, factors, roots, times.
+"""Types of numbers with a special notation: probabilities, bases, complex numbers, measures, factors, roots, durations.
 
-A type of answers is described in `types`; `numbers` reads the numbers in these notations.
+`types` describes what a type is, and `numbers` reads the numbers inside these notations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
-from .calculations import MAX_SIDES, calculated
+from .calculations import MAX_SIDES, calculate
 from .grammars.expressions import ComplexFraction
 from .numbers import (
     NUMBER,
@@ -21,61 +21,58 @@ from .numbers import (
     NumberValue,
     fraction_parts,
     has_digits,
-    plain_value,
+    number_value,
     rounds,
-    value_of,
-    value_of_side,
+    side_value,
+    simple_number,
     without_degrees,
     without_rounding_sign,
 )
-from .types import Asked
+from .types import ProblemFacts
 
 
-def probability(said: str, asked: Asked) -> str | None:
-    """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
-    terms = asked.metadata["rational"]
+def probability(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a probability: an exact fraction, reduced or not, or a number with at least three right digits."""
+    terms = problem.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
-    *exact, last = without_rounding_sign(said).split("=", MAX_SIDES)
-    if any(value_of_side(side.strip()) != right for side in exact):
+    *exact, last = without_rounding_sign(answer).split("=", MAX_SIDES)
+    if any(side_value(side.strip()) != right for side in exact):
         return None
     parts = fraction_parts(last)
     if parts is not None:
         if parts[1] == 0:
             return None
-        return asked.right if parts[1] > 0 and Fraction(*parts) == right else f"{parts[0]}/{parts[1]}"
-    value = plain_value(last.strip()) or _hundredths(last.strip())
+        return problem.expected if parts[1] > 0 and Fraction(*parts) == right else f"{parts[0]}/{parts[1]}"
+    value = simple_number(last.strip()) or _percentage(last.strip())
     if value is None:
         return None
-    is_right = value.exact == Fraction(asked.right) or has_digits(value.notation, right, 3)
-    return asked.right if is_right else value.notation
+    is_right = value.exact == Fraction(problem.expected) or has_digits(value.notation, right, 3)
+    return problem.expected if is_right else value.notation
 
 
-def _hundredths(said: str) -> NumberValue | None:
+def _percentage(answer: str) -> NumberValue | None:
     """Return the value of a percentage above 0 and up to 100; None for other text."""
-    value = plain_value(said[:-1].rstrip()) if said.endswith("%") else None
+    value = simple_number(answer[:-1].rstrip()) if answer.endswith("%") else None
     if value is None or not 0 < value.exact <= 100:
         return None
     mantissa, _, exponent = value.notation.partition("e")
     return NumberValue(value.exact / 100, f"{mantissa}e{int(exponent or 0) - 2}")
 
 
-def fraction(said: str, asked: Asked) -> str | None:
-    """The type of reduced fractions, also after fractions of the same value: `6/8 = 3/4`.
-
-    Questions ask for reduced fractions, so `6/8` is not `3/4`.
-    """
-    sides = [fraction_parts(side.strip()) for side in said.split("=", MAX_SIDES)]
+def fraction(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a fraction, which questions ask to reduce. It may end an equation: `6/8 = 3/4`."""
+    sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
         return None
-    right = fraction_parts(asked.right.strip("$").strip())
+    right = fraction_parts(problem.expected.strip("$").strip())
     if right is None:  # LaTeX of the expected answer
-        match = re.search(r"\{(\d+)\}\{(\d+)\}", asked.right)
+        match = re.search(r"\{(\d+)\}\{(\d+)\}", problem.expected)
         right = (int(match[1]), int(match[2])) if match else None
-    return asked.right if last == right else f"{last[0]}/{last[1]}"
+    return problem.expected if last == right else f"{last[0]}/{last[1]}"
 
 
-LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
+SUBSCRIPTS = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 DIGITS_IN_BASE = re.compile(
     r"(?P<bracket>\()?(?P<sign>[-+]?)(?P<prefix>0[xX]|0[bo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
     r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
@@ -85,27 +82,27 @@ DIGITS_IN_BASE = re.compile(
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
-def digits(said: str, asked: Asked) -> str | None:
-    """The type of digits in the base that the problem has; another base beside them makes another number.
+def digits(answer: str, problem: ProblemFacts) -> str | None:
+    """Read digits in the problem's base. A mark of another base makes the answer another number.
 
-    A number in base 10 may stand after a calculation: `4*15^2 + 5*15 = 975`.
+    In base 10, the number may end a calculation: `4*15^2 + 5*15 = 975`.
     """
-    base = str(asked.metadata["target_base"])
-    value = value_of(said) if base == "10" else None
+    base = str(problem.metadata["target_base"])
+    value = number_value(answer) if base == "10" else None
     if value is not None and value.exact.denominator == 1:
         return str(value.exact)
-    return _digits_in(said, base)
+    return _digits_without_base(answer, base)
 
 
-def _digits_in(said: str, base: str) -> str | None:
-    """Return the digits of a number without the mark of its base; None where the mark is that of another base.
+def _digits_without_base(answer: str, base: str) -> str | None:
+    """Return the digits of a number without the mark of its base; None for a mark of another base.
 
-    The prefix of another base may be digits: 0b1 in base 16.
+    A prefix may consist of digits in another base: 0b1 in base 16.
     """
-    match = DIGITS_IN_BASE.fullmatch(said)
+    match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
         return None
-    named = match["base"] or match["named"] or (match["lowered"] or "").translate(LOWERED)
+    named = match["base"] or match["named"] or (match["lowered"] or "").translate(SUBSCRIPTS)
     if named not in ("", base):
         return None
     prefix = match["prefix"] or ""
@@ -116,13 +113,13 @@ def _digits_in(said: str, base: str) -> str | None:
 HEXADECIMAL = re.compile("-?[0-9a-fA-F]+")
 
 
-def hexadecimal(said: str, asked: Asked) -> str | None:
-    """The type of hexadecimal numbers with their prefix or their base: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
-    found = _digits_in(said, "16")
-    if found is None or not HEXADECIMAL.fullmatch(found) or found == said.strip("()+"):
+def hexadecimal(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a hexadecimal number with its prefix or base: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
+    found = _digits_without_base(answer, "16")
+    if found is None or not HEXADECIMAL.fullmatch(found) or found == answer.strip("()+"):
         return None  # without a mark of its base, 12 may be decimal
     value = int(found, 16)
-    return asked.right if value == int(asked.right, 16) else hex(value)
+    return problem.expected if value == int(problem.expected, 16) else hex(value)
 
 
 COMPLEX_PART = (
@@ -132,23 +129,23 @@ COMPLEX = re.compile(rf"(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second
 """A complex number: `4 - 7i`, `4 + -7*j`, `-7i + 4`, `i`, `4`."""
 
 
-def complex_number(said: str, asked: Asked) -> str | None:
-    """The type of complex numbers: a real part, an imaginary part before i or j, or both, in either order.
+def complex_number(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a complex number: a real part, an imaginary part with i or j, or both, in either order.
 
-    A calculation of the same value may stand before it: `(1 + 2i) + (3 - i) = 4 + i`.
+    The number may end a calculation: `(1 + 2i) + (3 - i) = 4 + i`.
     """
-    *before, end = said.split("=", MAX_SIDES)
+    *before, end = answer.split("=", MAX_SIDES)
     value = _complex_value(end.strip())
-    if value is None or any((_complex_value(side.strip()) or calculated(side.strip())) != value for side in before):
+    if value is None or any((_complex_value(side.strip()) or calculate(side.strip())) != value for side in before):
         return None
     real, imaginary = value
-    if [real, imaginary] == [Fraction(part) for part in asked.metadata["result"]]:
-        return asked.right
+    if [real, imaginary] == [Fraction(part) for part in problem.metadata["result"]]:
+        return problem.expected
     return f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i"
 
 
-def _complex_value(said: str) -> ComplexFraction | None:
-    match = COMPLEX.fullmatch(said)
+def _complex_value(answer: str) -> ComplexFraction | None:
+    match = COMPLEX.fullmatch(answer)
     if match is None:
         return None
     values: dict[str, Fraction] = {}
@@ -168,45 +165,45 @@ POINT = re.compile(
 )
 """A point with its name: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
 FLOAT_ERROR = Fraction(1, 10**9)
-"""Relative error of right values that are calculated with floating-point numbers, far below the digits asked for."""
+"""Relative error of right values that the library calculates in floating point, far below the requested digits."""
 
 
-def measure(said: str, asked: Asked) -> str | None:
-    """The type of an angle, a point or a length, right to the decimals that the question asks for."""
-    kind = asked.metadata["task_type"]
+def measure(answer: str, problem: ProblemFacts) -> str | None:
+    """Read an angle, a point or a length, right to the decimals that the question asks for."""
+    kind = problem.metadata["task_type"]
     if kind == "orthocenter":
-        point = POINT.fullmatch(said)
-        expected = POINT.fullmatch(asked.right)
+        point = POINT.fullmatch(answer)
+        expected = POINT.fullmatch(problem.expected)
         if point is None or expected is None or not all(map(NUMBER.fullmatch, point.group("x", "y"))):
             return None
-        exact = map(Fraction, asked.metadata["ortho"])
+        exact = map(Fraction, problem.metadata["ortho"])
         pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
-        is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
-        return asked.right if is_right else f"({point['x']}, {point['y']})"
+        is_right = all(_is_right_measure(part, shown, value, places=3) for part, shown, value in pairs)
+        return problem.expected if is_right else f"({point['x']}, {point['y']})"
     is_angle = kind == "angle_measure"
-    value = value_of(without_rounding_sign(without_degrees(said) if is_angle else said))
+    value = number_value(without_rounding_sign(without_degrees(answer) if is_angle else answer))
     if value is None:
         return None
-    exact_value = Fraction(asked.metadata["angle_ABC_degrees" if is_angle else "incircle_radius_approx"])
-    shown = asked.right.rstrip("\N{DEGREE SIGN}")
-    # The question asks for three decimals; of an angle, the library expects two.
-    is_right = _is_measured(value.notation, shown, exact_value, places=2 if is_angle else 3)
-    return asked.right if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
+    exact_value = Fraction(problem.metadata["angle_ABC_degrees" if is_angle else "incircle_radius_approx"])
+    shown = problem.expected.rstrip("\N{DEGREE SIGN}")
+    # The question asks for three decimals, but the library rounds angles to two.
+    is_right = _is_right_measure(value.notation, shown, exact_value, places=2 if is_angle else 3)
+    return problem.expected if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
 
 
-def _is_measured(said: str, shown: str, exact: Fraction, places: int) -> bool:
-    """Tell whether a number is the expected one, or the exact value rounded to so many places or more."""
-    if not NUMBER.fullmatch(said):
+def _is_right_measure(answer: str, shown: str, exact: Fraction, places: int) -> bool:
+    """Return True if a number is the expected one, or the exact value rounded to at least `places` decimals."""
+    if not NUMBER.fullmatch(answer):
         return False
-    return Fraction(said) == Fraction(shown) or rounds(said, exact, places=places, error=FLOAT_ERROR)
+    return Fraction(answer) == Fraction(shown) or rounds(answer, exact, places=places, error=FLOAT_ERROR)
 
 
 BETWEEN_FACTORS = re.compile(rf"\s?{TIMES}\s?")
 
 
-def factors(said: str, asked: Asked) -> str | None:
-    """The type of `2 x 2 x 3`: whole numbers with signs of multiplication, also after their product."""
-    product, equals, right_side = said.rpartition("=")
+def factors(answer: str, problem: ProblemFacts) -> str | None:
+    """Read factors such as `2 x 2 x 3`. The product and an equals sign may precede them."""
+    product, equals, right_side = answer.rpartition("=")
     numbers = [_whole(part) for part in BETWEEN_FACTORS.split(right_side.strip())]
     found = [number for number in numbers if number is not None]
     if len(found) < len(numbers) or len(found) > 200:
@@ -214,45 +211,45 @@ def factors(said: str, asked: Asked) -> str | None:
     if equals and _whole(product.strip()) != math.prod(found):
         return None
     written = " \N{MULTIPLICATION SIGN} ".join(map(str, found))
-    right = [int(part) for part in re.findall(r"\d+", asked.right)]
-    return asked.right if sorted(found) == sorted(right) else written
+    right = [int(part) for part in re.findall(r"\d+", problem.expected)]
+    return problem.expected if sorted(found) == sorted(right) else written
 
 
-def _whole(said: str) -> int | None:
-    return int(re.sub("[, ]", "", said)) if WHOLE_NUMBER.fullmatch(said) and said[:1] != "-" else None
+def _whole(answer: str) -> int | None:
+    return int(re.sub("[, ]", "", answer)) if WHOLE_NUMBER.fullmatch(answer) and answer[:1] != "-" else None
 
 
 TERM = re.compile(r"(?P<sign>[-+]?)(?P<factor>\d*)\*?(?P<name>[A-Za-z]?)(?:\*\*(?P<power>\d+))?")
-"""A term of a polynomial without blanks: `-69*m**2`, `m`, `140`."""
+"""A term of a polynomial without spaces: `-69*m**2`, `m`, `140`."""
 ROOT_NAME = re.compile(
     r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?"
 )
-"""The name before a root: `x = `, `x_1: `, `x \u2208 ` before a set; roots are rounded, so also `x \u2248 `."""
-MINUS_NOUGHT = re.compile(r"^-(?=[0.]+$)")
-"""The sign of a rounded root such as `-0.0000`."""
+"""The name before a root: `x = `, `x_1: `, `x \u2208 ` before a set, `x \u2248 ` before a rounded root."""
+MINUS_ZERO = re.compile(r"^-(?=[0.]+$)")
+"""The minus sign of a root that is rounded to zero: `-0.0000`."""
 BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 
 
-def roots(said: str, asked: Asked) -> str | None:
-    """The type of all roots of a polynomial, in any order, each rounded or cut to four decimals.
+def roots(answer: str, problem: ProblemFacts) -> str | None:
+    """Read all roots of a polynomial, in any order, each rounded or cut to four decimals.
 
-    The question asks to round, and to round down where the fifth decimal is 5 or more. A double root may be listed
-    twice.
+    The question asks to round, but to round down if the fifth decimal is 5 or more, so both are right. A double root
+    may be listed twice.
     """
     names: set[str | None] = set()
-    said = _without_root_name(said, names)
-    if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
-        said = said[1:-1]
+    answer = _without_root_name(answer, names)
+    if (answer[:1], answer[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
+        answer = answer[1:-1]
     values = []
-    for part in BETWEEN_ROOTS.split(said.rstrip(",; \n")):
+    for part in BETWEEN_ROOTS.split(answer.rstrip(",; \n")):
         value = _without_root_name(part.strip(), names)
         quoted = re.fullmatch(r"([\"'])(.*)\1", value)
         value = re.sub(r"^-\s(?=[\d.])", "-", quoted[2] if quoted else value)
-        values.append(MINUS_NOUGHT.sub("", value))
+        values.append(MINUS_ZERO.sub("", value))
     if len(names - {None}) > 1 or not all(map(NUMBER.fullmatch, values)):
         return None
-    expected = sorted(Fraction(str(root)) for root in asked.metadata["real_solutions"])
-    terms = _terms(str(asked.metadata["polynomial_expr"]))
+    expected = sorted(Fraction(str(root)) for root in problem.metadata["real_solutions"])
+    terms = _terms(str(problem.metadata["polynomial_expr"]))
     counts = Counter(map(Fraction, values))
     if len(counts) == len(expected):
         different = {Fraction(value): value for value in values}
@@ -262,16 +259,16 @@ def roots(said: str, asked: Asked) -> str | None:
             and counts[Fraction(value)] <= _multiplicity(root, terms)
             for value, root in pairs
         ):
-            return asked.right
+            return problem.expected
     return ", ".join(values)
 
 
-def _without_root_name(said: str, names: set[str | None]) -> str:
-    match = ROOT_NAME.match(said)
+def _without_root_name(answer: str, names: set[str | None]) -> str:
+    match = ROOT_NAME.match(answer)
     if match is None:
-        return said
+        return answer
     names.add(match["name"])
-    return said[match.end() :]
+    return answer[match.end() :]
 
 
 def _terms(polynomial: str) -> dict[int, Fraction]:
@@ -285,26 +282,26 @@ def _terms(polynomial: str) -> dict[int, Fraction]:
 
 
 def _multiplicity(root: Fraction, terms: Mapping[int, Fraction]) -> int:
-    """Return how many times a root that is rounded to four decimals counts: until a slope is no rounding of nought."""
-    slope, times = _slope(terms), 1
+    """Return the multiplicity of a root that is rounded to four decimals: derivatives up to the first that is not 0."""
+    slope, times = _derivative(terms), 1
     while len(slope) > 1:
-        steeper = _slope(slope)
-        if abs(_at(slope, root)) > abs(_at(steeper, root)) / 10_000:
+        steeper = _derivative(slope)
+        if abs(_evaluate_at(slope, root)) > abs(_evaluate_at(steeper, root)) / 10_000:
             break
         slope, times = steeper, times + 1
     return times
 
 
-def _slope(terms: Mapping[int, Fraction]) -> dict[int, Fraction]:
+def _derivative(terms: Mapping[int, Fraction]) -> dict[int, Fraction]:
     return {power - 1: power * factor for power, factor in terms.items() if power}
 
 
-def _at(terms: Mapping[int, Fraction], point: Fraction) -> Fraction:
+def _evaluate_at(terms: Mapping[int, Fraction], point: Fraction) -> Fraction:
     return sum((factor * point**power for power, factor in terms.items()), Fraction(0))
 
 
-def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
-    """Tell whether a number is an expected root, rounded or cut. Newton's steps make the expected root exact."""
+def _is_root(answer: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
+    """Return True if a number is an expected root, rounded or cut. Newton's method makes the expected root exact."""
     root = float(expected)
     for _ in range(3):
         value = sum(float(factor) * root**power for power, factor in terms.items())
@@ -313,12 +310,12 @@ def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bo
             return False
         root -= value / slope
     exact = Fraction(root)
-    places = 4  # that the questions ask for
+    places = 4  # as the questions ask
     unit = Fraction(1, 10**places)
     if abs(exact - expected) > unit:
         return False
     cut = math.trunc(exact / unit) * unit
-    return Fraction(said) == cut or rounds(said, exact, places=places, error=FLOAT_ERROR)
+    return Fraction(answer) == cut or rounds(answer, exact, places=places, error=FLOAT_ERROR)
 
 
 DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?|\s?d)?", re.IGNORECASE)
@@ -329,44 +326,44 @@ CLOCK = re.compile(
 )
 
 
-def duration(said: str, asked: Asked) -> str | None:
-    """The type of `3 days`, `04:05` and `3 days, 04:05:06.789`; days may be `3D`, as questions call them, or `3`."""
-    match = DAYS.fullmatch(said) or CLOCK.fullmatch(said)
+def duration(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a duration: `3 days`, `04:05`, `3 days, 04:05:06.789`. Days may be written `3D` or `3`."""
+    match = DAYS.fullmatch(answer) or CLOCK.fullmatch(answer)
     if match is None:
         return None
-    if seconds(said) == seconds(asked.right):
-        return asked.right
+    if seconds(answer) == seconds(problem.expected):
+        return problem.expected
     if match.re is DAYS:
         return f"{match['days']} days"
-    clock = said[match.start("hours") :]
+    clock = answer[match.start("hours") :]
     return f"{match['days']} days, {clock}" if match["days"] else clock
 
 
 def seconds(text: str) -> Fraction:
-    """Return the seconds of a duration. Raises ValueError for other text."""
+    """Return a duration in seconds. Raises ValueError for other text."""
     match = DAYS.fullmatch(text) or CLOCK.fullmatch(text)
     if match is None:
-        raise ValueError("no duration")
+        raise ValueError("not a duration")
     days = 86_400 * int(match["days"] or 0)
     if match.re is DAYS:
         return Fraction(days)
     return days + 3600 * int(match["hours"]) + 60 * int(match["minutes"]) + Fraction(match["seconds"] or 0)
 
 
-def numbers(said: str, asked: Asked) -> str | None:
-    """The type of lists of numbers, quoted or not, in brackets or not, compared by their values in order."""
-    found = _listed(said)
+def numbers(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a list of numbers, with or without quotes and brackets. Values and order count."""
+    found = _read_list(answer)
     if found is None:
         return None
-    right = _listed(asked.right)
+    right = _read_list(problem.expected)
     if right is not None and [Fraction(item) for item in found] == [Fraction(item) for item in right]:
-        return asked.right
+        return problem.expected
     return json.dumps(found)
 
 
-def _listed(said: str) -> list[str] | None:
-    """Return the numbers of a list as they are written; None for other text."""
-    match = re.fullmatch(r"(?s)\[(?P<square>[^\[\]()]*)\]|\((?P<round>[^\[\]()]*)\)|(?P<bare>[^\[\]()]+)", said)
+def _read_list(answer: str) -> list[str] | None:
+    """Return the numbers of a list as written; None for other text."""
+    match = re.fullmatch(r"(?s)\[(?P<square>[^\[\]()]*)\]|\((?P<round>[^\[\]()]*)\)|(?P<bare>[^\[\]()]+)", answer)
     if match is None:
         return None
     inner = next((group for group in match.groups() if group is not None), "").strip()

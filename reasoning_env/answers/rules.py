@@ -1,4 +1,4 @@
-"""What a task declares of its answers: their type, and what is done with a value of it, on the library's own types."""
+"""Rules for the answers of a task: the type of a value, and how a value is scored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Entry = Mapping[str, Any]
 
 
 class Dataset(Protocol):
-    """The part of a dataset of the library that guards use."""
+    """The part of the library's dataset that guards use."""
 
     config: Any
 
@@ -22,33 +22,33 @@ class Dataset(Protocol):
 Guard = Callable[[str, Entry, Dataset], float]
 """Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
-"""Returns the score of the library's verifier, and whether the answer holds code, which is not run here."""
+"""Returns the score of the library's verifier, and True if the answer contains code that was not run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
+"""Returns the strict score. Takes an answer, its entry and dataset, and the score of the guard or the library."""
 
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """How the answers to a task are read and judged. Without a type, the task's verifier reads any text."""
+    """How the answers of a task are read and scored. Without a `type`, the task's verifier reads any string."""
 
     type: AnswerType | None = None
-    """What a text must be, as a whole, to be a value; None for tasks that this project does not know."""
+    """Reads a whole answer as a value of the task's type. None for tasks that this project does not know."""
     several_right_answers: bool = False
-    """Other values than the expected answer may be right: what the verifier or its guard pays in full is right."""
+    """True if other values than the expected answer may be right. Then the verifier, or its guard, decides."""
     guard: Guard | None = None
-    """Scores answers in place of a verifier that must not get model text as it is."""
-    as_library: LibraryScore | None = None
-    """Scores answers in place of the guard where rewards are not strict: as the library does, shortcuts included."""
+    """Scores answers instead of a verifier that must not receive model text unchecked."""
+    library_score: LibraryScore | None = None
+    """Scores answers instead of the guard if rewards are not strict. Returns the library's own score."""
     correction: Correction | None = None
-    """Changes the score of a value that is not the expected answer. The first line of its docstring says how."""
-    most_partial: float = 1.0
+    """Changes the score of a value that is not the expected answer. Its docstring begins with the change."""
+    max_partial: float = 1.0
     """The highest score of a wrong value."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
+    """Returns further guesses from the metadata of an entry. Partial credit starts at the score of the best guess."""
     ends_in_full_stop: bool = False
-    """Right answers may end in a full stop of their own."""
-    names: tuple[str, ...] = ()
-    """Names of the result that may stand before a value, as in `GCD: 4`; braces hold a key of the metadata. The numbers
-    of the metadata may stand after a name: `gcd(8, 12) = 4`."""
+    """True if right answers may end in a full stop."""
+    result_names: tuple[str, ...] = ()
+    """Names of the result that may precede a value, as in `GCD: 4`; braces mark a key of the metadata. The numbers in
+    the metadata may follow a name: `gcd(8, 12) = 4`."""
     is_formula: bool = False
-    """Answers are formulas of Python, and mathematical notation such as `10x^7` is read too."""
+    """True if answers are formulas in Python's notation. Mathematical notation, such as `10x^7`, is read too."""

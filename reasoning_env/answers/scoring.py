@@ -1,7 +1,7 @@
-"""Score answers to a problem: frames come off, the whole text must be a value of the task's type, the value is judged.
+"""Score answers to a problem: remove formatting, read the whole rest as a value of the task's type, score the value.
 
-Full marks: the value is the right answer, or the task has many right answers and the guarded verifier pays the value.
-Another value keeps the partial credit of the task. Text that is no value earns at most the score of a form.
+A value scores 1 if it is the right answer, or if the task has several right answers and its verifier accepts the value.
+Another value keeps the task's partial credit. An answer that is not a value scores at most FORM_SCORE.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 import math
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .calculations import FUNCTIONS, sides_in_python
-from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, PLAIN_SIGNS, clean, outermost_frame
-from .plain import plain
+from .calculations import FUNCTIONS, sides_to_python_notation
+from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, REPLACED_SIGNS, normalize_whitespace, outermost_frame
+from .markup import without_markup
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
-from .types import Asked
+from .types import ProblemFacts
 from .values import any_value, is_value
 
 FIELD = re.compile(r"\{(\w+)\}")
-"""A key of the metadata in a name of the result."""
+"""A key of the metadata, in braces in a name of the result."""
 LEAST_PARTIAL = 1e-6
-"""Less is nothing: scores that differ by as little would make a group look as if it had a signal."""
+"""Lower scores count as 0, because tiny differences would make a group look as if it had a signal."""
 
 
 @dataclass(frozen=True)
-class ReadAnswer:
-    """A text of an answer, the notation of the value that it is, None for no value, and the frames that came off."""
+class AnswerCandidate:
+    """The text of an answer without the formatting in `frames`, and the notation of its value; None for no value."""
 
     text: str
     notation: str | None
@@ -38,10 +38,11 @@ class ReadAnswer:
 
 @dataclass
 class Scorer:
-    """Scores answers to one entry. The entry is unpickled for each verification, since verifiers may write into it.
+    """Scores answers to one pickled entry. Each verification unpickles it, because verifiers may write into it.
 
-    With `strict`, the answer must be a value of the task's type; otherwise the library's score counts. With `lenient`,
-    frames come off, and any notation of a value is read. With `with_tags`, the answer in answer tags is scored too.
+    With `strict`, an answer must be a value of the task's type; otherwise the library's score counts. `accepts_forms`
+    removes formatting and reads other notations. `with_tags` scores the answer inside answer tags too. `frames` lists
+    the formatting that was removed from the last answer.
     """
 
     rules: AnswerRules
@@ -49,34 +50,34 @@ class Scorer:
     entry: bytes
     strict: bool
     with_tags: bool
-    lenient: bool = False
+    accepts_forms: bool = False
     frames: tuple[str, ...] = field(default=(), init=False)
-    _holds_code: bool = field(default=False, init=False)
+    _has_code: bool = field(default=False, init=False)
 
     def score(self, answer: str) -> float:
-        """Return the highest score of an answer's readings; `frames` tells what came off.
+        """Return the highest score of an answer's candidates, and set `frames`.
 
-        This is the whole way of an answer: `_texts` takes frames off, `readings` reads what is left as a value of the
-        task's type, `_scored` picks the readings that count, and `_earned` scores each of them.
+        `_unwrapped_texts` removes formatting. `candidates` reads the rest as a value of the task's type.
+        `_candidates_to_score` picks the candidates that count, and `_score_candidate` scores each of them.
 
-        A reading earns nothing if the verifier raises. If every reading fails in this way, a strict answer earns
-        nothing: the verifier cannot read it. A verifier that fails at the right answer too is at fault, and so is one
-        that is to be scored as it is: raises the last error. Raises MemoryError at once.
+        A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, a strict
+        answer scores 0. Raises the last error instead if rewards are not strict, or if the verifier raises for the
+        right answer too. Raises MemoryError at once.
         """
         self.frames = ()
-        self._holds_code = False
+        self._has_code = False
         best: float | None = None
         failure: BaseException | None = None
-        for reading in self._scored(answer):
+        for candidate in self._candidates_to_score(answer):
             try:
-                score = self._earned(reading)
+                score = self._score_candidate(candidate)
             except MemoryError:
                 raise
             except BaseException as error:  # hostile text makes verifiers raise any error, even SystemExit
                 failure = error
             else:
                 if best is None or score > best:
-                    best, self.frames = score, reading.frames
+                    best, self.frames = score, candidate.frames
                 if best >= 1.0:
                     break
         if best is None:
@@ -84,146 +85,138 @@ class Scorer:
             if not (self.strict and self._scores_right_answer()):
                 raise failure
             best = 0.0
-        if self._holds_code and best < 1.0:
+        if self._has_code and best < 1.0:
             self.frames = (*self.frames, NOT_RUN)
         return 0.0 if self.strict and best < LEAST_PARTIAL else best
 
-    def _scored(self, answer: str) -> Iterator[ReadAnswer]:
-        """Yield the readings that count, each once: the values that were read, then the answer in its tags.
+    def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
+        """Yield each candidate that counts once: candidates with a value, then the answer in tags.
 
-        A strict answer without a value is yielded as it is. Scoring that is not strict takes what is no value too.
+        Strict rewards yield the answer itself if no candidate has a value. Other rewards yield all candidates.
         """
         seen = set()
         has_value = False
-        for reading in self.readings(answer):
-            has_value = has_value or reading.notation is not None
-            said = (reading.text, reading.notation)
-            if said not in seen and (reading.notation is not None or not self.strict):
-                seen.add(said)
-                yield reading
+        for candidate in self.candidates(answer):
+            has_value = has_value or candidate.notation is not None
+            key = (candidate.text, candidate.notation)
+            if key not in seen and (candidate.notation is not None or not self.strict):
+                seen.add(key)
+                yield candidate
         if self.strict and not has_value:
-            yield ReadAnswer(answer, None)
+            yield AnswerCandidate(answer, None)
         if self.with_tags:
             tagged = f"<answer>{answer}</answer>"
-            yield ReadAnswer(tagged, tagged if self.rules.type is None else None)
+            yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
-    def readings(self, answer: str) -> Iterator[ReadAnswer]:
-        """Yield an answer and what its frames hold, each with the notation of its value, None for no value."""
-        for text, frames in self._texts(answer):
-            yield ReadAnswer(text, self._read(text), frames)
-            if self.rules.type is any_value and PLAIN_SIGNS not in frames and is_value(text):
-                return  # what looks like a frame is the value's own
-            written = sides_in_python(text, FUNCTIONS) if self.rules.is_formula and self.lenient else None
-            if written is not None and written != "".join(text.split()):
-                yield ReadAnswer(text, self._read(written), (*frames, MATHEMATICAL_NOTATION))
+    def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
+        """Yield the answer as written, and then with more and more formatting removed, each read as a value."""
+        for text, frames in self._unwrapped_texts(answer):
+            yield AnswerCandidate(text, self._read_value(text), frames)
+            if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
+                return  # quotes and brackets belong to the value
+            is_formula = self.rules.is_formula and self.accepts_forms
+            in_python = sides_to_python_notation(text, FUNCTIONS) if is_formula else None
+            if in_python is not None and in_python != "".join(text.split()):
+                yield AnswerCandidate(text, self._read_value(in_python), (*frames, MATHEMATICAL_NOTATION))
 
-    def _texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield an answer, and then with one frame less each time, and the frames that came off.
+    def _unwrapped_texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield an answer, then the answer with one more frame removed each time, with the names of removed frames.
 
-        Each text comes in plain characters too.
+        Each text is yielded as written, and without LaTeX, Markdown and special Unicode characters if it has any.
         """
-        if not self.lenient:
+        if not self.accepts_forms:
             yield answer, ()
             return
-        text = clean(answer)
+        text = normalize_whitespace(answer)
         frames: tuple[str, ...] = ()
         for _ in range(MAX_FRAMES + 1):
             yield text, frames
-            in_signs = plain(text)
-            if in_signs != text:
-                yield in_signs, (*frames, PLAIN_SIGNS)
-            taken = self._without_frame(text)
-            if taken is None and in_signs != text:
-                frames = (*frames, PLAIN_SIGNS)
-                taken = self._without_frame(in_signs)
-            if taken is None:
+            simplified = without_markup(text)
+            if simplified != text:
+                yield simplified, (*frames, REPLACED_SIGNS)
+            removed = self._unwrap(text)
+            if removed is None and simplified != text:
+                frames = (*frames, REPLACED_SIGNS)
+                removed = self._unwrap(simplified)
+            if removed is None:
                 return
-            name, text = taken
+            name, text = removed
             frames = (*frames, name)
 
-    def _without_frame(self, text: str) -> tuple[str, str] | None:
+    def _unwrap(self, text: str) -> tuple[str, str] | None:
+        """Return the name of the outermost frame and the text inside it; None for a text without a frame."""
         return outermost_frame(
             text,
-            self._names,
-            self._asked.metadata.get("numbers", ()),
-            ends_in_full_stop=self.rules.ends_in_full_stop or self._asked.right.endswith("."),
+            self._result_names,
+            self._problem.metadata.get("numbers", ()),
+            ends_in_full_stop=self.rules.ends_in_full_stop or self._problem.expected.endswith("."),
         )
 
     def _scores_right_answer(self) -> bool:
-        """Tell whether the verifier of a declared task returns a score for the right answer."""
-        if self.rules.type is None or not self._asked.right:
+        """Return True if the verifier of a declared task returns a score for the right answer."""
+        if self.rules.type is None or not self._problem.expected:
             return False
-        try:
-            self._verified(self._asked.right)
-        except MemoryError:
-            raise
-        except BaseException:
-            return False
-        return True
+        return _score_or_none(self._verifier_score, self._problem.expected) is not None
 
     def reads_expected_answer(self) -> bool:
-        """Tell whether the expected answer is a value of the task's type."""
+        """Return True if the expected answer is a value of the task's type."""
         try:
-            return self.rules.type is None or self.rules.type(self._asked.right, self._asked) is not None
+            return self.rules.type is None or self.rules.type(self._problem.expected, self._problem) is not None
         except (LookupError, ValueError):  # the metadata, or a number, of another language
             return False
 
     @cached_property
-    def _names(self) -> tuple[str, ...]:
-        """The names of the result, with what the metadata holds in place of braces."""
-        metadata = {key: value for key, value in self._asked.metadata.items() if isinstance(value, str)}
+    def _result_names(self) -> tuple[str, ...]:
+        """The names of the result, with values of the metadata in place of braces."""
+        metadata = {key: value for key, value in self._problem.metadata.items() if isinstance(value, str)}
         return tuple(
-            name.format_map(metadata) for name in self.rules.names if set(FIELD.findall(name)) <= set(metadata)
+            name.format_map(metadata) for name in self.rules.result_names if set(FIELD.findall(name)) <= set(metadata)
         )
 
     @cached_property
-    def _asked(self) -> Asked:
+    def _problem(self) -> ProblemFacts:
         entry = pickle.loads(self.entry)
-        return Asked(str(entry.get("answer") or ""), entry["metadata"])
+        return ProblemFacts(str(entry.get("answer") or ""), entry["metadata"])
 
-    def _read(self, text: str) -> str | None:
-        """Return the verifier's notation of the value that a text is; None for no value."""
-        if self.rules.type is None or (self._asked.right and text == self._asked.right):
+    def _read_value(self, text: str) -> str | None:
+        """Return the verifier's notation of the value of a text; None if the text is not a value."""
+        if self.rules.type is None or (self._problem.expected and text == self._problem.expected):
             return text
-        return self.rules.type(text, self._asked)
+        return self.rules.type(text, self._problem)
 
-    def _earned(self, reading: ReadAnswer) -> float:
-        """Return the score of a reading. Raises any error of the library's verifier."""
+    def _score_candidate(self, candidate: AnswerCandidate) -> float:
+        """Return the score of a candidate. Raises any error of the library's verifier."""
         if not self.strict:
-            score = self._verified(reading.text)
-            if self.lenient and reading.notation is not None and score < 1.0:
-                score = max(score, self._verified(reading.notation))
+            score = self._verifier_score(candidate.text)
+            if self.accepts_forms and candidate.notation is not None and score < 1.0:
+                score = max(score, self._verifier_score(candidate.notation))
             return score
-        if reading.notation is None:
-            return min(FORM_SCORE, self._score_of_form(reading.text))
-        score = self.value_score(reading.notation)
-        if not self.lenient and reading.notation != reading.text:
-            score = min(score, self._verified(reading.text))
+        if candidate.notation is None:
+            return min(FORM_SCORE, self._score_without_value(candidate.text))
+        score = self.value_score(candidate.notation)
+        if not self.accepts_forms and candidate.notation != candidate.text:
+            score = min(score, self._verifier_score(candidate.text))
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
-    def _score_of_form(self, text: str) -> float:
-        """Return the verifier's score of a text that is no value; 0 for a text that the verifier cannot read either."""
-        try:
-            return self._without_share(text, self._verified(text))
-        except MemoryError:
-            raise
-        except BaseException:  # no error of the verifier: a text that is no value need not be readable
-            return 0.0
+    def _score_without_value(self, text: str) -> float:
+        """Return the verifier's score of a text that is not a value; 0 if the verifier raises an error."""
+        score = _score_or_none(self._verifier_score, text)
+        return 0.0 if score is None else self._without_length_share(text, score)
 
-    def _without_share(self, text: str, score: float) -> float:
-        """Return the score of a text that may hold the right answer with more around it, such as all options at once.
+    def _without_length_share(self, text: str, score: float) -> float:
+        """Return 0 if a score only rewards a text for containing the right answer, such as a list of all options.
 
-        The library's usual verifier pays the answer's share of the text's characters, and nothing for other texts.
+        The library's usual verifier then returns the ratio of the lengths of answer and text. Other scores stay.
         """
-        right = self._asked.right
+        right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
 
     def value_score(self, notation: str) -> float:
-        """Return the score of a value before its partial credit is measured against guesses."""
-        right = self._asked.right
+        """Return the score of a value, before partial credit is compared with guesses."""
+        right = self._problem.expected
         if right and notation == right and self.rules.type is not None:
             return 1.0
-        score = self._verified(notation)
+        score = self._verifier_score(notation)
         if self.rules.correction is not None:
             score = _clamped(self.rules.correction(notation, pickle.loads(self.entry), self.dataset, score))
         if self.rules.type is None:
@@ -231,38 +224,45 @@ class Scorer:
         if score >= 1.0:
             return 1.0 if self.rules.several_right_answers else 0.0
         if right and right in notation:
-            return min(FORM_SCORE, self._without_share(notation, score))
-        return min(score, self.rules.most_partial)
+            return min(FORM_SCORE, self._without_length_share(notation, score))
+        return min(score, self.rules.max_partial)
 
-    def _verified(self, form: str) -> float:
+    def _verifier_score(self, answer: str) -> float:
+        """Return the score of the verifier, its guard, or (without strict rewards) the library's own score."""
         entry: Entry = pickle.loads(self.entry)
-        if not self.strict and self.rules.as_library is not None:
-            score, self._holds_code = self.rules.as_library(form, entry, self.dataset)
+        if not self.strict and self.rules.library_score is not None:
+            score, self._has_code = self.rules.library_score(answer, entry, self.dataset)
             return _clamped(float(score))
         guard = self.rules.guard
-        score = self.dataset.score_answer(form, entry) if guard is None else guard(form, entry, self.dataset)
+        score = self.dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, self.dataset)
         if score is None:
-            raise ValueError("the verifier returned None; a score is a number from 0 to 1")
+            raise ValueError("the verifier must return a number from 0 to 1; it returned None")
         return _clamped(float(score))
 
     @cached_property
     def _best_guess(self) -> float:
-        """The score of the best wrong guess; found when it is needed, as most answers are right or earn nothing."""
-        scores = [self._guessed(guess) for guess in guesses(pickle.loads(self.entry), self.rules.guesses)]
-        return max((score for score in scores if score < 1.0), default=0.0)
+        """The score of the best wrong guess. Computed only for partial credit, because most answers get none."""
+        made = guesses(pickle.loads(self.entry), self.rules.guesses)
+        scores = [_score_or_none(self._guess_score, guess) for guess in made]
+        return max((score for score in scores if score is not None and score < 1.0), default=0.0)
 
-    def _guessed(self, guess: str) -> float:
-        try:
-            notation = self._read(guess)
-            return 0.0 if notation is None else self.value_score(notation)
-        except MemoryError:
-            raise
-        except BaseException:
-            return 0.0
+    def _guess_score(self, guess: str) -> float:
+        notation = self._read_value(guess)
+        return 0.0 if notation is None else self.value_score(notation)
+
+
+def _score_or_none(score: Callable[[str], float], answer: str) -> float | None:
+    """Return the score of an answer; None if the verifier raises an error. Raises MemoryError."""
+    try:
+        return score(answer)
+    except MemoryError:
+        raise
+    except BaseException:  # verifiers raise any error at text that they cannot read
+        return None
 
 
 def _clamped(score: float) -> float:
-    """Return a score in [0, 1]. Raises ValueError for a number that is not finite."""
+    """Return a score limited to [0, 1]. Raises ValueError for a number that is not finite."""
     if not math.isfinite(score):
-        raise ValueError(f"the verifier returned {score}")
+        raise ValueError(f"the verifier must return a number from 0 to 1; it returned {score}")
     return min(1.0, max(0.0, score))

@@ -1,8 +1,7 @@
-"""Make answers that take no reasoning: parts of the question, counts, boards with filled blanks.
+"""Make answers that need no reasoning: copied parts of the question, and boards with filled blank cells.
 
-The audit reports the scores of such answers. A task of which such an answer solves too many problems serves fewer of
-these. Partial credit starts at what the best such answer earns on the same problem. The answers are made from the text
-of the problem_text, in linear time.
+The audit reports the scores of such answers. If such an answer solves too many problems of a task, some are rejected.
+Partial credit starts at the score of the best such answer to the same problem. Takes linear time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .rules import Entry
 
 SHOWN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 COLON = re.compile(r":(?=\s|$)")
-"""A colon before a blank or the end, so not the colon of a time of day."""
+"""A colon before whitespace or the end, so not the colon in a time of day."""
 BRACKETED = re.compile(r"\[[^\[\]]*\]")
 NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
 QUOTATION = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
@@ -25,11 +24,11 @@ WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
-"""Returns the content of a blank from the cells of its row, its column and its box."""
+"""Returns the content of a blank cell from the cells of its row, its column and its box."""
 
 
 def copies(problem_text: str) -> dict[str, str]:
-    """Return whole parts of a question, by name: answers that only repeat the input."""
+    """Return parts of a question by name: answers that only copy the question."""
     text = problem_text.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
@@ -46,12 +45,12 @@ def copies(problem_text: str) -> dict[str, str]:
 
 
 def is_copied(problem_text: str, answer: str) -> bool:
-    """Tell whether a whole part of the question has the content of an answer."""
+    """Return True if one of the question's parts has the same content as an answer."""
     return any(same_content(part, answer) for part in copies(problem_text).values())
 
 
 def same_content(text: str, answer: str) -> bool:
-    """Tell whether two texts have the same cells, with any separators and number formats."""
+    """Return True if two texts have the same cells, with any separators and number formats."""
     return all(cell == expected for cell, expected in zip_longest(_cells(text), _cells(answer)))
 
 
@@ -61,19 +60,19 @@ def _cells(text: str) -> Iterator[object]:
 
 
 def quotations(problem_text: str) -> list[str]:
-    """Return the texts in quotes."""
+    """Return the quoted strings in a question."""
     return [double or single for double, single in QUOTATION.findall(problem_text)]
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Return the question's board with its blanks filled row by row, by the name of the rule; {} without blanks."""
+    """Return the question's board filled by each rule, by the name of the rule; {} if no cell is blank."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the content that an answer gives the question's only blank; without a blank, the answer casefolded."""
+    """Return what an answer puts into the question's only blank cell; otherwise the answer in lower case."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -81,7 +80,7 @@ def choice(problem_text: str, answer: str) -> str:
 
 
 def _board(problem_text: str) -> tuple[str, str]:
-    """Return the board of a question and the mark of its blanks, which is "" without blanks."""
+    """Return the board of a question, and the sign for its blank cells ("" if no cell is blank)."""
     board = [line for line in last_grid(problem_text) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANK_MARKS):
         board = _board_with_signs(problem_text) or board
@@ -91,11 +90,11 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""The texts that stand for every number of an answer, by name."""
+"""Replacements for every number of an answer, by name."""
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return an answer with other numbers, by name; {} if it is mostly words, or has letters before digits."""
+    """Return an answer with its numbers replaced, by name; {} if it has mostly words, or letters before digits."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -103,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of lines with equally many cells, at least two by two; [] without such a block."""
+    """Return the last block of lines with the same number of cells, at least two by two; [] without such a block."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -124,22 +123,22 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the lines without words around the last line with blanks; signs may stand between the rows."""
+    """Return the lines without words around the last line with a blank cell. Signs may separate the rows."""
     lines = text.splitlines()
-    plain = [bool(line) and not WORDY.search(line) for line in lines]
-    marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANK_MARKS[:2])]
+    wordless = [bool(line) and not WORDY.search(line) for line in lines]
+    marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
     if not marked:
         return []
     first = last = marked[-1]
-    while first > 0 and plain[first - 1]:
+    while first > 0 and wordless[first - 1]:
         first -= 1
-    while last + 1 < len(lines) and plain[last + 1]:
+    while last + 1 < len(lines) and wordless[last + 1]:
         last += 1
     return [line.rstrip() for line in lines[first : last + 1]]
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's blanks one by one. Lines of signs have no cells: they stay, and the board has no boxes."""
+    """Fill a board's blank cells one by one. Lines of signs stay; a board with such lines has no boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -171,7 +170,7 @@ FILLS: Mapping[str, Fill] = {
         _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
     ),
 }
-"""Rules that pass over what a board's puzzle forbids."""
+"""Rules that ignore the rules of the puzzle."""
 LEGAL_FILLS: Mapping[str, Fill] = {
     "blanks filled with what is legal": lambda row, column, box: _missing(
         [*row, *column, *box], len(row), _missing(row, len(row), "1")
@@ -180,7 +179,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Rules that a puzzle's own rules give: a beginner's method, from which partial credit starts."""
+"""Rules that fill in a legal digit, as a beginner does. Partial credit starts at their score."""
 
 
 def _most_frequent(items: Sequence[str]) -> str:
@@ -192,23 +191,21 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The most that verifiers pay for the form of an answer, or for a right answer in another form. Such scores stay."""
-
-
-MOST_PARTIAL = 0.98
-"""Partial credit is below this score, so that from 0.99 on an answer is right."""
+"""The highest score for the form of an answer alone. Scores up to this one are not changed."""
+MAX_PARTIAL = 0.98
+"""The highest partial score, so that a score of at least 0.99 always means a right answer."""
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Return a partial score as a share of the way from the best guess's score to 1, scaled to MOST_PARTIAL.
+    """Rescale a partial score: the best guess's score becomes 0, and 1 becomes MAX_PARTIAL.
 
-    It is at least FORM_SCORE, and keeps the order of scores.
+    The result is at least FORM_SCORE, and the order of scores stays.
     """
-    return max(FORM_SCORE, MOST_PARTIAL * (score - guess) / (1.0 - guess))
+    return max(FORM_SCORE, MAX_PARTIAL * (score - guess) / (1.0 - guess))
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that take no reasoning; `own` makes those of its task from the entry's metadata."""
+    """Return answers to an entry that need no reasoning. `own` makes further guesses from the metadata."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

@@ -1,9 +1,9 @@
-"""Types of answers: what a text must be, as a whole, to be a value of the task's kind.
+"""Types of answers: functions that read a whole answer as a value.
 
-A type is a function from a text, without frames, to the verifier's notation of its value; None where the text is no
-such value. Full marks are paid for the right answer's notation, and where many answers are right, for what the verifier
-pays for the notation. Nothing is searched for in a text. A denial, a second answer or a sign beside an answer is no
-value, without a rule of its own.
+A type takes an answer without formatting and returns the verifier's notation of its value, or None if the answer is not
+such a value. The expected answer's notation earns full marks. If several answers are right, the verifier scores the
+notation. A type never searches an answer, so a denial, a second answer or an extra sign makes an answer unreadable
+without a special rule.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a type knows of a problem: the expected answer ("" if there is none) and the metadata."""
+class ProblemFacts:
+    """The facts that a type may use: the expected answer ("" if there is none) and the metadata."""
 
-    right: str
+    expected: str
     metadata: Mapping[str, Any]
 
 
-AnswerType = Callable[[str, Asked], str | None]
-"""Returns the verifier's notation of the value that a text is, the expected answer if it is right; else None."""
+AnswerType = Callable[[str, ProblemFacts], str | None]
+"""Returns the verifier's notation of a value (the expected answer if it is right); None if it is not a value."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
-    """The type of words and sentences: any text, compared word by word, or letter by letter where blanks do not count.
+    """Make the type of words and sentences: any string, compared word by word.
 
-    A single word may be spelled, as in `s-u-n`, where the question asks for its letters.
-    A letter beyond ASCII never stands for one of ASCII.
+    With `blanks_count=False`, answers are compared letter by letter, without spaces. With `may_be_spelled`, a single
+    word may be spelled out, as in `s-u-n`. A letter outside ASCII never equals an ASCII letter.
     """
 
-    def words(said: str) -> list[str]:
-        parts = said.split() if blanks_count else list("".join(said.split()))
+    def words(answer: str) -> list[str]:
+        parts = answer.split() if blanks_count else list("".join(answer.split()))
         return parts if case_counts else [part.casefold() for part in parts]
 
-    def is_right(said: str, asked: Asked) -> bool:
-        return words(said) == words(asked.right) and said.isascii() == asked.right.isascii()
+    def is_right(answer: str, problem: ProblemFacts) -> bool:
+        return words(answer) == words(problem.expected) and answer.isascii() == problem.expected.isascii()
 
-    def read(said: str, asked: Asked) -> str:
-        spelled = SPELLED.fullmatch(said) if may_be_spelled else None
+    def read(answer: str, problem: ProblemFacts) -> str:
+        spelled = SPELLED.fullmatch(answer) if may_be_spelled else None
         if spelled is not None:
-            said = said.replace(spelled["joint"], "")
-        return asked.right if is_right(said, asked) else said
+            answer = answer.replace(spelled["joint"], "")
+        return problem.expected if is_right(answer, problem) else answer
 
     return read
 
@@ -54,13 +54,13 @@ SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
-    """The type of answers that are one word, such as `infeasible` in any case, or else of another type."""
-    return lambda said, asked: word if said.casefold() == word.casefold() else otherwise(said, asked)
+    """Make the type of answers that are `word`, such as `infeasible` in any case, or a value of another type."""
+    return lambda answer, problem: word if answer.casefold() == word.casefold() else otherwise(answer, problem)
 
 
 def yes_with(otherwise: AnswerType) -> AnswerType:
-    """The type of answers of another type with or without the Yes that they imply: `Yes, ["w,A1,B3"]`."""
-    return lambda said, asked: otherwise(IMPLIED_YES.sub("", said), asked)
+    """Make a type that ignores a "Yes" before a list: `Yes, ["w,A1,B3"]` is read as `["w,A1,B3"]`."""
+    return lambda answer, problem: otherwise(IMPLIED_YES.sub("", answer), problem)
 
 
 IMPLIED_YES = re.compile(r"\Ayes[,.:;]?\s+(?=\[)", re.IGNORECASE)
@@ -81,27 +81,27 @@ def sequence(
     spell: Callable[[str], str] | None = None,
     case_counts: bool = True,
 ) -> AnswerType:
-    """The type of words, moves or numbers in order: each matches `token`, and only joints stand between them.
+    """Make the type of sequences of words, moves or numbers. Each element matches `token`, and `joint` separates them.
 
-    The whole may stand in brackets, and each element in quotes. Elements that all have `length` characters may stand
-    side by side. `spell` writes an element as the verifier wants it.
+    Brackets may enclose the sequence, and quotes each element. Elements of `length` characters need no separator.
+    `spell` converts an element to the verifier's notation, and `write` joins the elements.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None
     joints = re.compile(joint)
 
-    def read(said: str, asked: Asked) -> str | None:
-        if (said[:1], said[-1:]) in (("[", "]"), ("(", ")"), ("{", "}")) and len(said) > 2:
-            said = said[1:-1].strip()
-        items = joints.split(LAST_JOINT.sub(", ", said.rstrip(" ,;\n")))
+    def read(answer: str, problem: ProblemFacts) -> str | None:
+        if (answer[:1], answer[-1:]) in (("[", "]"), ("(", ")"), ("{", "}")) and len(answer) > 2:
+            answer = answer[1:-1].strip()
+        items = joints.split(LAST_JOINT.sub(", ", answer.rstrip(" ,;\n")))
         words = [_unquoted(item.strip()) for item in items]
         if side_by_side is not None and len(words) == 1 and side_by_side.fullmatch(words[0]):
             words = [words[0][start : start + length] for start in range(0, len(words[0]), length)]
         if not all(map(element.fullmatch, words)):
             return None
         written = write.join(words if spell is None else map(spell, words))
-        is_right = not case_counts and written.casefold() == asked.right.casefold()
-        return asked.right if is_right else written
+        is_right = not case_counts and written.casefold() == problem.expected.casefold()
+        return problem.expected if is_right else written
 
     return read
 
@@ -111,20 +111,20 @@ def _unquoted(word: str) -> str:
     return word if match is None else match["inner"]
 
 
-def _parts(said: str, between: str) -> list[str]:
-    """Return what a text, in braces or not, has between some separators."""
-    if said[:1] == "{" and said[-1:] == "}":
-        said = said[1:-1].strip()
-    return [part.strip() for part in re.split(between, said.rstrip(" ,;\n"))]
+def _parts(answer: str, between: str) -> list[str]:
+    """Split a string, with or without braces around it, at the separators."""
+    if answer[:1] == "{" and answer[-1:] == "}":
+        answer = answer[1:-1].strip()
+    return [part.strip() for part in re.split(between, answer.rstrip(" ,;\n"))]
 
 
 LETTER_VALUE = re.compile(r"(?P<q>[\"']?)([A-Z])(?P=q)\s?(?:=|:|->|\u2192)\s?(?P<r>[\"']?)(\d)(?P=r)")
 """A letter and its digit: `A = 1`, `A: 1`, `"A": "1"`."""
 
 
-def letter_values(said: str, asked: Asked) -> str | None:
-    """The type of `A=1,B=2`: each letter has one digit."""
-    found = [LETTER_VALUE.fullmatch(part) for part in _parts(said, r"[,;]?\n|[,;]|\band\b|(?<=\d)\s(?=[A-Z])")]
+def letter_values(answer: str, problem: ProblemFacts) -> str | None:
+    """Read letters with their digits, as in `A=1,B=2`. Each letter has one digit."""
+    found = [LETTER_VALUE.fullmatch(part) for part in _parts(answer, r"[,;]?\n|[,;]|\band\b|(?<=\d)\s(?=[A-Z])")]
     pairs = {match[2]: match[4] for match in found if match}
     return ",".join(map("=".join, pairs.items())) if len(pairs) == len(found) else None
 
@@ -138,17 +138,17 @@ CLAIM = re.compile(
 """A name and a role: `Ann is a saint`, `Ann: saint`, `"Ann": "saint"`, `Ann (a saint)`."""
 
 
-def claims(said: str, asked: Asked) -> str | None:
-    """The type of `Ann is a saint, and Bob is a sinner.`: one claim about each person of the question."""
-    terms = asked.metadata["knight_knave_terms"]
+def claims(answer: str, problem: ProblemFacts) -> str | None:
+    """Read claims, as in `Ann is a saint, and Bob is a sinner.`: one claim about each person of the question."""
+    terms = problem.metadata["knight_knave_terms"]
     roles = {str(terms[term]).casefold(): str(terms[f"a_{term}"]) for term in ("knight", "knave")}
-    names = {str(name).casefold(): str(name) for name in asked.metadata["names"]}
-    parts = _parts(said.removesuffix("."), r"[.,;]?\n|[,;]|\.\s|\sand\s")
+    names = {str(name).casefold(): str(name) for name in problem.metadata["names"]}
+    parts = _parts(answer.removesuffix("."), r"[.,;]?\n|[,;]|\.\s|\sand\s")
     found = [CLAIM.fullmatch(part) for part in parts if part]
-    said_roles = {match["name"].casefold(): match["role"].casefold() for match in found if match}
-    if len(said_roles) < len(found) or said_roles.keys() != names.keys() or not roles.keys() >= {*said_roles.values()}:
+    claimed = {match["name"].casefold(): match["role"].casefold() for match in found if match}
+    if len(claimed) < len(found) or claimed.keys() != names.keys() or not roles.keys() >= {*claimed.values()}:
         return None
-    truths = [said_roles[name] == str(terms["knight"]).casefold() for name in names]
-    if truths == [bool(truth) for truth in asked.metadata["solution"]]:
-        return asked.right
-    return ", and ".join(f"{names[name]} is {roles[role]}" for name, role in said_roles.items())
+    truths = [claimed[name] == str(terms["knight"]).casefold() for name in names]
+    if truths == [bool(truth) for truth in problem.metadata["solution"]]:
+        return problem.expected
+    return ", and ".join(f"{names[name]} is {roles[role]}" for name, role in claimed.items())

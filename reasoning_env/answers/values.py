@@ -1,4 +1,4 @@
-"""Types of answers that are values of JSON: lists, objects and plans, also in Python's notation."""
+"""Types of JSON values: lists, objects and plans, also in Python's notation."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ import re
 from collections.abc import Mapping
 
 from .literals import NAMED_LITERALS, as_json, json_value
-from .types import AnswerType, Asked
+from .types import AnswerType, ProblemFacts
 
 
-def json_text(said: str) -> str | None:
-    """Return a list or an object in JSON's or Python's notation as JSON; None for other text."""
-    return as_json(said) if said[:1] in ("[", "{", "(") else None
+def json_text(answer: str) -> str | None:
+    """Convert a list or an object in JSON's or Python's notation to JSON; None for other text."""
+    return as_json(answer) if answer[:1] in ("[", "{", "(") else None
 
 
-def value(said: str, asked: Asked) -> str | None:
-    """The type of lists and objects, compared by their values. True is no 1."""
-    written = json_text(said)
-    return asked.right if written is not None and _is_same(written, asked.right) else written
+def value(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a list or an object, compared by value. True does not equal 1."""
+    written = json_text(answer)
+    return problem.expected if written is not None and _is_same(written, problem.expected) else written
 
 
-def any_value(said: str, asked: Asked) -> str | None:
-    """The type of any value of JSON: a number, a text or a truth value too."""
-    written = as_json(said)
-    return asked.right if written is not None and _is_same(written, asked.right) else written
+def any_value(answer: str, problem: ProblemFacts) -> str | None:
+    """Read any JSON value, including numbers, strings and truth values."""
+    written = as_json(answer)
+    return problem.expected if written is not None and _is_same(written, problem.expected) else written
 
 
-def is_value(said: str) -> bool:
-    """Tell whether a text is a value of JSON, or a list or an object in another notation."""
-    if said[:1] in ("[", "{") and said[-1:] in ("]", "}") and not said.startswith("{\\"):
+def is_value(answer: str) -> bool:
+    """Return True for a JSON value, and for a list or an object in another notation."""
+    if answer[:1] in ("[", "{") and answer[-1:] in ("]", "}") and not answer.startswith("{\\"):
         return True
-    return json_value(said) is not None or said in NAMED_LITERALS
+    return json_value(answer) is not None or answer in NAMED_LITERALS
 
 
-def _is_same(said: str, right: str) -> bool:
-    if said.strip() == right.strip():
+def _is_same(answer: str, right: str) -> bool:
+    if answer.strip() == right.strip():
         return True
-    expected, written = json_value(right), json_value(said)
+    expected, written = json_value(right), json_value(answer)
     return written is not None and written == expected and _truth_values(written) == _truth_values(expected)
 
 
-def _plain_values(found: object) -> list[object]:
-    """Return the values in a JSON value that are no list and no object, in order."""
+def _scalars(found: object) -> list[object]:
+    """Return all numbers, strings and truth values in a JSON value, in order."""
     waiting = [found]
-    plain = []
+    scalars = []
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
@@ -52,36 +52,37 @@ def _plain_values(found: object) -> list[object]:
         elif isinstance(item, list):
             waiting += item
         else:
-            plain.append(item)
-    return plain
+            scalars.append(item)
+    return scalars
 
 
 def _truth_values(found: object) -> list[bool]:
-    return [isinstance(item, bool) for item in _plain_values(found)]
+    return [isinstance(item, bool) for item in _scalars(found)]
 
 
 def texts(pattern: str) -> AnswerType:
-    """The type of lists and objects whose plain values are texts that match a pattern."""
+    """Make the type of lists and objects whose values are strings that match a pattern."""
     matches = re.compile(pattern).fullmatch
 
-    def read(said: str, asked: Asked) -> str | None:
-        written = json_text(said)
-        items = [] if written is None else _plain_values(json_value(written))
+    def read(answer: str, problem: ProblemFacts) -> str | None:
+        written = json_text(answer)
+        items = [] if written is None else _scalars(json_value(written))
         return written if all(isinstance(item, str) and matches(item) for item in items) else None
 
     return read
 
 
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
-    """The type of a list of moves that match a pattern; each pattern of `tight` is then written as its text.
+    """Make the type of lists of moves that match a pattern.
 
-    A move may be a list of its parts, which `joint` joins, and moves may stand on lines.
+    A move may be a list of its parts, which `joint` joins. Moves may also be written one per line. `tight` maps
+    patterns to replacements, which convert a move to the verifier's notation.
     """
     matches = re.compile(pattern).fullmatch
 
-    def read(said: str, asked: Asked) -> str | None:
-        written = json_text(said)
-        found = said.split("\n") if written is None else json_value(written)
+    def read(answer: str, problem: ProblemFacts) -> str | None:
+        written = json_text(answer)
+        found = answer.split("\n") if written is None else json_value(written)
         if not isinstance(found, list):
             return None
         whole = [joint.join(map(str, move)) if isinstance(move, list) else str(move).strip(" ,;") for move in found]
@@ -95,35 +96,35 @@ def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
 
 
 knight_moves = moves(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}", {r"\s": ""}, ",")
-"""The type of `w,A1,B3`, also with blanks after the commas."""
+"""Reads moves such as `w,A1,B3`, also with spaces after the commas."""
 jug_moves = moves(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*", {r"\s?(?:->|\u2192)\s?": "->"}, " ")
-"""The type of `fill A` and `pour A->B`, also with blanks around the arrow, or with another arrow."""
+"""Reads moves such as `fill A` and `pour A->B`, also with spaces around the arrow or another arrow."""
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 
 
-def plan(said: str, asked: Asked) -> str | None:
-    """The type of a list of steps: objects in which each agent has one move."""
+def plan(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a list of steps. A step is an object with one move for each agent."""
     written = texts(
         r"move\((?:box|target)_\w+,\s(?:target_\w+|square(?:_\d+(?:\.\d+)?){2}|square\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\])\)"
-    )(said, asked)
+    )(answer, problem)
     steps = None if written is None else json_value(written)
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return None
     return written if all(map(AGENT.fullmatch, (agent for step in steps for agent in step))) else None
 
 
-def vertices(said: str, asked: Asked) -> str | None:
-    """The type of an object that gives each vertex of the graph one colour, a number or a text."""
-    written = json_text(said)
+def vertices(answer: str, problem: ProblemFacts) -> str | None:
+    """Read an object that gives each vertex of the graph one colour, a number or a string."""
+    written = json_text(answer)
     colours = None if written is None else json_value(written)
     if not isinstance(colours, dict) or any(_truth_values(colours)):
         return None
-    return written if sorted(colours) == sorted(map(str, asked.metadata["puzzle"]["vertices"])) else None
+    return written if sorted(colours) == sorted(map(str, problem.metadata["puzzle"]["vertices"])) else None
 
 
-def partitions(said: str, asked: Asked) -> str | None:
-    """The type of a list of lists of texts, each of them once."""
-    written = json_text(said)
+def partitions(answer: str, problem: ProblemFacts) -> str | None:
+    """Read a list of different lists of strings."""
+    written = json_text(answer)
     found = None if written is None else json_value(written)
     if not isinstance(found, list) or not all(isinstance(part, list) for part in found):
         return None

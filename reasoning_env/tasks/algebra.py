@@ -45,7 +45,7 @@ COMPLEX_ARITHMETIC = Task(
     rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
     verifier_flaw="nan counts as equal to any number",
     answer=AnswerRules(
-        notations.complex_number, guard=guards.score_complex_number, as_library=guards.score_complex_as_library
+        notations.complex_number, guard=guards.score_complex_number, library_score=guards.score_complex_as_library
     ),
 )
 
@@ -97,7 +97,7 @@ INTERMEDIATE_INTEGRATION = Task(
         expressions.integral,
         several_right_answers=True,
         guard=guards.score_integration,
-        as_library=guards.score_without_running,
+        library_score=guards.score_without_running,
         is_formula=True,
     ),
 )
@@ -123,13 +123,15 @@ POLYNOMIAL_MULTIPLICATION = Task(
         expressions.expression,
         several_right_answers=True,
         guard=guards.score_polynomial_multiplication,
-        as_library=guards.score_without_running,
+        library_score=guards.score_without_running,
         is_formula=True,
     ),
 )
 
 SIMPLE_EQUATIONS = Task(
-    "simple_equations", "algebra", answer=AnswerRules(numbers.number, names=("{variable}", "value of {variable}"))
+    "simple_equations",
+    "algebra",
+    answer=AnswerRules(numbers.number, result_names=("{variable}", "value of {variable}")),
 )
 
 NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
@@ -175,7 +177,7 @@ SIMPLE_INTEGRATION = Task(
         expressions.integral,
         several_right_answers=True,
         guard=guards.score_integration,
-        as_library=guards.score_without_running,
+        library_score=guards.score_without_running,
         is_formula=True,
     ),
 )

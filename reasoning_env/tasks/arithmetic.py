@@ -56,7 +56,7 @@ COIN_FLIP = Task(
         after=" fair coin flips?",
     ),
     verifier_flaw="0 is a prefix of every probability",
-    answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, most_partial=FORM_SCORE),
+    answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, max_partial=FORM_SCORE),
 )
 
 COUNT_BITS = Task("count_bits", "arithmetic", question_counts=(None, 970, None, None, None, None), answer=A_NUMBER)
@@ -93,7 +93,14 @@ GCD = Task(
     rejected=(frequent("1", served=0.8),),
     answer=AnswerRules(
         numbers.number,
-        names=("gcd", "hcf", "gcf", "greatest common divisor", "greatest common factor", "highest common factor"),
+        result_names=(
+            "gcd",
+            "hcf",
+            "gcf",
+            "greatest common divisor",
+            "greatest common factor",
+            "highest common factor",
+        ),
     ),
 )
 
@@ -102,7 +109,7 @@ LCM = Task(
     "arithmetic",
     has_small_pool=True,
     question_counts=(5100, 5100, None, None, None, None),
-    answer=AnswerRules(numbers.number, names=("lcm", "least common multiple", "lowest common multiple")),
+    answer=AnswerRules(numbers.number, result_names=("lcm", "least common multiple", "lowest common multiple")),
 )
 
 NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(notations.numbers))
@@ -182,7 +189,7 @@ PRIME_FACTORIZATION = Task(
     "arithmetic",
     has_small_pool=True,
     question_counts=(1100, 1100, 2600, 4100, 4200, 4500),
-    answer=AnswerRules(notations.factors, most_partial=0.01),
+    answer=AnswerRules(notations.factors, max_partial=0.01),
 )
 
 PRODUCTS = Task(

@@ -50,7 +50,7 @@ BINARY_MATRIX = Task(
     has_small_pool=True,
     question_counts=(None, 210, None, None, None, None),
     levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
-    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, as_library=guards.score_without_running),
+    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, library_score=guards.score_without_running),
 )
 
 HALF_TURN = "A turn from bottom to top is a half turn that leaves the left and right sides where they are."
@@ -184,7 +184,7 @@ POOL_MATRIX = Task(
         "Regions at the right and bottom edges may be smaller, and are pooled like the others.",
         after="overlap between the pooling regions.",
     ),
-    answer=AnswerRules(boards.pooled, most_partial=0.1),
+    answer=AnswerRules(boards.pooled, max_partial=0.1),
 )
 
 
@@ -263,5 +263,5 @@ SPIRAL_MATRIX = Task(
             ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
         ),
     ),
-    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix, as_library=guards.score_without_running),
+    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix, library_score=guards.score_without_running),
 )

@@ -54,7 +54,7 @@ COUNTDOWN = Task(
         expressions.arithmetic,
         several_right_answers=True,
         guard=guards.score_countdown,
-        as_library=guards.score_without_running,
+        library_score=guards.score_without_running,
         correction=corrections.correct_countdown,
         is_formula=True,
     ),
@@ -226,7 +226,10 @@ N_QUEENS = Task(
     constructor_params=("n",),
     scores_without_params=True,
     answer=AnswerRules(
-        boards.board, several_right_answers=True, guard=guards.score_n_queens, as_library=guards.score_without_running
+        boards.board,
+        several_right_answers=True,
+        guard=guards.score_n_queens,
+        library_score=guards.score_without_running,
     ),
 )
 
@@ -253,7 +256,7 @@ PUZZLE24 = Task(
         expressions.arithmetic,
         several_right_answers=True,
         guard=guards.score_puzzle24,
-        as_library=guards.score_without_running,
+        library_score=guards.score_without_running,
         correction=corrections.correct_puzzle24,
         is_formula=True,
     ),

@@ -271,7 +271,9 @@ SPELL_BACKWARD = Task(
     has_small_pool=True,
     question_counts=(None, 1500, None, None, None, None),
     scores_without_params=True,
-    answer=AnswerRules(types.text(may_be_spelled=True), correction=corrections.correct_length, names=("{word}",)),
+    answer=AnswerRules(
+        types.text(may_be_spelled=True), correction=corrections.correct_length, result_names=("{word}",)
+    ),
 )
 
 STRING_INSERTION = Task(
@@ -289,7 +291,7 @@ STRING_INSERTION = Task(
     served_params={"min_string_length": 30, "max_string_length": 70},
     rejected=(copied(served=0.16),),
     answer=AnswerRules(
-        types.text(case_counts=True), guard=guards.score_string_insertion, as_library=guards.score_without_running
+        types.text(case_counts=True), guard=guards.score_string_insertion, library_score=guards.score_without_running
     ),
 )
 

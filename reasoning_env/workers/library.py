@@ -246,7 +246,7 @@ class Library(Source):
         strict = self.rewards == "strict" and not plainly
         with_tags = not plainly and (not strict or task not in TASKS)
         rules = find_task(task).answer
-        scorer = Scorer(rules, dataset, entry, strict=strict, lenient=not plainly, with_tags=with_tags)
+        scorer = Scorer(rules, dataset, entry, strict=strict, accepts_forms=not plainly, with_tags=with_tags)
         if strict and self._from_checkout and _rejects_expected_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.answers.calculations import FUNCTIONS, calculated, in_python
+from reasoning_env.answers.calculations import FUNCTIONS, calculate, to_python_notation
 from reasoning_env.answers.grammars.expressions import ComplexFraction
 
 
@@ -32,7 +32,7 @@ from reasoning_env.answers.grammars.expressions import ComplexFraction
     ],
 )
 def test_mathematical_notation_becomes_python(said: str, written: str | None) -> None:
-    assert in_python(said, FUNCTIONS) == written
+    assert to_python_notation(said, FUNCTIONS) == written
 
 
 AMBIGUOUS = ("1/2x", "3/4cos(x)", "1/x^2y", "x/2(x + 1)", "e^2x", "e^2 x", "2^3(x)", "x^2y", "x^-2y", "sin 2x")
@@ -41,7 +41,7 @@ OTHER_TEXT = ("sin", "2 3", "x 2", "x or y", "C C", "x)", "x\ny", "x!", "x = 1",
 
 @pytest.mark.parametrize("said", [*AMBIGUOUS, *OTHER_TEXT])
 def test_ambiguous_notation_is_rejected(said: str) -> None:
-    assert in_python(said, FUNCTIONS) is None
+    assert to_python_notation(said, FUNCTIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_ambiguous_notation_is_rejected(said: str) -> None:
     ],
 )
 def test_calculation_has_its_exact_value(side: str, real: str, imaginary: str) -> None:
-    assert calculated(side) == ComplexFraction(Fraction(real), Fraction(imaginary))
+    assert calculate(side) == ComplexFraction(Fraction(real), Fraction(imaginary))
 
 
 @pytest.mark.parametrize(
     "side", ["2^2^99", "9**9**9", "1/0", "x + 1", "1/2(3)", "import", "2 3", "", "1" * 2000, "i^17"]
 )
 def test_other_text_is_no_calculation(side: str) -> None:
-    assert calculated(side) is None
+    assert calculate(side) is None
 
 
 @given(st.text("0123456789.x*/^()+- ij\u00b2\u00d7e{}", max_size=60))
 def test_any_text_is_handled(side: str) -> None:
-    assert calculated(side) is None or isinstance(calculated(side), ComplexFraction)
+    assert calculate(side) is None or isinstance(calculate(side), ComplexFraction)

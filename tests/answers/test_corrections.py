@@ -85,12 +85,12 @@ def _scores(task: str, kind: str) -> list[Scored]:
 
 def _scorer(task: str, dataset: Any, entry: Any, *, strict: bool) -> Scorer:
     rules = find_task(task).answer
-    return Scorer(rules, dataset, pickle.dumps(entry), strict=strict, lenient=strict, with_tags=False)
+    return Scorer(rules, dataset, pickle.dumps(entry), strict=strict, accepts_forms=strict, with_tags=False)
 
 
 def _value_score(judge: Scorer, answer: str) -> float | None:
     """Return the best score of an answer's values before it is measured against guesses; None for no value."""
-    notations = [reading.notation for reading in judge.readings(answer) if reading.notation is not None]
+    notations = [reading.notation for reading in judge.candidates(answer) if reading.notation is not None]
     return max(map(judge.value_score, notations), default=None)
 
 
@@ -125,7 +125,7 @@ def test_right_answers_stay_right(task: str) -> None:
 @each_task
 def test_wrong_values_keep_partial_credit(task: str) -> None:
     """The right answer within more text is none of them."""
-    most = find_task(task).answer.most_partial
+    most = find_task(task).answer.max_partial
     values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
     assert [scored for scored in values if scored.of_value != pytest.approx(min(most, scored.library))] == []
 

@@ -23,7 +23,7 @@ def _readers() -> list[tuple[str, Scorer]]:
 
 
 def _read(reader: Scorer, said: str) -> None:
-    for _ in reader.readings(said):
+    for _ in reader.candidates(said):
         pass
 
 

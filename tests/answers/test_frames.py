@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reasoning_env import answers
-from reasoning_env.answers.frames import FRAME_NAMES, MATHEMATICAL_NOTATION, NOT_RUN, PLAIN_SIGNS
-from reasoning_env.answers.plain import plain
+from reasoning_env.answers.frames import FRAME_NAMES, MATHEMATICAL_NOTATION, NOT_RUN, REPLACED_SIGNS
+from reasoning_env.answers.markup import without_markup
 from reasoning_env.answers.rules import AnswerRules
 from reasoning_env.answers.scoring import Scorer
 
@@ -21,8 +21,8 @@ def texts(said: str, right: str = "", **rules: Any) -> dict[str, tuple[str, ...]
     """Return the texts that an answer and its frames hold, with the frames that came off."""
     dataset: Any = None
     entry = pickle.dumps({"question": "", "answer": right, "metadata": {"numbers": [54, 63], "variable": "h"}})
-    scorer = Scorer(AnswerRules(**rules), dataset, entry, strict=True, with_tags=False, lenient=True)
-    return {reading.text: reading.frames for reading in scorer.readings(said)}
+    scorer = Scorer(AnswerRules(**rules), dataset, entry, strict=True, with_tags=False, accepts_forms=True)
+    return {reading.text: reading.frames for reading in scorer.candidates(said)}
 
 
 EXAMPLES = [
@@ -68,11 +68,11 @@ NAMES = ("lcm", "least common multiple", "{variable}")
 
 @pytest.mark.parametrize(("name", "framed", "held"), EXAMPLES)
 def test_frames_are_removed(name: str, framed: str, held: str) -> None:
-    assert name in texts(framed, names=NAMES)[held]
+    assert name in texts(framed, result_names=NAMES)[held]
 
 
 def test_every_frame_has_an_example() -> None:
-    assert {name for name, _, _ in EXAMPLES} | {PLAIN_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
+    assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_every_frame_has_an_example() -> None:
     ],
 )
 def test_meaningful_text_is_not_removed(said: str) -> None:
-    found = texts(said, names=NAMES)
-    assert [text for text, frames in found.items() if PLAIN_SIGNS not in frames] == [said]
+    found = texts(said, result_names=NAMES)
+    assert [text for text, frames in found.items() if REPLACED_SIGNS not in frames] == [said]
 
 
 def test_frames_are_removed_from_outside() -> None:
@@ -159,4 +159,4 @@ def test_no_function_reads_the_question() -> None:
     ],
 )
 def test_typographic_characters_become_plain(said: str, written: str) -> None:
-    assert plain(said) == written
+    assert without_markup(said) == written

@@ -42,7 +42,9 @@ def _problem(task: str) -> tuple[Any, bytes]:
 def score(task: str, said: str, *, strict: bool = False, **changes: Any) -> float:
     dataset, entry = _problem(task)
     changed = pickle.dumps({**pickle.loads(entry), **changes})
-    return Scorer(TASKS[task].answer, dataset, changed, strict=strict, lenient=strict, with_tags=False).score(said)
+    return Scorer(TASKS[task].answer, dataset, changed, strict=strict, accepts_forms=strict, with_tags=False).score(
+        said
+    )
 
 
 def library_score(task: str, said: str, **changes: Any) -> float:
@@ -63,7 +65,7 @@ def library_errors_only() -> Iterator[None]:
 # ------------------------------------------------------------------ overload and code
 
 
-CALCULATED = [task for task in GUARDS if TASKS[task].answer.as_library is not None]
+CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not None]
 """Tasks whose plain scores come from the library's own verifier, which a deadline has to end."""
 
 

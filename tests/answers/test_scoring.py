@@ -86,11 +86,11 @@ def test_error_at_guess_is_ignored() -> None:
 
 
 def test_best_form_of_an_answer_counts() -> None:
-    assert scored("**d**", lambda answer: len(answer) / 10, lenient=True, strict=False) == 0.5
+    assert scored("**d**", lambda answer: len(answer) / 10, accepts_forms=True, strict=False) == 0.5
 
 
 def test_removed_formatting_gives_full_score() -> None:
-    assert scored("**d**", lambda answer: float(answer == "d"), lenient=True) == 1.0
+    assert scored("**d**", lambda answer: float(answer == "d"), accepts_forms=True) == 1.0
     assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
 
 
@@ -99,7 +99,7 @@ def test_full_stop_follows_the_right_answer(right: str, score: float) -> None:
     """An answer keeps its full stop where the right answer ends in one."""
     dataset: Any = FakeDataset(lambda answer: float(answer == "x"))
     entry = pickle.dumps({**ENTRY, "answer": right})
-    scorer = Scorer(AnswerRules(), dataset, entry, strict=True, lenient=True, with_tags=False)
+    scorer = Scorer(AnswerRules(), dataset, entry, strict=True, accepts_forms=True, with_tags=False)
     assert scorer.score("x.") == score
 
 
@@ -108,7 +108,7 @@ def test_answer_with_tags_is_tried() -> None:
 
 
 def test_error_at_one_form_is_ignored() -> None:
-    assert scored("`5`", lambda answer: float(answer) / 10, lenient=True) == pytest.approx(0.49)
+    assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
 def test_right_answer_is_scored_once() -> None:
@@ -118,13 +118,13 @@ def test_right_answer_is_scored_once() -> None:
         asked.append(answer)
         return 1.0
 
-    scored("`d`", score, lenient=True)
+    scored("`d`", score, accepts_forms=True)
     assert asked == ["`d`"]
 
 
 def test_error_at_every_form_is_raised() -> None:
     with pytest.raises(ValueError, match="five"):
-        scored("five", float, lenient=True)
+        scored("five", float, accepts_forms=True)
 
 
 @pytest.mark.parametrize(("value", "score"), [(7.0, 1.0), (-1.0, 0.0)])
@@ -145,7 +145,7 @@ def test_memory_error_is_raised() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        scored("`d`", score, lenient=True)
+        scored("`d`", score, accepts_forms=True)
 
 
 # ------------------------------------------------------------------ tasks with a type of answers
@@ -155,7 +155,7 @@ def strict_scorer(right: str | None, paid: Callable[[str], float], **rules: Any)
     """Return the strict scorer of a problem, with a verifier that pays what `paid` says."""
     dataset: Any = FakeDataset(paid)
     entry = pickle.dumps({"question": "What is it?", "answer": right, "metadata": {}})
-    return Scorer(AnswerRules(**rules), dataset, entry, strict=True, lenient=True, with_tags=False)
+    return Scorer(AnswerRules(**rules), dataset, entry, strict=True, accepts_forms=True, with_tags=False)
 
 
 def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules: Any) -> float:
@@ -213,11 +213,11 @@ def test_empty_answer_scores_zero(right: str | None) -> None:
 
 
 def test_partial_credit_has_a_maximum() -> None:
-    assert judged("6", "5", lambda answer: 0.5, type=numbers.number, most_partial=0.01) == 0.01
+    assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
 def test_plain_rewards_read_notations() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
-    scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, lenient=True, with_tags=False)
+    scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)
     assert scorer.score("**5.0**") == 1.0

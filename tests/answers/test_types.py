@@ -495,8 +495,8 @@ def notations(case: Case, said: str) -> list[str | None]:
     """Return the notations of the values that an answer and what its frames hold are."""
     entry = pickle.dumps({"question": "", "answer": case.right, "metadata": case.metadata})
     dataset: Any = None
-    scorer = Scorer(find_task(case.task).answer, dataset, entry, strict=True, with_tags=False, lenient=True)
-    return [reading.notation for reading in scorer.readings(said)]
+    scorer = Scorer(find_task(case.task).answer, dataset, entry, strict=True, with_tags=False, accepts_forms=True)
+    return [reading.notation for reading in scorer.candidates(said)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.task} {case.right[:8]!r}")

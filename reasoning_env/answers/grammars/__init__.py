@@ -1,1 +1,1 @@
-"""Read model text with grammars in place of evaluators."""
+"""Read model text with grammars instead of evaluating it."""

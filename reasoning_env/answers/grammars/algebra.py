@@ -1,7 +1,7 @@
-"""Compare model text with integrals, as numbers, and with polynomials, term by term.
+"""Compare model text with integrals numerically, and with polynomials term by term.
 
-Only the elementary functions below can be called, so no answer can restate the question (with an evaluated or
-unevaluated integral, `expand`, `Subs`), and no product of sums is multiplied out.
+Only the elementary functions below can be called, and no product of sums is multiplied out. So an answer cannot restate
+the question, for example with an integral, `expand` or `Subs`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from .expressions import ComplexFraction, ExpressionError, evaluate_exactly, par
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Limit of functions and general powers in an integral: each is calculated to many digits at many points.
-
-Honest integrals have a few.
-"""
+"""Most functions and general powers in an integral, which are slow to calculate. Honest integrals have a few."""
 MAX_POWER = 200
-"""Largest power of a variable in a polynomial."""
+"""Highest power of a variable in a polynomial."""
 
 INVERSE_FUNCTIONS = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh"})
 OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
@@ -42,18 +39,18 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
 }
 
 SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
-"""Sizes between which points are drawn, above and below zero. Each power of ten is equally likely."""
+"""Smallest and largest absolute value of a random point. Each power of ten is equally likely."""
 MAX_POINTS = 120
 AGREEING = 6
-"""Points at which slopes must agree."""
+"""Number of points at which the derivatives must agree."""
 DIGITS = 140
-"""Digits of the numbers from which slopes are calculated."""
+"""Digits of the numbers from which derivatives are calculated."""
 STEP = "1e-40"
-"""A slope is the difference of the values at one step to the left and to the right, over two steps."""
+"""Distance from a point to its neighbours. The derivative is the difference of their values over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
 LARGEST_PART = 1e26
-"""Largest part of an answer, and the inverse of the smallest, that cannot hide a term from the compared digits."""
+"""Largest absolute value of a part that cannot hide another term. The inverse is the smallest such value."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -61,7 +58,7 @@ def _calls(tree: ast.expr) -> list[ast.Call]:
 
 
 def _function(call: ast.Call) -> str:
-    """Return the name of the function that is called."""
+    """Return the name of the called function."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return FUNCTIONS.get(name, name)
 
@@ -76,7 +73,7 @@ Value = TypeVar("Value")
 
 
 class _Arithmetic(Protocol[Value]):
-    """The values of the parts of a tree."""
+    """Calculates the values of the parts of a tree."""
 
     def number(self, digits: str) -> Value: ...
 
@@ -88,7 +85,7 @@ class _Arithmetic(Protocol[Value]):
 
 
 def _evaluate(node: ast.expr, meaning: _Arithmetic[Value]) -> Value:
-    """Return the value of a tree. A chain of operators, which may have thousands, takes a loop and no recursion."""
+    """Return the value of a tree. A loop evaluates a chain of operators, which is too long for recursion."""
     chain = []
     while isinstance(node, ast.BinOp):
         chain.append((type(node.op), node.right))
@@ -103,7 +100,7 @@ def _evaluate(node: ast.expr, meaning: _Arithmetic[Value]) -> Value:
         case ast.Call(func=ast.Name(id=function), args=nodes):
             value = meaning.call(function, [_evaluate(argument, meaning) for argument in nodes])
         case _:
-            raise ExpressionError(f"{type(node).__name__} is no part of an expression")
+            raise ExpressionError(f"{type(node).__name__} is not allowed in an expression")
     for sign, right in reversed(chain):
         value = meaning.operate(sign, [value, _evaluate(right, meaning)])
     return value
@@ -118,24 +115,24 @@ Terms: TypeAlias = "dict[Monomial, Fraction]"
 
 
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
-    """Tell whether two texts have the same terms; products of sums are not multiplied out.
+    """Return True if two texts have the same terms. Products of sums are not multiplied out.
 
     Raises ExpressionError for text outside the grammar or its limits, and for decimal numbers.
     """
-    said, right = (_evaluate(parse_expression(text, MAX_TREE_PARTS), _Terms()) for text in (answer, polynomial))
-    return _without_noughts(said) == _without_noughts(right)
+    left, right = (_evaluate(parse_expression(text, MAX_TREE_PARTS), _Terms()) for text in (answer, polynomial))
+    return _without_zeros(left) == _without_zeros(right)
 
 
-def _without_noughts(terms: Terms) -> Terms:
+def _without_zeros(terms: Terms) -> Terms:
     return {monomial: factor for monomial, factor in terms.items() if factor}
 
 
 class _Terms:
-    """The terms of a polynomial. Sums take terms into the left operand: a new one each time takes quadratic time."""
+    """The terms of a polynomial. A sum changes its left operand, because copies would take quadratic time."""
 
     def number(self, digits: str) -> Terms:
         if not digits.isdigit():
-            raise ExpressionError("a decimal number in a polynomial")
+            raise ExpressionError("a polynomial has a decimal number")
         return {(): Fraction(digits)}
 
     def name(self, name: str) -> Terms:
@@ -154,7 +151,7 @@ class _Terms:
             return _product(terms, right)
         number = _constant(right)
         if number is None:
-            raise ExpressionError("a quotient or a power of something that is no number")
+            raise ExpressionError("a divisor or an exponent is not a number")
         if sign is ast.Div:
             if not number:
                 raise ExpressionError("division by zero")
@@ -162,11 +159,11 @@ class _Terms:
         return _power(terms, number)
 
     def call(self, function: str, arguments: list[Terms]) -> Terms:
-        raise ExpressionError("a function in a polynomial")
+        raise ExpressionError("a polynomial has a function")
 
 
 def _constant(terms: Terms) -> Fraction | None:
-    """Return the value of terms without variables; None for others."""
+    """Return the value of terms without variables; None for terms with variables."""
     return terms[()] if terms.keys() == {()} else None
 
 
@@ -180,7 +177,7 @@ def _product(left: Terms, right: Terms) -> Terms:
         if number is not None:
             return _scaled(other, number)
     if len(left) > 1 or len(right) > 1:
-        raise ExpressionError("a product of sums that is not multiplied out")
+        raise ExpressionError("a product of sums is not multiplied out")
     ((monomial, factor),) = left.items()
     ((other_monomial, other_factor),) = right.items()
     powers = Counter(dict(monomial)) + Counter(dict(other_monomial))
@@ -189,7 +186,7 @@ def _product(left: Terms, right: Terms) -> Terms:
 
 def _power(terms: Terms, exponent: Fraction) -> Terms:
     if exponent.denominator != 1 or not 0 <= exponent <= MAX_POWER or (len(terms) > 1 and exponent != 1):
-        raise ExpressionError("a power that is no term of a polynomial")
+        raise ExpressionError("a power is not a term of a polynomial")
     if exponent == 1:
         return terms
     ((monomial, factor),) = terms.items()
@@ -200,7 +197,7 @@ def _power(terms: Terms, exponent: Fraction) -> Terms:
 
 def _monomial(powers: Mapping[str, int]) -> Monomial:
     if max(powers.values(), default=0) > MAX_POWER:
-        raise ExpressionError("a power that is too large")
+        raise ExpressionError("a power is too large")
     return tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
@@ -208,37 +205,38 @@ def _monomial(powers: Mapping[str, int]) -> Monomial:
 
 
 Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
-"""One of mpmath's contexts: `mp` calculates with many digits, `fp` in floating point."""
+"""One of mpmath's contexts: `mp` has many digits, `fp` is floating point."""
 
 
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
-    """Return True if the derivative of the answer is the integrand, to 60 digits at points that are drawn.
+    """Return True if the derivative of the answer equals the integrand, to 60 digits at random points.
 
-    Functions are those of real numbers, and a logarithm is that of the absolute value. A smooth answer whose slope
-    agrees at several points has the right slope everywhere. So text is refused that could have a step or a corner
-    between the points, and points do not count at which a part of the answer could hide a term.
+    Functions are functions of real numbers, and a logarithm takes the absolute value. If the derivative of a smooth
+    answer agrees at several points, it agrees everywhere. So answers that could have a jump or a corner between the
+    points are rejected, and points where a part of the answer could hide a term do not count.
 
     Raises ExpressionError for text outside the grammar or its limits.
     """
-    said = parse_expression(answer, MAX_TREE_PARTS)
-    if len(_names(said)) > MAX_NAMES:
-        raise ExpressionError(f"over {MAX_NAMES} variables")
-    powers = [node for node in ast.walk(said) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    tree = parse_expression(answer, MAX_TREE_PARTS)
+    if len(_names(tree)) > MAX_NAMES:
+        raise ExpressionError(f"more than {MAX_NAMES} variables")
+    powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
     general_powers = sum(not isinstance(power.right, ast.Constant) for power in powers)
-    if len(_calls(said)) + general_powers > MAX_CALLS:
-        raise ExpressionError(f"over {MAX_CALLS} functions")
+    if len(_calls(tree)) + general_powers > MAX_CALLS:
+        raise ExpressionError(f"more than {MAX_CALLS} functions")
     drawn = random.Random(answer)
-    _check_calls(said, variable, drawn)
+    _check_calls(tree, variable, drawn)
     for power in powers:
         _check_power(power, variable, drawn)
-    return _has_slope(said, parse_expression(integrand, MAX_TREE_PARTS), variable, drawn)
+    return _has_derivative(tree, parse_expression(integrand, MAX_TREE_PARTS), variable, drawn)
 
 
 def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
     """Raise ExpressionError for functions that can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
 
-    An absolute value stands directly in a logarithm, where it changes no slope. Inverse functions take linear
-    arguments: `atan(x) + atan(1/x)` is a step. An exponent has no logarithm: `exp(log(x**2)/2)` is `abs(x)`.
+    An absolute value is allowed only directly in a logarithm, where it does not change the derivative. Inverse
+    functions need linear arguments: `atan(x) + atan(1/x)` has a jump. An exponent must not contain a logarithm:
+    `exp(log(x**2)/2)` equals `abs(x)`.
     """
     in_logarithms = {id(call.args[0]) for call in _calls(tree) if _function(call) == "log"}
     for call in _calls(tree):
@@ -246,9 +244,9 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
         if variable not in _names(argument):
             continue
         if name in ABSOLUTE_VALUES and id(call) not in in_logarithms:
-            raise ExpressionError("an absolute value outside of a logarithm")
+            raise ExpressionError("an absolute value is outside a logarithm")
         if name in INVERSE_FUNCTIONS and _quadratic(argument, variable, drawn)[2]:
-            raise ExpressionError("an inverse function of something that is not linear")
+            raise ExpressionError("the argument of an inverse function is not linear")
         if name in ("exp", "sinh", "cosh"):
             _check_exponent(argument)
         if name == "sqrt":
@@ -256,33 +254,33 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 
 
 def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError for a power that can have a corner: a root of a square, or one with two variables."""
+    """Raise ExpressionError for a power that can have a corner, such as a root of a square."""
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
-        raise ExpressionError("a power with a name in base and exponent")
+        raise ExpressionError("base and exponent of a power have names")
     elif evaluate_exactly(power.right).denominator != 1:
         _check_root(power.left, variable, drawn)
 
 
 def _check_exponent(tree: ast.expr) -> None:
     if any(_function(call) == "log" for call in _calls(tree)):
-        raise ExpressionError("a logarithm in an exponent")
+        raise ExpressionError("an exponent has a logarithm")
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError unless a root is of a quadratic or linear term without a double zero, or its odd power."""
+    """Raise ExpressionError unless the tree is linear or quadratic without a double zero, or an odd power of it."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
     if square and factor * factor == 4 * constant * square:
-        raise ExpressionError("a root of a square")
+        raise ExpressionError("a square is under a root")
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the coefficients of a tree that is a polynomial of degree 2 at most, the constant one first.
+    """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError for another tree: it has other values at points that are drawn.
+    Raises ExpressionError if the tree has other values at random points, and so is not such a polynomial.
     """
     constant, after, later = (_exact(tree, variable, Fraction(point)) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -290,7 +288,7 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
     for _ in range(3):
         point = Fraction(drawn.randrange(3, 10**6), 997)
         if _exact(tree, variable, point) != constant + factor * point + square * point * point:
-            raise ExpressionError("no polynomial of degree 2")
+            raise ExpressionError("not a polynomial of degree 2")
     return constant, factor, square
 
 
@@ -298,30 +296,31 @@ def _exact(tree: ast.expr, variable: str, point: Fraction) -> Fraction:
     return evaluate_exactly(tree, {variable: ComplexFraction(point, Fraction(0))})
 
 
-def _has_slope(said: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
-    """Return True if the slope of an answer is the target at enough points, and differs at none where both are real.
+def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
+    """Return True if the derivative of a tree equals the target at enough points, and never differs from the target.
 
-    Floating point comes first: it overflows where the calculation of many digits would take for ever.
+    Only points where both are real count. Each point is tried in floating point first, which overflows where a
+    calculation with many digits would not end.
     """
     agreeing = 0
-    constants = sorted((_names(said) | _names(target)) - {variable})
+    constants = sorted((_names(tree) | _names(target)) - {variable})
     for _ in range(MAX_POINTS):
         size = math.exp(drawn.uniform(math.log(SMALLEST_POINT), math.log(LARGEST_POINT)))
         point = repr(drawn.choice((size, -size)))
         others = {name: repr(drawn.uniform(-1, 1)) for name in constants}
-        if any(_value(tree, _Numeric(mpmath.fp, variable, float(point), others)) is None for tree in (target, said)):
+        if any(_value(one, _Numeric(mpmath.fp, variable, float(point), others)) is None for one in (target, tree)):
             continue
         with mpmath.workdps(DIGITS):
             x, step = mpmath.mpf(point), mpmath.mpf(STEP)
             left = _Numeric(mpmath.mp, variable, x - step, others)
             expected = _value(target, _Numeric(mpmath.mp, variable, x, others))
-            low, high = _value(said, left), _value(said, _Numeric(mpmath.mp, variable, x + step, others))
+            low, high = _value(tree, left), _value(tree, _Numeric(mpmath.mp, variable, x + step, others))
             if expected is None or low is None or high is None:
                 continue
             slope = (high - low) / (2 * step)
             if abs(slope - expected) > TOLERANCE * (1 + abs(slope) + abs(expected)):
                 return False
-        if left.is_plain:
+        if left.has_usual_sizes:
             agreeing += 1
             if agreeing == AGREEING:
                 return True
@@ -329,7 +328,7 @@ def _has_slope(said: ast.expr, target: ast.expr, variable: str, drawn: random.Ra
 
 
 def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
-    """Return a tree's value; None where it is no finite real number."""
+    """Return a tree's value; None if it is not a finite real number."""
     try:
         value = _evaluate(tree, meaning)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
@@ -338,11 +337,11 @@ def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
 
 
 class _Numeric:
-    """Real numbers of one of mpmath's contexts, with the variable at one point."""
+    """Calculates with real numbers of one of mpmath's contexts, with the variable at one point."""
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
-        self.is_plain = True
-        """No part was so large or so small that it could hide a term, or be hidden. Nought hides nothing."""
+        self.has_usual_sizes = True
+        """True while no part is so large or small that it could hide a term, or be hidden."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},
@@ -353,28 +352,28 @@ class _Numeric:
         }
 
     def number(self, digits: str) -> mpmath.mpf:
-        return self._noted(self._context.mpf(digits))
+        return self._note_size(self._context.mpf(digits))
 
     def name(self, name: str) -> mpmath.mpf:
         return self._values[name]
 
     def operate(self, sign: type[ast.AST], operands: list[mpmath.mpf]) -> mpmath.mpf:
-        return self._noted(OPERATIONS[sign](*operands))
+        return self._note_size(OPERATIONS[sign](*operands))
 
     def call(self, function: str, arguments: list[mpmath.mpf]) -> mpmath.mpf:
         if len(arguments) != 1 or function not in {*FUNCTIONS, *ABSOLUTE_VALUES}:
-            raise ExpressionError(f"no value for {function}")
+            raise ExpressionError(f"{function} has no value")
         (argument,) = arguments
         name = FUNCTIONS.get(function, "abs")
         if name in ("abs", "log"):
             argument = abs(argument)
         if name == "abs":
-            return self._noted(argument)
-        return self._noted((getattr(self._context, name, None) or getattr(math, name))(argument))
+            return self._note_size(argument)
+        return self._note_size((getattr(self._context, name, None) or getattr(math, name))(argument))
 
-    def _noted(self, value: mpmath.mpf) -> mpmath.mpf:
+    def _note_size(self, value: mpmath.mpf) -> mpmath.mpf:
         if isinstance(value, complex | mpmath.mpc):
-            raise ExpressionError("a value that is not real")
+            raise ExpressionError("a value is not real")
         if value and not 1 / LARGEST_PART <= abs(value) <= LARGEST_PART:
-            self.is_plain = False
+            self.has_usual_sizes = False
         return value

@@ -1,8 +1,8 @@
-"""Read arithmetic and algebra in model text with Python's own parser, and calculate with exact numbers.
+"""Parse arithmetic and algebra in model text with Python's own parser, and calculate with exact numbers.
 
-Only text of a few plain characters reaches the parser, which makes a tree and evaluates nothing. A tree holds numbers,
-names, operators and calls of names only. The code that evaluates the tree gives names and calls their meaning. Parts,
-nesting, digits and exponents are bounded, since a short text can mean a number that takes for ever to write out.
+Only text with a few kinds of characters reaches the parser, which makes a tree and evaluates nothing. A tree contains
+only numbers, names, operators and calls of names. The code that evaluates the tree decides what names and calls mean.
+Parts, nesting, digits and exponents are limited, because a short text can mean a huge number.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 MAX_OPERAND_DEPTH = 100
-"""Levels of operands within operands; a chain of sums or products is one level."""
+"""Most levels of nested operands. A chain of sums or products is one level."""
 MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
-"""Bits of the largest intermediate value of exact arithmetic."""
+"""Most bits of an intermediate value in exact arithmetic."""
 MAX_COMPLEX_POWER = 16
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
@@ -31,25 +31,25 @@ class ExpressionError(ValueError):
 
 
 def parse_expression(text: str, max_parts: int) -> ast.expr:
-    """Return the tree of an expression. Constants hold their digits as text, so that nothing is rounded.
+    """Return the tree of an expression. Constants keep their digits as strings, so that nothing is rounded.
 
     Names, operators, numbers, parentheses and commas count as parts. Raises ExpressionError.
     """
     text = text.strip()
     if not EXPRESSION.fullmatch(text):
-        raise ExpressionError("expected numbers, names, + - * / ** and parentheses only")
+        raise ExpressionError("only numbers, names, + - * / ** and parentheses are allowed")
     if len(PART.findall(text)) > max_parts:
-        raise ExpressionError(f"over {max_parts} parts")
+        raise ExpressionError(f"more than {max_parts} parts")
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ExpressionError(f"no expression: {type(error).__name__}") from error
+        raise ExpressionError(f"not an expression: {type(error).__name__}") from error
     lines = text.split("\n")
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
         if depth > MAX_OPERAND_DEPTH:
-            raise ExpressionError(f"nested over {MAX_OPERAND_DEPTH} deep")
+            raise ExpressionError(f"nested more than {MAX_OPERAND_DEPTH} levels deep")
         match node:
             case ast.Constant():
                 node.value = _checked_number(lines[node.lineno - 1][node.col_offset : node.end_col_offset])
@@ -62,16 +62,16 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
             case ast.Call(func=ast.Name(), args=[_, *_] as arguments, keywords=[]):
                 waiting += [(argument, depth + 1) for argument in arguments]
             case _:
-                raise ExpressionError(f"{type(node).__name__} is no part of an expression")
+                raise ExpressionError(f"{type(node).__name__} is not allowed in an expression")
     return tree
 
 
 def _checked_number(digits: str) -> str:
     match = NUMBER_TOKEN.fullmatch(digits)
     if match is None:
-        raise ExpressionError(f"{digits[:20]!r} is no number, or one of too many digits")
+        raise ExpressionError(f"{digits[:20]!r} is not a number, or has too many digits")
     if len(match["mantissa"]) > MAX_DIGITS or abs(int(match["exponent"] or 0)) > MAX_DECIMAL_EXPONENT:
-        raise ExpressionError("a number of too many digits")
+        raise ExpressionError("a number has too many digits")
     return digits
 
 
@@ -86,16 +86,16 @@ IMAGINARY_UNITS = dict.fromkeys("ijIJ", ComplexFraction(Fraction(0), Fraction(1)
 
 
 def evaluate_exactly(node: ast.expr, names: Mapping[str, ComplexFraction] | None = None) -> Fraction:
-    """Return the value of a tree of numbers and operators, in which names may have real values.
+    """Return the value of a tree of numbers and operators. `names` may have real values.
 
-    Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of over MAX_BITS
+    Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of more than MAX_BITS
     bits.
     """
     return evaluate_complex(node, names or {}).real
 
 
 def evaluate_complex(node: ast.expr, names: Mapping[str, ComplexFraction] = IMAGINARY_UNITS) -> ComplexFraction:
-    """Return the value of a tree of numbers, operators and names. Raises ExpressionError as `evaluate_exactly`."""
+    """Return the value of a tree of numbers, operators and names. Raises as `evaluate_exactly`."""
     match node:
         case ast.Constant(value=str(digits)):
             return ComplexFraction(Fraction(digits), Fraction(0))
@@ -113,7 +113,7 @@ def evaluate_complex(node: ast.expr, names: Mapping[str, ComplexFraction] = IMAG
                 raise ExpressionError("division by zero") from error
             return ComplexFraction(within_bits(value.real), within_bits(value.imaginary))
         case _:
-            raise ExpressionError("a name or a call, which has no value")
+            raise ExpressionError("a name or a call has no value")
 
 
 def _calculate(sign: ast.operator, left: ComplexFraction, right: ComplexFraction) -> ComplexFraction:
@@ -130,7 +130,7 @@ def _calculate(sign: ast.operator, left: ComplexFraction, right: ComplexFraction
             size = c * c + d * d
             return ComplexFraction((a * c + b * d) / size, (b * c - a * d) / size)
     if d or c.denominator != 1:
-        raise ExpressionError("a power that is not a whole number")
+        raise ExpressionError("an exponent is not a whole number")
     return _power(left, int(c))
 
 
@@ -139,7 +139,7 @@ def _power(base: ComplexFraction, exponent: int) -> ComplexFraction:
         within_bits(base.real, times=abs(exponent))
         return ComplexFraction(Fraction(base.real**exponent), Fraction(0))
     if not 0 <= exponent <= MAX_COMPLEX_POWER:
-        raise ExpressionError("a large or negative power of a complex number")
+        raise ExpressionError("the power of a complex number is large or negative")
     value = ComplexFraction(Fraction(1), Fraction(0))
     for _ in range(exponent):
         value = _calculate(ast.Mult(), value, base)
@@ -147,7 +147,7 @@ def _power(base: ComplexFraction, exponent: int) -> ComplexFraction:
 
 
 def within_bits(value: Fraction, times: int = 1) -> Fraction:
-    """Return a value of at most MAX_BITS bits, in so many factors together. Raises ExpressionError for a larger one."""
+    """Return the value. Raises ExpressionError if `times` factors of it have more than MAX_BITS bits."""
     if times * max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise ExpressionError("a value of too many digits")
+        raise ExpressionError("a value has too many digits")
     return value

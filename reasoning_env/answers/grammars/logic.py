@@ -1,6 +1,7 @@
-"""Read propositional formulas in model text: their variables, and whether premises imply them.
+"""Parse propositional formulas in model text, and check whether premises imply them.
 
-A formula is the name of a variable, `(NOT, operand)` where the operand is no negation, or `(operator, left, right)`.
+A formula is the name of a variable, `(NOT, operand)` with an operand that is not a negation, or
+`(operator, left, right)`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from operator import itemgetter
 from typing import TypeAlias
 
 MAX_CHARACTERS = 300
-"""Longer than any useful conclusion. The library's parser takes quadratic time."""
+"""Longer than any useful conclusion. The limit exists because the library's parser takes quadratic time."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
-"""Operators from the loosest to the tightest. All associate to the left, as in the library."""
+"""Operators in order of precedence, the lowest first. All associate to the left, as in the library."""
 
 Formula: TypeAlias = "str | tuple[Formula, ...]"
 
@@ -44,7 +45,7 @@ def _parse(text: str) -> Formula:
     if operand != text:
         return _negate(_parse(operand)) if (len(text) - len(operand)) % 2 else _parse(operand)
     if not text or "(" in text or ")" in text:
-        raise ValueError("a formula that is empty, or parentheses that do not match")
+        raise ValueError("the formula is empty, or its parentheses do not match")
     return text
 
 
@@ -75,23 +76,22 @@ def variables(formula: Formula) -> frozenset[str]:
 
 
 def are_contradictory(premises: Iterable[str]) -> bool:
-    """Tell whether no assignment makes all premises true, so that every formula follows from the premises."""
+    """Return True if no assignment makes all premises true. Then every formula follows from the premises."""
     return _Premises(premises, ()).possible == 0
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Tell whether the premises together imply a formula that single premises, part by part, do not imply.
+    """Return True if a formula follows from the premises together, but not from single premises part by part.
 
-    A part that a single premise implies counts as true, a part that a single premise refutes as false. A formula that
-    is true already by its parts, such as premises joined by AND, is no conclusion. Raises ValueError for a text that is
-    not a formula.
+    A part that a single premise implies counts as true, and a part that a single premise refutes as false. So premises
+    joined by AND are not a conclusion. Raises ValueError for a text that is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
 
 
 def simple_conclusion(premises: Iterable[str], names: Sequence[str]) -> str | None:
-    """Return a formula that the premises conclude; None if no formula of one variable, or of two, is concluded."""
+    """Return a formula of one or two variables that is a conclusion of the premises; None without such a formula."""
     literals: list[Formula] = [*names, *((NOT, name) for name in names)]
     pairs = itertools.permutations(names, 2)
     formulas = literals + [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
@@ -100,7 +100,7 @@ def simple_conclusion(premises: Iterable[str], names: Sequence[str]) -> str | No
 
 
 def _write(formula: Formula) -> str:
-    """Write a formula of at most two variables as the library does."""
+    """Write a formula of at most two variables in the library's notation."""
     match formula:
         case (operator, left, right):
             return f"({left} {operator} {right})"
@@ -112,41 +112,41 @@ STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<neg
 
 
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
-    """Tell whether premises about classes imply a conclusion, where classes may be empty or all have members.
+    """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
 
     A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
     """
     texts = [*premises, conclusion]
     found = [match for match in map(STATEMENT.fullmatch, texts) if match]
     if len(found) < len(texts):
-        raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {texts!r}")
+        raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
     classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
-    kinds = list(itertools.product((False, True), repeat=len(classes)))  # of things, by the classes they belong to
+    kinds = list(itertools.product((False, True), repeat=len(classes)))  # each says which classes a thing belongs to
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return the kinds that fit as a number with a bit for each; a world is the kinds that have members."""
+        """Return the kinds with these members as bits of a number. A world is the set of kinds that have members."""
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return some kinds, and whether one of them has members: "All A are B" says that no A outside B does."""
+        """Return kinds, and whether one of them must have members. "All A are B" means: no A outside B has members."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
-        said = having(lambda kind: kind[subject] and kind[predicate] == inside)
-        return said, match["quantifier"] == "Some"
+        members = having(lambda kind: kind[subject] and kind[predicate] == inside)
+        return members, match["quantifier"] == "Some"
 
     statements = [read(match) for match in found]
     filled = [having(itemgetter(place)) for place in range(len(classes))]
     for world in range(1 << len(kinds)):
         if not may_be_empty and not all(world & members for members in filled):
             continue
-        *given, concluded = [bool(world & said) is some for said, some in statements]
+        *given, concluded = [bool(world & members) is some for members, some in statements]
         if all(given) and not concluded:
             return False
     return True
 
 
 class _Premises:
-    """The assignments that premises allow, one by one and together."""
+    """The assignments that each premise allows, and that all premises allow together."""
 
     def __init__(self, premises: Iterable[str], others: Iterable[Formula]) -> None:
         formulas = [parse_formula(premise) for premise in premises]
@@ -157,26 +157,26 @@ class _Premises:
             self.possible &= table
 
     def conclude(self, formula: Formula) -> bool:
-        left = self._left_open(formula)
+        left = self._with_decided_parts(formula)
         return left != self._tables.true and self.possible & ~left == 0
 
-    def _left_open(self, formula: Formula) -> int:
-        """Return a formula's table with each part that a single premise decides set to true or false."""
-        table = self._decided(self._tables.of(formula))
+    def _with_decided_parts(self, formula: Formula) -> int:
+        """Return a formula's truth table, with each part that a single premise decides replaced by true or false."""
+        table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table
-        return self._decided(self._tables.combine(formula[0], *map(self._left_open, formula[1:])))
+        return self._decide(self._tables.combine(formula[0], *map(self._with_decided_parts, formula[1:])))
 
-    def _decided(self, table: int) -> int:
+    def _decide(self, table: int) -> int:
         if any(premise & ~table == 0 for premise in self._single):
             return self._tables.true
         return 0 if any(premise & table == 0 for premise in self._single) else table
 
 
 class _TruthTables:
-    """Truth tables over all variables of some formulas, as integers with one bit for each assignment.
+    """Truth tables over all variables of the given formulas, as integers with one bit for each assignment.
 
-    Assignment k gives the variable at position p the value of bit p of k. So the table of this variable repeats 2**p
+    In assignment k, the variable at position p has the value of bit p of k. So the table of this variable repeats 2**p
     zeros and 2**p ones.
     """
 

@@ -1,10 +1,10 @@
-"""Calculate what the library's verifiers would run as Python code, without running it.
+"""Calculate the value of Python code that the library's verifiers would run, without running it.
 
-Some verifiers of the library pass an answer to `eval`, or to SymPy's `parse_expr`, which writes code and evaluates it.
-Scores that are the library's own need the value of that code. Here the code is read as a tree, and each node is
-calculated by its kind: operators, comparisons, `and`, `or`, `not`, conditions, lists, and calls of the functions named
-below. Everything else raises ExpressionError: attributes, lambdas, comprehensions, f-strings, variables of the
-verifier, and calls of any other function. Such text cannot be judged without running it as code.
+Some verifiers of the library pass an answer to `eval`, or to SymPy's `parse_expr`, which writes and evaluates code. The
+library's own scores need the value of that code. This module parses the code and calculates each node: operators,
+comparisons, `and`, `or`, `not`, conditions, lists, and calls of the functions below. Everything else raises
+ExpressionError, because it cannot be scored without running it: attributes, lambdas, comprehensions, f-strings,
+variables of the verifier, and calls of other functions.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any
 from .expressions import ExpressionError
 
 MAX_NODE_DEPTH = 150
-"""Levels of nodes within nodes. Python's own stack ends at 1,000 calls, of which a level takes up to four."""
+"""Most levels of nested nodes. A level takes up to four of the 1,000 calls that Python's stack allows."""
 MAX_VALUE_SIZE = 100_000
-"""Bits of the largest power or shift, and items of the longest repetition. Larger ones take minutes, or all memory."""
+"""Most bits of a power or shift, and most items of a repetition. Larger values take minutes or all memory."""
 
 BINARY_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -65,7 +65,7 @@ PYTHON_NAMES = (
     *("reversed", "round", "sorted", "str", "sum", "tuple", "zip"),
 )
 NUMBER_NAMES = ("abs", "all", "any", "divmod", "len", "pow", "round", "sum")
-"""Functions of Python that SymPy's parser knows too."""
+"""Python functions that SymPy's parser knows too."""
 SYMPY_NAMES = (
     *("N", "S", "apart", "cancel", "cbrt", "collect", "combsimp", "diff", "expand", "expand_complex", "expand_func"),
     *("expand_log", "expand_mul", "expand_multinomial", "expand_power_base", "expand_power_exp", "expand_trig"),
@@ -73,17 +73,17 @@ SYMPY_NAMES = (
     *("product", "radsimp", "ratsimp", "rcollect", "real_root", "root", "separatevars", "series", "simplify", "sqrt"),
     *("summation", "sympify", "together", "trigsimp"),
 )
-"""Functions of SymPy that calculate with expressions. None of them prints or reads a file."""
+"""SymPy functions that calculate with expressions. None of them prints, or reads a file."""
 MADE_BY_NAME = ("Symbol", "Function", "Float")
-"""What SymPy's tokenizer calls with a string: a name, or the digits of a number."""
+"""Functions that SymPy's tokenizer calls with a string: a name, or the digits of a number."""
 NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.ASCII)
 
 
 @contextmanager
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
-    """Let a module of the library calculate text by this module where it calls `eval` or SymPy's `parse_expr`.
+    """Replace `eval` and SymPy's `parse_expr` in a module of the library by the functions of this module.
 
-    The list that the context gives holds an error for each text that only running it could judge.
+    The context returns a list. It gets an error for each text that cannot be scored without running it.
     """
     refused: list[ExpressionError] = []
 
@@ -91,13 +91,13 @@ def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
         def read_and_note(*arguments: Any, **keywords: Any) -> Any:
             try:
                 return read(*arguments, **keywords)
-            except ExpressionError as error:  # the verifier ignores it like any other error
+            except ExpressionError as error:  # the verifier ignores this error like any other
                 refused.append(error)
                 raise
 
         return read_and_note
 
-    sympy = sys.modules.get("sympy")  # a verifier that needs it has imported it
+    sympy = sys.modules.get("sympy")  # imported already if the verifier needs it
     names = vars(module)
     changed: dict[str, Any] = {"eval": noted(calculate)}
     if sympy is not None:
@@ -115,26 +115,26 @@ def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
 
 
 def calculate(text: str) -> Any:
-    """Return what `eval` returns for a text. Raises any error of the calculation."""
+    """Return the value that `eval` would return. Raises any error of the calculation."""
     return Calculation({name: getattr(builtins, name) for name in PYTHON_NAMES}).of(text.strip(" \t"))
 
 
 def parse_expression(text: str, local_dict: Mapping[str, Any] | None = None) -> Any:
-    """Return what SymPy's `parse_expr` returns for a text. Raises any error of the calculation."""
+    """Return the value that SymPy's `parse_expr` would return. Raises any error of the calculation."""
     return _of_sympy(text, dict(local_dict or {}))
 
 
 class Calculation:
-    """Calculates the value of code, in which `names` have their values."""
+    """Calculates the value of code. `names` maps names in the code to their values."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
 
     def of(self, code: str) -> Any:
-        """Return the value. Raises ExpressionError for code of another kind, and any error of the calculation."""
+        """Return the value. Raises ExpressionError for other code, and any error of the calculation."""
         try:
             tree = ast.parse(code, mode="eval").body
-        except MemoryError as error:  # Python's parser says so of too much nesting
+        except MemoryError as error:  # Python's parser raises this for too much nesting
             raise ExpressionError("nested too deeply") from error
         return self._value(tree, 0)
 
@@ -146,26 +146,26 @@ class Calculation:
         try:
             return self._names[name]
         except KeyError:
-            raise ExpressionError(f"{name[:40]!r} is no name that can be calculated") from None
+            raise ExpressionError(f"{name[:40]!r} has no value") from None
 
     def function(self, node: ast.expr) -> Callable[..., Any]:
-        """Return the function that a call names."""
+        """Return the called function."""
         if not isinstance(node, ast.Name):
-            raise ExpressionError("a call of what has no name")
+            raise ExpressionError("the called function has no name")
         called = self.named(node.id)
         if not callable(called):
             raise TypeError(f"{type(called).__name__} is not callable")
         return called  # type: ignore[no-any-return]
 
     def operate(self, sign: Callable[..., Any], *operands: Any) -> Any:
-        """Return the value of an operator. Raises ExpressionError where a short text means a huge value."""
+        """Return the value of an operation. Raises ExpressionError for a huge value."""
         if sign in (operator.pow, operator.lshift, operator.mul) and _size(sign, *operands) > MAX_VALUE_SIZE:
-            raise ExpressionError("a value that is too large to be written out")
+            raise ExpressionError("a value is too large")
         return sign(*operands)
 
     def _value(self, node: ast.expr, depth: int) -> Any:
         if depth > MAX_NODE_DEPTH:
-            raise ExpressionError(f"nested over {MAX_NODE_DEPTH} deep")
+            raise ExpressionError(f"nested more than {MAX_NODE_DEPTH} levels deep")
 
         def inner(part: ast.expr) -> Any:
             return self._value(part, depth + 1)
@@ -198,7 +198,7 @@ class Calculation:
                 named = {keyword.arg: inner(keyword.value) for keyword in keywords if keyword.arg is not None}
                 if len(named) == len(keywords):
                     return called(*map(inner, arguments), **named)
-        raise ExpressionError(f"{type(node).__name__} cannot be judged without running it")
+        raise ExpressionError(f"{type(node).__name__} cannot be scored without running it")
 
     def _compared(self, left: Any, signs: Sequence[ast.cmpop], others: Iterator[Any]) -> Any:
         result: Any = True
@@ -211,7 +211,7 @@ class Calculation:
 
 
 def _size(sign: Callable[..., Any], left: Any, right: Any) -> int:
-    """Return about how many bits a power or a shift has, or how many items a repeated list or string has."""
+    """Return the approximate number of bits of a power or shift, or of items of a repeated list or string."""
     if sign is operator.mul:
         items, times = (left, right) if isinstance(left, str | list | tuple) else (right, left)
         return len(items) * _whole(times) if isinstance(items, str | list | tuple) else 0
@@ -226,7 +226,7 @@ def _whole(value: object) -> int:
 
 
 def _first(values: Iterator[Any], *, until: bool) -> Any:
-    """Return the first value whose truth is `until`, or else the last one, as `or` and `and` do."""
+    """Return the first value whose truth is `until`, or the last value, as `or` and `and` do."""
     value = None
     for value in values:
         if bool(value) is until:
@@ -238,7 +238,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal in SymPy's code. SymPy calls `_sympy_` to convert it, where SymPy would evaluate a string."""
+    """A string literal in SymPy's code. SymPy would evaluate a string, but converts this literal by `_sympy_`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -246,14 +246,14 @@ class Literal:
     def __add__(self, other: object) -> Literal:
         return Literal(self._text + other._text) if isinstance(other, Literal) else NotImplemented
 
-    def __eq__(self, other: object) -> bool:  # SymPy would convert the literal, but not a string
+    def __eq__(self, other: object) -> bool:  # without this method, SymPy would convert the literal
         return isinstance(other, Literal) and self._text == other._text
 
     def __hash__(self) -> int:
         return hash(self._text)
 
     def __sub__(self, other: object) -> Literal:
-        raise TypeError("a string minus something")  # the same
+        raise TypeError("a string minus something")  # as for a string
 
     def _sympy_(self) -> Any:
         value = _of_sympy(self._text.replace("\n", ""), {}, convert_xor=True)
@@ -269,14 +269,14 @@ class Literal:
         return bool(self._text)
 
     def as_name(self) -> str:
-        """Return the string if it is a name or digits. Raises ExpressionError."""
+        """Return the string if it is a name or digits; otherwise raise ExpressionError."""
         if not NAME_OR_DIGITS.fullmatch(self._text):
-            raise ExpressionError("a string that is no name and no number")
+            raise ExpressionError("a string is neither a name nor a number")
         return self._text
 
 
 class SympyCalculation(Calculation):
-    """Calculates code that SymPy's tokenizer wrote."""
+    """Calculates the value of code that SymPy's tokenizer writes."""
 
     def text(self, text: str) -> Literal:
         return Literal(text)
@@ -291,8 +291,8 @@ class SympyCalculation(Calculation):
 
     def operate(self, sign: Callable[..., Any], *operands: Any) -> Any:
         literals = [isinstance(operand, Literal) for operand in operands]
-        if any(literals) and not all(literals):  # SymPy refuses strings here, but would convert literals
-            raise TypeError("a string beside an expression")
+        if any(literals) and not all(literals):  # SymPy rejects strings here, but would convert literals
+            raise TypeError("an operation with a string and an expression")
         return super().operate(sign, *operands)
 
 
@@ -312,7 +312,7 @@ def _of_sympy(text: str, names: dict[str, Any], *, convert_xor: bool = False) ->
 
 @cache
 def _known_to_sympy() -> dict[str, Any]:
-    """Return the names that SymPy's tokenizer does not take for symbols."""
+    """Return the names that SymPy's tokenizer does not read as symbols."""
     sympy: Any = sys.modules["sympy"]
     functions = {name: one for name, one in vars(builtins).items() if isinstance(one, types.BuiltinFunctionType)}
     return {**{name: getattr(sympy, name) for name in sympy.__all__}, **functions, "max": sympy.Max, "min": sympy.Min}
@@ -320,7 +320,7 @@ def _known_to_sympy() -> dict[str, Any]:
 
 @cache
 def _sympy_meanings() -> Mapping[str, Any]:
-    """Return the names with a value: SymPy's constants, its classes of mathematics, and the functions named above."""
+    """Return the values of names: SymPy's constants and mathematical classes, and the functions above."""
     sympy: Any = sys.modules["sympy"]
     known = _known_to_sympy()
     functions = {name: known[name] for name in (*NUMBER_NAMES, *SYMPY_NAMES, "max", "min")}

@@ -1,4 +1,4 @@
-"""Write LaTeX, Markdown's marks on parts and Unicode's look-alikes as plain characters."""
+"""Replace LaTeX, Markdown inside a text and Unicode look-alikes by simple characters."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ CHARACTERS = str.maketrans(
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
-"""Minus signs, hyphens, quotes, blanks, arrows, full-width characters, and the characters that they stand for."""
+"""Replacements for minus signs, hyphens, quotes, spaces, arrows and full-width characters."""
 FONTS = (
     "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
 )
-"""Commands of LaTeX that change how the text in their braces looks."""
+"""LaTeX commands that format the text in their braces."""
 SWITCHES = (
     "displaystyle|textstyle|scriptstyle|bfseries|itshape|centering|bf|it|rm|sf|tt|tiny|small|normalsize|large|Large|LARGE"
     "|huge|Huge|[bB]ig{1,2}[lr]?"
 )
-"""Commands of LaTeX that change how the text after them looks."""
+"""LaTeX commands that format the text after them."""
 LATEX_SIGNS: Mapping[str, str] = {
     **dict.fromkeys((" ", ",", ";", ":", "enspace", "space", "thinspace", "medspace", "thickspace"), " "),
-    **dict.fromkeys(("quad", "qquad"), "  "),  # a single blank may part the thousands of a number
+    **dict.fromkeys(("quad", "qquad"), "  "),  # a single space may be a thousands separator
     **{name: f" {name}" for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "exp", "ln", "log", "sqrt")},
     **dict.fromkeys(("!", "left", "right", "hline"), ""),
     **{sign: sign for sign in "#_%&${}"},
@@ -49,7 +49,7 @@ LATEX_SIGNS: Mapping[str, str] = {
     "degree": "\N{DEGREE SIGN}",
     "angle": "\N{ANGLE}",
 }
-"""Commands and escapes of LaTeX, and the signs that they print. Two backslashes, which end a row, stay."""
+"""LaTeX commands and escapes, and the characters that they print. Two backslashes end a row and stay."""
 LATEX_PART = re.compile(
     rf"\\(?:{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}|\\(?P<switch>{SWITCHES})(?![A-Za-z])\s?"
     r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)"
@@ -62,45 +62,45 @@ FRACTION = (
 LATEX_FRACTION = re.compile(FRACTION)
 WHOLE_FRACTION = re.compile(rf"(?P<sign>-?)\s?{FRACTION}")
 DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
-"""Two backslashes of a string in a program: those of `\\\\boxed{5}`."""
+"""Two backslashes, as in a string of a program: `\\\\boxed{5}`."""
 WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-"""A brace, or an escape, such as that of a brace which is printed."""
+"""A brace, or an escaped character such as `\\{`."""
 MAX_NESTED = 4
-"""Commands of LaTeX within others that are printed, as in `\\text{\\textbf{yes}}`."""
+"""Most nested LaTeX commands that are replaced, as in `\\text{\\textbf{yes}}`."""
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
-"""A part in bold, italics, backticks or dollars, with blanks or punctuation on both sides, so that powers are none."""
+"""A part in bold, italics, backticks or dollars. It needs spaces or punctuation on both sides, unlike powers."""
 EN_DASH_AS_MINUS = re.compile("(?<![\\w.)\\]] )(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
-ALREADY_PLAIN = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
+NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 
 
-def plain(text: str) -> str:
-    """Return a text in plain characters: `3/4` of `\\frac{3}{4}`, `-5` with an ASCII hyphen, `Ann` of `**Ann**`.
+def without_markup(text: str) -> str:
+    """Return a text without LaTeX, Markdown and look-alikes: `3/4` for `\\frac{3}{4}`, `Ann` for `**Ann**`.
 
-    A fraction of LaTeX that is the whole text becomes `3/4`, another one `((3)/(4))`. Takes linear time.
+    A LaTeX fraction becomes `3/4` if it is the whole text, and `((3)/(4))` otherwise. Takes linear time.
     """
-    if ALREADY_PLAIN.fullmatch(text):
+    if NO_MARKUP.fullmatch(text):
         return text
     if not text.isascii():
         text = EN_DASH_AS_MINUS.sub("-", text.translate(CHARACTERS))
     if "\\" in text:
-        text = _latex_printed(text)
-    if EMPHASIS.fullmatch(text) is None:  # emphasis of the whole is a frame
+        text = _without_latex(text)
+    if EMPHASIS.fullmatch(text) is None:  # emphasis around the whole text is a frame
         text = EMPHASIS.sub(r"\g<inner>", text)
     return text.replace("{-}", "-").strip()
 
 
-def _latex_printed(text: str) -> str:
+def _without_latex(text: str) -> str:
     text = _without_box(DOUBLED_BACKSLASH.sub(r"\\", text))
     if text.count("\\{") != text.count("\\}"):
         return text
     whole = WHOLE_FRACTION.fullmatch(text)
     if whole is not None:
-        return f"{whole['sign']}{_above(whole).strip()}/{_below(whole).strip()}"
-    text = LATEX_FRACTION.sub(lambda match: f"(({_above(match)})/({_below(match)}))", text)
-    text = text.replace("~\\", " \\")  # a blank where no line may break; elsewhere `~` is a sign of logic
+        return f"{whole['sign']}{_numerator(whole).strip()}/{_denominator(whole).strip()}"
+    text = LATEX_FRACTION.sub(lambda match: f"(({_numerator(match)})/({_denominator(match)}))", text)
+    text = text.replace("~\\", " \\")  # a non-breaking space in LaTeX; elsewhere `~` is a sign of logic
     for _ in range(MAX_NESTED):
         printed = LATEX_PART.sub(_printed, text)
         if printed == text:
@@ -110,9 +110,9 @@ def _latex_printed(text: str) -> str:
 
 
 def _without_box(text: str) -> str:
-    """Return a text without its only box, and without fonts around the whole: `\\boxed{\\text{5}}` is 5.
+    """Return a text without its only `\\boxed{}` and without fonts around the whole: 5 for `\\boxed{\\text{5}}`.
 
-    A box beside a letter or a digit stays.
+    A box next to a letter or a digit stays.
     """
     for _ in range(MAX_NESTED):
         font = WHOLE_FONT.match(text)
@@ -128,7 +128,7 @@ def _without_box(text: str) -> str:
 
 
 def _closing_brace(text: str) -> int:
-    """Return the place of the brace that closes one before the text; -1 where there is none."""
+    """Return the position of the brace that closes an opening brace before the text; -1 without such a brace."""
     depth = 1
     for match in BRACE.finditer(text):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -137,11 +137,11 @@ def _closing_brace(text: str) -> int:
     return -1
 
 
-def _above(match: re.Match[str]) -> str:
+def _numerator(match: re.Match[str]) -> str:
     return match["up"] or match["over"] or ""
 
 
-def _below(match: re.Match[str]) -> str:
+def _denominator(match: re.Match[str]) -> str:
     return match["down"] or match["under"] or ""
 
 
