@@ -271,13 +271,13 @@ def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
 
 
 def test_training_rows_are_written(newcomer: Newcomer, groups: Path) -> None:
-    assert re.search(r"sft\.jsonl: \d rows", newcomer.run(KEEP))
+    assert re.search(r"Wrote \d rows to sft\.jsonl", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
 
 def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
     shutil.copy(groups, newcomer.folder / "sampled.jsonl")
-    assert re.search(r"scored\.jsonl: \d rows", newcomer.run(SCORES))
+    assert re.search(r"Wrote \d rows to scored\.jsonl", newcomer.run(SCORES))
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
