@@ -127,7 +127,7 @@ async def in_turn(work: Callable[[], T]) -> T:
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
     """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_PER_TURN numbers.
 
-    Short sequences share an iteration, because yielding costs more than they do. Few numbers are handled at once.
+    Short sequences share an iteration, because yielding costs more than they do. A small total needs no yield.
     """
     if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]

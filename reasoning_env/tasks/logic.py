@@ -127,7 +127,7 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Conclude what needs several premises, as the question asks; the library's example mostly needs one premise."""
+    """Return a conclusion that needs several premises, as the question demands; the library's mostly needs one."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}

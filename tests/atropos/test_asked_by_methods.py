@@ -155,7 +155,7 @@ async def test_prompt_is_sent_as_tokens(make_client: MakeClient) -> None:
 # ---------------------------------------------------------------------------- outages and time limits
 
 
-async def test_outage_is_waited_out(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
+async def test_outage_is_survived(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     manager = Manager(fail)
     client = make_client(manager)
@@ -189,14 +189,14 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
+async def test_repeated_failure_of_one_prompt_raises(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(break_off, PATIENT)
     with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
-async def test_timeout_beside_successes(beside: Callable[..., Any]) -> None:
+async def test_timeout_while_others_succeed_is_raised(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking
@@ -223,7 +223,7 @@ class Unhealthy(APIServer):  # type: ignore[misc]  # atroposlib has no types
         raise NotImplementedError
 
 
-async def test_unhealthy_server(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unhealthy_server_raises(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNHEALTHY_S", 0.02)
     server = Unhealthy()
     server.server_healthy = False
@@ -232,7 +232,7 @@ async def test_unhealthy_server(make_client: MakeClient, monkeypatch: pytest.Mon
     assert server.checks == 1
 
 
-async def test_cancelled_request(make_client: MakeClient) -> None:
+async def test_cancelled_request_cancels_its_reply(make_client: MakeClient) -> None:
     reply: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
     manager = Manager(lambda *_: reply)
     asking = asyncio.create_task(make_client(manager).ask())
@@ -267,7 +267,7 @@ class Text:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_replaced_server(make_client: MakeClient, place: int) -> None:
+async def test_replaced_server_is_used(make_client: MakeClient, place: int) -> None:
     config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)
@@ -310,7 +310,7 @@ def test_expected_kind_chooses_the_method(chat: ChatFormat, kind: ReplyKind) -> 
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 
-async def test_mock_of_a_class(make_client: MakeClient) -> None:
+async def test_mock_of_a_class_works(make_client: MakeClient) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     manager.servers[0] = AsyncMock(spec=APIServer)
     manager.servers[0].tokens_and_logprobs_completion.return_value = ([1, 2], [[7, 8]], [[-0.5, -0.25]], ["length"])
@@ -328,17 +328,17 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_after_answer(chat: ChatFormat) -> None:
+async def test_stop_text_is_sent(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_no_stop(chat: ChatFormat) -> None:
+async def test_stop_text_can_be_off(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 
-async def test_special_tokens_of_thinking(tokenizer: Any) -> None:
+async def test_special_tokens_of_thinking_are_requested(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     asked = await asked_with(native, stop_after_answer=False, keep_special_tokens=native.hides_thinking)

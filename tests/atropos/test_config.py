@@ -37,7 +37,7 @@ def with_value(name: str, value: Any) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_range(name: str) -> None:
+def test_value_out_of_range_raises(name: str) -> None:
     allowed, refused = RANGES[name]
     for value in allowed:
         check_base_settings(with_value(name, value))
@@ -52,7 +52,7 @@ def test_range(name: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)])
-def test_log_levels(caplog: pytest.LogCaptureFixture, before: int, after: int) -> None:
+def test_log_levels_are_restored(caplog: pytest.LogCaptureFixture, before: int, after: int) -> None:
     for name in ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
         caplog.set_level(before, name)  # and back to what it was, at the end
     own = logging.getLogger("reasoning_env.test")
@@ -69,7 +69,7 @@ def test_setting_that_is_not_sent_is_a_warning(caplog: pytest.LogCaptureFixture,
 
 
 @pytest.mark.parametrize(("text", "value"), [("none", "none"), ("low", "low"), (None, None)])
-def test_reasoning_effort(text: Any, value: Any) -> None:
+def test_reasoning_effort_accepts_strings(text: Any, value: Any) -> None:
     assert make_settings(ReasoningGymEnvConfig, {"reasoning_effort": text}).reasoning_effort == value
 
 
@@ -77,14 +77,14 @@ def test_reasoning_effort(text: Any, value: Any) -> None:
     ("value", "host", "port"),
     [(9464, "127.0.0.1", 9464), ("9464", "127.0.0.1", 9464), ("0.0.0.0:0", "0.0.0.0", 0), ("[::1]:80", "::1", 80)],
 )
-def test_address_of_metrics(value: Any, host: str, port: int) -> None:
+def test_metrics_address_is_parsed(value: Any, host: str, port: int) -> None:
     address = ReasoningGymEnvConfig(metrics_port=value).metrics_address
     assert address is not None
     assert (address.host, address.port) == (host, port)
 
 
 @pytest.mark.parametrize("value", [True, -1, 65_536, "host", ":80", "host:", "host:http", 1.5])
-def test_address_of_metrics_is_checked(value: Any) -> None:
+def test_invalid_metrics_address_raises(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"^metrics_port: must be a port from 0 to 65535, or HOST:PORT"):
         ReasoningGymEnvConfig(metrics_port=value)
 
@@ -101,7 +101,7 @@ def test_settings_that_decide_groups() -> None:
 # ---------------------------------------------------------------------------- names that need no Atropos
 
 
-def test_names_of_atropos_are_known() -> None:
+def test_every_setting_of_atropos_is_known() -> None:
     names = [*TrainingSettings.model_fields, *OF_ATROPOS]
     assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
     assert set(OF_SERVER) == set(ServerConfig.model_fields)

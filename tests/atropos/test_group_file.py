@@ -68,7 +68,7 @@ def test_other_settings_get_other_file(groups: Any, caplog: pytest.LogCaptureFix
     assert groups(seed=3).path.name == "groups_2.jsonl"
 
 
-def test_groups_go_on(groups: Any) -> None:
+def test_existing_groups_are_continued(groups: Any) -> None:
     first = groups()
     first.append_row("7", {"index": 7})
     first.close()
@@ -129,14 +129,14 @@ def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
 
 
-def test_parquet_of_another_program(tmp_path: Path) -> None:
+def test_foreign_parquet_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(ConfigError, match="exists, but `process` did not write it"):
         check_path(str(path))
 
 
-def test_parquet_of_earlier_run(tmp_path: Path) -> None:
+def test_own_parquet_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

@@ -36,7 +36,7 @@ def from_tokens(chat: ChatFormat) -> Any:
     return convert
 
 
-def test_tokens_with_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
+def test_prompt_tokens_are_masked(from_tokens: Any, tokenizer: Any) -> None:
     completion = tokenizer.encode("It is 2.", add_special_tokens=False)
     rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
     assert rollout.text == "It is 2."
@@ -106,7 +106,7 @@ def test_text_is_cut_at_limit(convert: Any, chat: ChatFormat, prompt: Prompt, su
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_optional_fields() -> None:
+def test_packed_group_has_optional_fields() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)
@@ -127,7 +127,7 @@ def test_truncated_rollout_is_masked() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 1, 2])
-def test_logprobs_of_all_rollouts_or_none(known: int) -> None:
+def test_logprobs_need_all_rollouts(known: int) -> None:
     rollouts = [replace(make_rollout(1.0), logprobs=[1.0] * 5 if number < known else None) for number in range(2)]
     packed = pack(make_group(rollouts), mask_truncated=True, include_messages=False)
     assert packed["inference_logprobs"] == ([[1.0] * 5] * 2 if known == 2 else None)

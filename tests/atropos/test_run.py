@@ -34,7 +34,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
-def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
+def test_smaller_token_limit_applies(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
     sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).sampling()
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
@@ -48,7 +48,7 @@ def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: i
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5, away_s=600.0)),
     ],
 )
-def test_time_limits_of_modes(
+def test_modes_have_their_time_limits(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
@@ -63,19 +63,19 @@ def test_problem_fits_by_tokens_of_its_answer(tokenizer: Any, answer: str | None
     assert (prepared is not None) == fits
 
 
-def test_prompt_that_leaves_too_few_tokens(tokenizer: Any) -> None:
+def test_too_long_prompt_is_rejected(tokenizer: Any) -> None:
     run = make_run(tokenizer, max_token_length=120)
     assert run.prepare(make_problem(question="What is 1 + 1? " * 30, answer="2")) is None
 
 
-async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) -> None:
+async def test_unusable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
     with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is not a folder"):
         await run.start_dumps()
 
 
-def test_report_before_setup(tokenizer: Any) -> None:
+def test_report_before_setup_is_empty(tokenizer: Any) -> None:
     run = make_run(tokenizer)
     assert run.report.interval() == {}
     assert "groups=0" in run.report.progress_line()
@@ -125,13 +125,13 @@ async def test_save_survives_subclass_error(saving_run: Any, caplog: pytest.LogC
     await cancel_all([saving])
 
 
-def test_no_save_without_folder(saving_run: Any) -> None:
+def test_nothing_is_saved_without_a_folder(saving_run: Any) -> None:
     saving_run.checkpoints.folder = None
     saving_run.save(5)
     assert not saving_run.checkpoints.save.called
 
 
-async def test_standstill_is_logged(
+async def test_run_without_progress_is_logged(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
@@ -159,7 +159,9 @@ async def test_outage_is_one_line(
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])
-async def test_last_progress(tokenizer: Any, caplog: pytest.LogCaptureFixture, groups: int, logged: list[str]) -> None:
+async def test_last_progress_is_logged_once(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture, groups: int, logged: list[str]
+) -> None:
     caplog.set_level("INFO")
     run: Any = make_run(tokenizer)
     run._background = [asyncio.create_task(asyncio.sleep(60))]

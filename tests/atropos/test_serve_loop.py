@@ -53,7 +53,7 @@ def told(mock: Any) -> list[str]:
     return [name for name, _, _ in mock.mock_calls if name != "get_status"]
 
 
-async def test_order_of_hooks() -> None:
+async def test_hooks_are_called_in_order() -> None:
     env, run = make_env(OVER), make_run()
     await Serve().run(env, run)
     assert told(run) == ["start_dumps", "run_api.wait_until_there"]
@@ -62,7 +62,7 @@ async def test_order_of_hooks() -> None:
 
 
 @pytest.mark.parametrize(("steps", "who"), [(100, "env.total_steps"), (-1, "the trainer")])
-async def test_end_says_who_asked_for_the_steps(steps: int, who: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_end_names_who_set_the_steps(steps: int, who: str, caplog: pytest.LogCaptureFixture) -> None:
     env = make_env(OVER, total_steps=steps)
     env.register_env.side_effect = lambda: setattr(env.config, "total_steps", 100)
     with caplog.at_level(logging.INFO):
@@ -80,7 +80,7 @@ async def test_end_says_who_asked_for_the_steps(steps: int, who: str, caplog: py
         ({"current_step": 97, "queue_size": 16}, True),
     ],
 )
-async def test_end_with_last_batch(status: dict[str, int], over: bool) -> None:
+async def test_run_ends_with_the_last_batch(status: dict[str, int], over: bool) -> None:
     env = make_env({**STATUS, **status}, OVER)
     [worker] = env.workers
     await Serve().run(env, make_run())

@@ -93,7 +93,7 @@ async def test_refusal_names_the_likely_setting(error: Exception, base_url: str,
 
 
 @pytest.mark.parametrize("error", [REFUSED, HTTPError(503)], ids=["refused", "503"])
-async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_waits_for_an_absent_server(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
     await check_servers([server], math.inf)
@@ -111,17 +111,17 @@ async def test_one_server_is_enough(absent: Any, caplog: pytest.LogCaptureFixtur
     assert "http://up/v1" not in message
 
 
-async def test_long_thinking_passes() -> None:
+async def test_long_thinking_at_the_check_is_accepted() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error, server_type="chat")], FOREVER_S)
 
 
-async def test_stand_in_is_not_asked() -> None:
+async def test_stand_in_is_not_probed() -> None:
     await check_servers([SimpleNamespace()], 0.0)
 
 
-async def test_context_length(manage: Manage) -> None:
+async def test_context_length_is_read(manage: Manage) -> None:
     listed = respond(200, {"data": [{"id": "m", "max_model_len": 4096}]})
     async with InferenceServer() as running:
         running.fail(listed, only=lambda request, _body: request.path == "/v1/models")

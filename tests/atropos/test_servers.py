@@ -68,7 +68,7 @@ KINDS = ["auto", *(each.name for each in REPLY_FORMATS if each.kind is ReplyKind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_own_tokenizer_passes(manage: Manage, kind: str, tokenizer: Any) -> None:
+async def test_right_tokenizer_is_accepted(manage: Manage, kind: str, tokenizer: Any) -> None:
     async with InferenceServer() as server:
         await check_reading(manage(server.config(kind)), tokenizer)
 
@@ -84,7 +84,7 @@ async def test_wrong_tokenizer_is_one_line(manage: Manage, kind: str, tokenizer:
     assert "\n" not in str(raised.value)
 
 
-async def test_server_without_a_reading_passes(manage: Manage, tokenizer: Any) -> None:
+async def test_server_that_refuses_text_is_accepted(manage: Manage, tokenizer: Any) -> None:
     async with InferenceServer() as server:
         server.fail(respond(400), only=lambda request, body: b'"text"' in body)
         await check_reading(manage(server.config("sglang")), tokenizer)
@@ -98,14 +98,14 @@ async def test_useless_server_is_one_line(found: Found) -> None:
     assert server.url in str(raised.value)
 
 
-async def test_https_before_a_server_of_http(found: Found) -> None:
+async def test_https_to_an_http_server_is_explained(found: Found) -> None:
     async with InferenceServer() as server:
         server.url = server.url.replace("http:", "https:")
         with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
             await found(server)
 
 
-async def test_worst_of_several_kinds(found: Found) -> None:
+async def test_worst_reply_kind_applies(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 
@@ -123,7 +123,7 @@ def test_servers_have_one_type(configs: list[ServerConfig]) -> None:
         complete_servers(configs, "tokenizer")
 
 
-def test_default_tokenizer() -> None:
+def test_server_gets_the_default_tokenizer() -> None:
     bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
@@ -142,7 +142,9 @@ def test_baseline_stays_a_baseline() -> None:
         ("openai", "", "x"),
     ],
 )
-def test_key_from_the_environment(server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_comes_from_the_environment(
+    server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-variable")
     monkeypatch.setenv("MY_KEY", "mine")
     [completed] = complete_servers([config(server_type, api_key=given)], "tokenizer")  # type: ignore[misc]
@@ -150,7 +152,7 @@ def test_key_from_the_environment(server_type: str, given: str, key: str, monkey
 
 
 @pytest.mark.parametrize("server_type", ["completions", "chat"])
-async def test_query_and_header_of_a_training(
+async def test_query_and_header_are_sent(
     manage: Manage, chat: ChatFormat, server_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_KEY", "azure-key")
@@ -179,18 +181,18 @@ def test_unnamed_type_is_auto() -> None:
     assert named_format(APIServerConfig()) is None
 
 
-def test_unknown_type() -> None:
+def test_unknown_type_raises() -> None:
     with pytest.raises(ValueError, match="must be one of auto, vllm"):
         config("vlm")
 
 
-def test_type_of_atropos_alone() -> None:
+def test_unsupported_type_raises() -> None:
     with pytest.raises(ConfigError, match=r"openai\.server_type: must be one of auto, vllm"):
         complete_servers(APIServerConfig(server_type="trl"), "tokenizer")
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_type_of_settings_without_type(row: ReplyFormat) -> None:
+def test_missing_type_is_detected(row: ReplyFormat) -> None:
     """Atropos makes the settings of local and of Slurm's servers itself, without a type."""
     make = choose_server_class(APIServer, [config(row.name)])
     assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row
@@ -251,7 +253,7 @@ async def ask_once(manager: ServerManager) -> None:
     await server.ask(server.format, Prompt((), "", (5, 6)), {"n": 1, "max_tokens": 1})
 
 
-async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_reply_raises(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
         await response.prepare(request)
@@ -267,7 +269,7 @@ async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) ->
             await ask_once(manager)
 
 
-async def test_cut_connection(manage: Manage) -> None:
+async def test_broken_connection_raises(manage: Manage) -> None:
     async with InferenceServer() as server:
         server.fail(cut_reply)
         manager = manage(server.config("completions"))
@@ -276,7 +278,7 @@ async def test_cut_connection(manage: Manage) -> None:
 
 
 @pytest.mark.parametrize("way", ["chunked", "compressed"])
-async def test_reply_of_unknown_length(manage: Manage, way: str) -> None:
+async def test_reply_may_have_unknown_length(manage: Manage, way: str) -> None:
     async def send_so(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
         assert isinstance(response, web.Response)
@@ -292,7 +294,7 @@ async def test_reply_of_unknown_length(manage: Manage, way: str) -> None:
         await ask_once(manager)
 
 
-async def test_lists_for_code_of_atropos(manage: Manage) -> None:
+async def test_atropos_code_gets_lists(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("completions"))
         prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(
@@ -303,7 +305,7 @@ async def test_lists_for_code_of_atropos(manage: Manage) -> None:
     assert {type(one) for one in [*ids[0], *logprobs[0]]} == {int, float}
 
 
-async def test_managed_server(manage: Manage) -> None:
+async def test_managed_server_gives_tokens(manage: Manage) -> None:
     async with (
         InferenceServer(lambda request: ["2"] * request.n) as server,
         manage(server.config("auto")).managed_server() as managing,
@@ -313,7 +315,7 @@ async def test_managed_server(manage: Manage) -> None:
     assert [node.logprobs[-1] <= 0 for node in nodes] == [True, True]
 
 
-async def test_metrics_of_atropos(manage: Manage) -> None:
+async def test_atropos_metrics_are_reported(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("chat"))
         model = managed(manager)

@@ -39,7 +39,7 @@ def told(run: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("why", ["no grace", "inference is out", "not served"])
-async def test_no_wait_for_groups_in_flight(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shutdown_cancels_groups_in_flight(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.0 if why == "no grace" else 600.0)
     mode = Process() if why == "not served" else Serve()
     env, run = make_world(mode)
@@ -50,7 +50,7 @@ async def test_no_wait_for_groups_in_flight(why: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_error_in_one_step(step: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_in_one_step_does_not_stop_shutdown(step: str, caplog: pytest.LogCaptureFixture) -> None:
     env, run = make_world(Process())
     run.configure_mock(**{f"{step}.side_effect": OSError})
     await close(env, run)

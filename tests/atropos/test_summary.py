@@ -18,7 +18,7 @@ def test_summary_names_file(capsys: pytest.CaptureFixture[str], written: int) ->
     assert (f"g.jsonl has {written} groups" in capsys.readouterr().out) is bool(written)
 
 
-def test_nothing_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_file_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(3)))
     mode._total = 3

@@ -34,7 +34,7 @@ def out(tmp_path: Path) -> Path:
     return out
 
 
-def test_rows_in_their_order(out: Path) -> None:
+def test_rows_are_sorted_by_number(out: Path) -> None:
     with rows_under_way(out, MADE_WITH) as rows:
         assert [row["a"] for row in in_order(rows)] == [9, 10]
 
@@ -46,7 +46,7 @@ def test_written_rows_are_removed(out: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"key": "x", "a": 1}', '{"key": "3", ' + "[" * 100_000])
-def test_row_that_no_call_wrote(out: Path, line: str) -> None:
+def test_foreign_row_raises(out: Path, line: str) -> None:
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
@@ -68,13 +68,13 @@ def full_disk() -> Iterator[dict[str, object]]:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_full_disk_tells_where_rows_are(out: Path) -> None:
+def test_full_disk_error_names_the_rows(out: Path) -> None:
     said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; make room"
     with pytest.raises(OutputError, match=said), rows_under_way(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
 
 
-def test_call_goes_on_after_a_full_disk(out: Path) -> None:
+def test_call_continues_after_a_full_disk(out: Path) -> None:
     with pytest.raises(OutputError), rows_under_way(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
     with rows_under_way(out, MADE_WITH) as rows:

@@ -59,7 +59,7 @@ def questions(rows: list[dict[str, Any]]) -> set[str]:
 
 
 @on_module_loop
-async def test_no_question_twice(write: Write, tmp_path: Path) -> None:
+async def test_questions_do_not_repeat(write: Write, tmp_path: Path) -> None:
     card = await write(tmp_path / "a.jsonl", 80)
     rows = rows_of(tmp_path / "a.jsonl")
     assert len(questions(rows)) == len(rows) == card["rows"] == 80
@@ -67,7 +67,7 @@ async def test_no_question_twice(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_no_question_of_the_evaluation(write: Write, workers: Any, tmp_path: Path) -> None:
+async def test_evaluation_questions_are_left_out(write: Write, workers: Any, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 40, tasks=("tower_of_hanoi",))
     async with Session(pool=workers, tasks=["tower_of_hanoi"], num_eval_samples_per_task=5) as session:
         held_out = {hash_without_whitespace(problem.question) for problem in await session.evaluation_set.problems()}
@@ -76,7 +76,7 @@ async def test_no_question_of_the_evaluation(write: Write, workers: Any, tmp_pat
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @on_module_loop
-async def test_loaded_by_datasets(write: Write, tmp_path: Path) -> None:
+async def test_datasets_library_loads_the_rows(write: Write, tmp_path: Path) -> None:
     from datasets import load_dataset
 
     for kind in ("parquet", "jsonl"):
@@ -89,7 +89,7 @@ async def test_loaded_by_datasets(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_columns_of_a_row(write: Write, tmp_path: Path) -> None:
+async def test_row_has_its_columns(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 2)
     row = rows_of(tmp_path / "a.jsonl")[0]
     assert row["reference"].startswith("gcd:train:")
@@ -110,14 +110,14 @@ async def test_columns_have_one_type(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_same_call_same_file(write: Write, tmp_path: Path) -> None:
+async def test_equal_calls_write_equal_files(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         await write(tmp_path / name, 60)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 @on_module_loop
-async def test_parts_make_up_one_call(write: Write, tmp_path: Path) -> None:
+async def test_parts_together_equal_one_call(write: Write, tmp_path: Path) -> None:
     parts = 3
     await write(tmp_path / "whole.jsonl", 70)
     of_parts = []
@@ -150,14 +150,14 @@ async def test_parquet_has_the_same_rows(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_rows_from_python(workers: Any) -> None:
+async def test_rows_can_be_iterated_in_python(workers: Any) -> None:
     async with Session(pool=workers, tasks=TASKS) as session:
         tasks = [row.problem.task async for row in ProblemRows(session, Wanted(6))]
     assert tasks == ["gcd"] * 3 + ["tower_of_hanoi"] * 3
 
 
 @on_module_loop
-async def test_generators_have_work(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_several_problems_are_generated_at_once(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draws under way: twice the generators, and no more than rows are missing."""
     generate, under_way, most = workers.generate, 0, 0
 
@@ -231,7 +231,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_killed_call_goes_on(tmp_path: Path, part: str) -> None:
+def test_killed_call_is_continued(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)
@@ -246,7 +246,7 @@ def test_killed_call_goes_on(tmp_path: Path, part: str) -> None:
 # ---------------------------------------------------------------------------- the command line
 
 
-def test_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_verl_rows_are_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4}")
     options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
@@ -264,7 +264,7 @@ def test_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
-def test_rows_for_trl(tmp_path: Path, file: str) -> None:
+def test_trl_rows_are_written(tmp_path: Path, file: str) -> None:
     options = ["--format", "trl", "--count", "3", "--tasks", "gcd", "--out", str(tmp_path / file)]
     assert problems_command(options, tmp_path) == 0
     rows = rows_of(tmp_path / file)
@@ -273,14 +273,14 @@ def test_rows_for_trl(tmp_path: Path, file: str) -> None:
     assert Reference.parse(rows[0]["reference"]).task == "gcd"
 
 
-def test_rows_of_the_evaluation(tmp_path: Path) -> None:
+def test_evaluation_rows_are_written(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("env: {num_eval_samples_per_task: 3}")
     options = ["--evaluation", "--tasks", "gcd", "--config", str(tmp_path / "run.yaml")]
     assert problems_command([*options, "--out", str(tmp_path / "a.jsonl")], tmp_path) == 0
     assert [row["reference"].split(":")[1] for row in rows_of(tmp_path / "a.jsonl")] == ["eval"] * 3
 
 
-def test_options_win_over_the_file(tmp_path: Path) -> None:
+def test_options_override_the_file(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, seed: 3, tasks: games, task_params: {gcd: {max_numbers: 9}}}")
     options = ["--tasks", "gcd,lcm", "--exclude", "lcm", "--params", "{gcd: {max_numbers: 5}}", "--levels", "0.5"]
@@ -293,13 +293,13 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- shares and parts
 
 
-def test_shares_sum_up() -> None:
+def test_shares_sum_to_the_count() -> None:
     assert shares(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
     assert shares(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])
-def test_each_task_is_wholly_shared_out(parts: int) -> None:
+def test_parts_cover_each_task_once(parts: int) -> None:
     owned: dict[str, list[tuple[int, int]]] = {}
     for part in range(1, parts + 1):
         for task, share in tasks_of_part(["a", "b", "c"], part, parts).items():

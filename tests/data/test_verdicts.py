@@ -100,7 +100,7 @@ async def test_dump_becomes_rows(rescore: Rescore, problem: Problem, tmp_path: P
 
 
 @on_module_loop
-async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rows_left_out_are_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     unknown = problem.reference.replace("gcd:", "gdc:", 1)
     altered = problem.reference.replace(":7:", ":8:", 1)
     rows = [
@@ -119,7 +119,7 @@ async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_pa
 
 
 @on_module_loop
-async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_reasons_are_grouped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     rows = [{"reference": f"task{number}:train:1:-:x:0123456789abcdef:{{}}", "completion": ""} for number in range(3)]
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
@@ -134,7 +134,7 @@ async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Pat
 
 
 @on_module_loop
-async def test_other_release_with_the_same_question(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_other_release_with_equal_question_is_scored(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
     rows = write(tmp_path / "a.jsonl", {"reference": other, "completion": right(problem)})
     await rescore(rows, tmp_path / "b.jsonl")
@@ -142,7 +142,7 @@ async def test_other_release_with_the_same_question(rescore: Rescore, problem: P
 
 
 @on_module_loop
-async def test_rows_from_python(workers: Any, problem: Problem, caplog: pytest.LogCaptureFixture) -> None:
+async def test_rows_can_be_judged_in_python(workers: Any, problem: Problem, caplog: pytest.LogCaptureFixture) -> None:
     good = [{"reference": problem.reference, "n": n, "completion": right(problem) if n % 2 else ""} for n in range(6)]
     rows = [*good[:3], {"reference": "nonsense", "completion": ""}, *good[3:]]
     async with Session(pool=workers, tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
@@ -161,7 +161,7 @@ def test_shown_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @on_module_loop
-async def test_fault_of_ours_is_no_score(
+async def test_infrastructure_error_gives_no_score(
     workers: Any, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "RETRY_PAUSES_S", (0.0,))
@@ -175,7 +175,7 @@ async def test_fault_of_ours_is_no_score(
 
 
 @on_module_loop
-async def test_pass_rates_to_keep(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_pass_rates_select_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     def row(name: str, *completions: str) -> dict[str, Any]:
         return {"name": name, "reference": problem.reference, "completions": completions}
 
@@ -187,7 +187,7 @@ async def test_pass_rates_to_keep(rescore: Rescore, problem: Problem, tmp_path: 
 
 
 @on_module_loop
-async def test_pairs_to_train_on(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_training_pairs_are_written(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     line = group(rollout(text="none"), rollout(text=right(problem)), task="gcd", seed=7, reference=problem.reference)
     card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.parquet", selection=Selection(Keep.PAIRS))
     [pair] = read(tmp_path / "b.parquet")
@@ -196,14 +196,14 @@ async def test_pairs_to_train_on(rescore: Rescore, problem: Problem, tmp_path: P
 
 
 @on_module_loop
-async def test_rows_to_train_on_have_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_training_rows_have_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     line = group(rollout(text=right(problem), score=0.0), task="gcd", seed=7, reference=problem.reference)
     await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=Selection(Keep.CORRECT))
     assert [(row["score"], row["seed"]) for row in read(tmp_path / "b.jsonl")] == [(1.0, 7)]
 
 
 @on_module_loop
-async def test_completions_that_are_not_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_unused_completions_are_counted_by_reason(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     yes = right(problem)
     rollouts = [rollout(text=yes), rollout(text=yes), rollout(text="none", score=1.0), rollout(text=f"So {yes}")]
     line = group(*rollouts, task="gcd", seed=7, reference=problem.reference)
@@ -218,14 +218,14 @@ async def test_completions_that_are_not_kept(rescore: Rescore, problem: Problem,
 
 
 @on_module_loop
-async def test_rows_to_train_on_are_of_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_training_rows_need_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
     with pytest.raises(ConfigError, match=NO_GROUP):
         await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
 
 
 @on_module_loop
-async def test_types_of_parquet_stay(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_parquet_types_are_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "completion": ["none"], "small": pyarrow.array([3], "int8")}
     )
@@ -271,7 +271,7 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
 
 
 @on_module_loop
-async def test_folder_of_files(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_folder_of_files_is_read(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none"}
     line = json.dumps(row) + "\n"
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line.encode()))
@@ -285,14 +285,14 @@ async def test_folder_of_files(rescore: Rescore, problem: Problem, tmp_path: Pat
     assert await rescore(tmp_path, tmp_path / "all.jsonl") == card
 
 
-def test_files_beside_lines_of_process(tmp_path: Path) -> None:
+def test_lines_are_read_instead_of_their_parquet(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.header", "a-correct.jsonl", "a.parquet", "b.parquet"):
         (tmp_path / name).touch()
     names = [file.name for file in row_files([tmp_path / "b.parquet", tmp_path], tmp_path / "out.jsonl")]
     assert names == ["b.parquet", "a.jsonl"]
 
 
-def test_folder_of_evaluations(tmp_path: Path) -> None:
+def test_folder_of_evaluations_is_read(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         for file in ("samples.jsonl", "samples.jsonl.header", "results.json"):
@@ -303,7 +303,7 @@ def test_folder_of_evaluations(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_thinking_formats_apply(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
     lines = [
         {**group(rollout(text=text), task="gcd", seed=7, reference=problem.reference), "thinking_formats": formats}
@@ -323,7 +323,9 @@ async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path:
     ],
 )
 @on_module_loop
-async def test_no_row_to_judge(rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str) -> None:
+async def test_file_without_rows_raises(
+    rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
+) -> None:
     path = write(tmp_path / "a.jsonl", *rows)
     with pytest.raises(ConfigError, match=rf"^PATH: {path} holds no row that can be judged{said}$"):
         await rescore(path, tmp_path / "b.jsonl")
@@ -363,7 +365,7 @@ def as_batch(reference: str, text: str) -> dict[str, Any]:
         (as_batch, {"reference": "custom_id", "completion": "response.body.choices.0.message"}),
     ],
 )
-async def test_lines_of_other_tools(
+async def test_lines_of_other_tools_are_read(
     rescore: Rescore, problem: Problem, tmp_path: Path, line: Any, columns: Mapping[str, str]
 ) -> None:
     path = write(tmp_path / "a.jsonl", *(line(problem.reference, text) for text in (right(problem), "none")))
@@ -373,7 +375,7 @@ async def test_lines_of_other_tools(
 
 
 @on_module_loop
-async def test_columns_of_parquet(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_parquet_columns_can_be_named(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table({"gts": [problem.reference], "output": [right(problem)]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     columns = {"reference": "gts", "completion": "output"}
@@ -389,7 +391,7 @@ async def test_row_without_completion_names_its_columns(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_malformed_line_is_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
     path.write_text(path.read_text() + "nonsense\n")
     card = await rescore(path, tmp_path / "b.jsonl")
@@ -400,7 +402,7 @@ async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path
 
 
 @on_module_loop
-async def test_numbers_that_are_not_finite(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_infinite_numbers_become_null(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none", "loss": math.nan, "more": {"list": [-math.inf, 1]}}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
     [judged] = read(tmp_path / "b.jsonl")
@@ -408,7 +410,7 @@ async def test_numbers_that_are_not_finite(rescore: Rescore, problem: Problem, t
 
 
 @on_module_loop
-async def test_line_that_stands_twice(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_repeated_line_is_left_out(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)
     for number, line in enumerate(({"key": "0", **dumped}, {"time": 1.5, **dumped})):
         card = await rescore(write(tmp_path / f"a{number}.jsonl", line, line), tmp_path / f"b{number}.jsonl")
@@ -420,7 +422,7 @@ async def test_line_that_stands_twice(rescore: Rescore, problem: Problem, tmp_pa
     ("name", "said"),
     [("missing.jsonl", "cannot be read: No such file"), ("folder", "holds no file of rows"), ("a.csv", "must end in")],
 )
-async def test_paths_without_rows(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
+async def test_paths_without_rows_raise(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigError, match=f"PATH: .*{said}"):

@@ -38,7 +38,7 @@ def line() -> bytes:
     return encode_group(replace(group, rollouts=tuple(replace(rollout, token_count=5) for rollout in group.rollouts)))
 
 
-def test_documented_keys(line: bytes) -> None:
+def test_line_has_the_documented_keys(line: bytes) -> None:
     assert _document(line) == {
         "item_id": "chain_sum",
         "rollouts": [ROLLOUT],
@@ -53,32 +53,32 @@ def test_documented_keys(line: bytes) -> None:
     }
 
 
-def test_read_back(line: bytes) -> None:
+def test_written_group_is_read_back(line: bytes) -> None:
     document = _document(line)
     read = json.loads(json.dumps(asdict(read_group(line))))
     assert {name: read["rollouts"][0][name] for name in ROLLOUT} == ROLLOUT
     assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
-def test_corrected_answer() -> None:
+def test_corrected_answer_is_kept_with_the_original() -> None:
     document = _document(line := encode_group(make_group(metadata_json='{"library_answer": "3"}')))
     assert (document["expected_answer"], document["library_answer"]) == ("2", "3")
     assert read_group(line).library_answer == "3"
 
 
-def test_rollout_without_verdict() -> None:
+def test_rollout_may_lack_a_verdict() -> None:
     [rollout] = _document(encode_group(make_group((0.5,), verdict=False)))["rollouts"]
     assert rollout["score"] == 0.5
     assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
 
 
-def test_thinking_beside_conversation() -> None:
+def test_thinking_is_stored_separately() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
 
 
-def test_frames_of_an_answer() -> None:
+def test_frames_are_stored() -> None:
     group = make_group()
     verdict = replace(group.rollouts[0].verdict, frames=("label", "code"))
     line = encode_group(replace(group, rollouts=(replace(group.rollouts[0], verdict=verdict),)))
@@ -86,7 +86,7 @@ def test_frames_of_an_answer() -> None:
     assert read_group(line).rollouts[0].frames == ("label", "code")
 
 
-def test_values_outside_json() -> None:
+def test_values_that_json_lacks_become_strings() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
     group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
     document = _document(encode_group(replace(group, problem=replace(group.problem, params=params))))
@@ -97,12 +97,12 @@ def test_values_outside_json() -> None:
 
 @pytest.mark.parametrize("kind", [PASSED, FAILED])
 @pytest.mark.parametrize("number", [0, 9999, 12345])
-def test_names_of_dumps(kind: DumpKind, number: int) -> None:
+def test_dump_names_are_recognised(kind: DumpKind, number: int) -> None:
     assert is_dump(kind.path(Path("folder"), "a_1.b", number))
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_names_of_other_files(suffix: str) -> None:
+def test_other_names_are_no_dumps(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -78,7 +78,9 @@ def test_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog: pyt
     assert levels == ["WARNING", "INFO"]
 
 
-def test_groups_dropped_at_close(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_groups_are_dropped_at_close(
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     dumper = make_dumper()
     _block(dumps)
     for _ in range(3):
@@ -89,7 +91,9 @@ def test_groups_dropped_at_close(make_dumper: MakeDumper, dumps: Path, caplog: p
     assert caplog.records[-1].args == (6,)
 
 
-def test_groups_beyond_memory_limit(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_groups_beyond_the_memory_limit_are_dropped(
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     dumper = make_dumper(max_waiting_bytes=20_000)
     _block(dumps)
     for index in range(20):
@@ -103,7 +107,7 @@ def test_groups_beyond_memory_limit(make_dumper: MakeDumper, dumps: Path, caplog
     assert indices(stream_groups(dumps)) == list(range(waiting))
 
 
-def test_full_disk(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
+def test_full_disk_leaves_whole_lines(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
     dumper = make_dumper(start=False)
     limit_files(50_000)  # as on a full disk, a write is cut short and the next write fails
     for index in range(30):
@@ -130,7 +134,7 @@ def test_offer_returns_at_once(make_dumper: MakeDumper, gate: Any, monkeypatch: 
     assert dumper.stats().waiting == 201
 
 
-def test_close_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_gives_up_after_its_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
     assert gate.entered.wait(PATIENCE_S)
@@ -159,7 +163,7 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("take_away", [_move, Path.unlink, _replace, _cut])
-def test_file_taken_away(
+def test_deleted_file_is_replaced(
     make_dumper: MakeDumper, dumps: Path, take_away: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()

@@ -19,7 +19,7 @@ from reasoning_env.storage import reading
 from .groups import indices, make_group, passed
 
 
-def test_files_in_name_order(tmp_path: Path) -> None:
+def test_files_are_read_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(encode_group(passed(3))))
@@ -27,12 +27,12 @@ def test_files_in_name_order(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path)) == [1, 2, 3]
 
 
-def test_missing_path(tmp_path: Path) -> None:
+def test_missing_path_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         stream_groups(tmp_path / "nothing.jsonl")
 
 
-def test_required_and_unknown_keys(tmp_path: Path) -> None:
+def test_only_required_keys_are_needed(tmp_path: Path) -> None:
     rollout = {"conversation": [{"role": "user", "content": "é", "later": 1}], "score": 1, "later": None}
     line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
@@ -40,24 +40,24 @@ def test_required_and_unknown_keys(tmp_path: Path) -> None:
     assert list(stream_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
-def test_last_line_without_newline(tmp_path: Path) -> None:
+def test_last_line_may_lack_a_newline(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)) + encode_group(passed(2))[:-1])
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
-def test_byte_order_mark(tmp_path: Path) -> None:
+def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(codecs.BOM_UTF8 + encode_group(passed(1)) + encode_group(passed(2)))
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
 @pytest.mark.parametrize("between", [b"", b" ", b"\t"])
-def test_objects_on_one_line(tmp_path: Path, between: bytes) -> None:
+def test_several_objects_on_a_line_are_read(tmp_path: Path, between: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1))[:-1] + between + encode_group(passed(2)))
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_raises(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)).decode().encode(encoding))
     with pytest.raises(DumpFormatError, match=r"line 1: the text is UTF-16, and must be UTF-8 \(`iconv"):
         list(stream_groups(tmp_path))
@@ -67,21 +67,21 @@ def test_utf_16(tmp_path: Path, encoding: str) -> None:
     ("first_bytes", "kind"),
     [(b"PAR1", "Parquet"), (b"PK\x03\x04", "zip"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")],
 )
-def test_binary_file_is_named(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
+def test_binary_file_error_names_its_kind(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(first_bytes + b"\x00\xff\n\xfe")
     with pytest.raises(DumpFormatError, match=f"line 1: this is a {kind} "):
         list(stream_groups(tmp_path))
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_json_array(tmp_path: Path, indent: int | None) -> None:
+def test_json_array_raises(tmp_path: Path, indent: int | None) -> None:
     groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
     (tmp_path / "a.jsonl").write_text(json.dumps(groups, indent=indent))
     with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, and each line must be an object"):
         list(stream_groups(tmp_path))
 
 
-def test_line_that_stands_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_line_is_counted_with_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = [b'{"key": "%d", ' % number + encode_group(passed(number))[1:] for number in (1, 2, 1, 1)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
@@ -112,13 +112,15 @@ def test_equal_lines_without_time_count(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_blank_lines(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2)) + b"\n")
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_torn_last_line(tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture) -> None:
+def test_torn_last_line_is_skipped(
+    tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
     path.write_bytes(compress(encode_group(passed(1)) + encode_group(passed(2))[:-2]))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(3)))
@@ -147,7 +149,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
-def test_malformed_line(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_line_raises_or_is_skipped(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
     groups = stream_groups(path)
@@ -161,7 +163,7 @@ def test_malformed_line(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
-def test_damaged_gzip_file(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_gzip_file_keeps_its_first_lines(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
     whole = b"".join(encode_group(make_group(index=index, text=str(index**99))) for index in range(50))
     (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
@@ -172,7 +174,9 @@ def test_damaged_gzip_file(tmp_path: Path, damage: Any, caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_long_line(tmp_path: Path, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_line_is_skipped(
+    tmp_path: Path, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 10_000)
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
     line = encode_group(passed(1))
@@ -182,7 +186,7 @@ def test_long_line(tmp_path: Path, compress: Callable[[bytes], bytes], monkeypat
     assert [error.problem.partition(" more than")[0] for error in damage] == ["lines left out: 1; line 2: the line has"]
 
 
-def test_fifo_in_a_folder(tmp_path: Path) -> None:
+def test_fifo_in_a_folder_is_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(it is a FIFO"):
@@ -190,14 +194,14 @@ def test_fifo_in_a_folder(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path, strict=False)) == [2]
 
 
-def test_fifo_by_name(tmp_path: Path) -> None:
+def test_fifo_by_name_raises(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(OSError, match="it is a FIFO, and only regular files are read"):
         stream_groups(tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_memory_of_reader(tmp_path: Path, suffix: str) -> None:
+def test_reader_uses_little_memory(tmp_path: Path, suffix: str) -> None:
     line = encode_group(make_group(text="x" * 5_000))
     lines = line * 300
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)

@@ -86,7 +86,7 @@ def test_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:
     assert group.time == pytest.approx(before, abs=60)
 
 
-def test_existing_files_are_passed_over(make_dumper: MakeDumper, tmp_path: Path) -> None:
+def test_existing_files_are_skipped(make_dumper: MakeDumper, tmp_path: Path) -> None:
     (tmp_path / PASSED.format(0)).write_bytes(b"to")  # a torn line: the file is left alone
     for _ in range(2):
         dumper = make_dumper(tmp_path)
@@ -139,7 +139,7 @@ def read_back(path: Path) -> list[tuple[Any, ...]]:
     groups=st.lists(GROUPS, max_size=5, unique_by=lambda group: group.problem.spec.index), threshold=st.floats(0.0, 1.0)
 )
 @example(groups=[make_group(text=text) for text in HOSTILE], threshold=0.5)
-def test_groups_read_back(groups: list[Group], threshold: float) -> None:
+def test_written_groups_are_read_back(groups: list[Group], threshold: float) -> None:
     """A run serves each problem once, so that no two groups of a millisecond are equal."""
     with tempfile.TemporaryDirectory() as folder:
         dumper = RolloutDumper(Path(folder), "run", dump_passed=True, dump_failed=True, score_threshold=threshold)
@@ -152,7 +152,7 @@ def test_groups_read_back(groups: list[Group], threshold: float) -> None:
     assert failed == [offered(group) for group in groups if max(group.scores) == 0]
 
 
-def test_group_that_is_not_json(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_that_json_lacks_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     for group in (passed(), make_group(metadata_json="{"), passed(), make_group(metadata_json="{")):
         dumper.offer(group)
@@ -168,7 +168,7 @@ def test_group_that_is_not_json(make_dumper: MakeDumper, caplog: pytest.LogCaptu
 # The start
 
 
-def test_groups_before_start(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_before_start_are_kept(make_dumper: MakeDumper, dumps: Path) -> None:
     before = _writer_threads()
     dumper = make_dumper(dumps / "with" / "parents", start=False)
     dumper.offer(passed(3))
@@ -194,7 +194,7 @@ def test_close_ends_thread(make_dumper: MakeDumper, dumps: Path) -> None:
     assert names(dumps) == [PASSED.format(0)]
 
 
-def test_group_after_close(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_after_close_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):

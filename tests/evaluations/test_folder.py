@@ -88,13 +88,13 @@ def test_missing_results_resume(begin: Begin, tmp_path: Path, finished: bool) ->
     assert results(again)["finished"]
 
 
-def test_missing_results_of_other_settings(begin: Begin, tmp_path: Path) -> None:
+def test_folder_of_other_settings_is_not_resumed(begin: Begin, tmp_path: Path) -> None:
     path = leave_unfinished(begin, tmp_path)
     (path / RESULTS).unlink()
     assert begin(tmp_path, settings={}).path != path
 
 
-def test_broken_results(begin: Begin, tmp_path: Path) -> None:
+def test_broken_results_do_not_stop_a_run(begin: Begin, tmp_path: Path) -> None:
     path = leave_unfinished(begin, tmp_path)
     document = json.loads((path / RESULTS).read_text())
     for number, content in enumerate(broken_documents(document)):
@@ -105,7 +105,9 @@ def test_broken_results(begin: Begin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_results_are_no_file(begin: Begin, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_file_as_results_raises(
+    begin: Begin, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = leave_unfinished(begin, tmp_path)
     monkeypatch.chdir(path)
     (path / RESULTS).unlink()
@@ -148,7 +150,7 @@ def test_other_folders_stay_unchanged(begin: Begin, tmp_path: Path, why: str) ->
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_other_settings_are_told(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As a new default of the system prompt makes them."""
     caplog.set_level("INFO")
     folder = begin(tmp_path, settings={"system_prompt": "Be brief.", "eval_seed": 1})
@@ -165,7 +167,7 @@ def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None
         begin(tmp_path / "file" / "evals")
 
 
-def test_full_disk_tells_what_is_safe(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_error_says_what_is_saved(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = begin(tmp_path)
     append(folder, 1)
 

@@ -14,7 +14,7 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_tasks_of_preset(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_preset_has_the_published_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_published(name)
     assert len(preset.tasks) == tasks
     assert tasks - len(preset.other_questions) == asked
@@ -29,7 +29,7 @@ def test_preset_names_its_own_tasks(name: str) -> None:
 
 
 @each_preset
-def test_published_scores(name: str) -> None:
+def test_published_scores_are_complete(name: str) -> None:
     preset = load_published(name)
     assert len(preset.published) == 10
     assert preset.short.keys() == preset.published.keys()
@@ -39,7 +39,7 @@ def test_published_scores(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "mean"), [("rg-easy", 0.801), ("rg-hard", 0.6351)])
-def test_published_mean(name: str, mean: float) -> None:
+def test_published_means_are_reproduced(name: str, mean: float) -> None:
     scores = load_published(name).published["openai/o3-mini"]
     assert sum(scores.values()) / len(scores) == pytest.approx(mean, abs=5e-5)
 
@@ -62,6 +62,6 @@ def test_protocol_as_published_has_no_remarks() -> None:
         (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
     ],
 )
-def test_difference_is_a_remark(plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str) -> None:
+def test_differences_give_remarks(plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str) -> None:
     [remark] = remarks_on(plan, RG_EASY, library, temperature)
     assert word in remark

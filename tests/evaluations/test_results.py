@@ -43,7 +43,7 @@ def test_groups_can_be_iterated_twice(file: Path) -> None:
     assert list(groups) == list(groups) != []
 
 
-def test_record_of_a_rollout(file: Path) -> None:
+def test_rollout_has_its_record(file: Path) -> None:
     rollout = next(read_groups(file).rollouts())
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
@@ -52,12 +52,12 @@ def test_rollouts_are_numbered(file: Path) -> None:
     assert [rollout["rollout"] for rollout in read_groups(file).rollouts()] == [0, 1, 0, 1]
 
 
-def test_data_frame_of_rollouts(file: Path) -> None:
+def test_rollouts_become_a_data_frame(file: Path) -> None:
     pytest.importorskip("pandas")
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_group_of_a_rollout(file: Path) -> None:
+def test_rollout_has_its_group(file: Path) -> None:
     (file.parent / "groups.jsonl.header").write_text('{"made_with": {"models": ["small"]}}')
     first = next(read_groups(file).rollouts())
     facts = {name: first[name] for name in ("level", "params", "pass_rate", "group_size", "model")}
@@ -70,7 +70,7 @@ def test_missing_pandas_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         read_groups(file).to_pandas()
 
 
-def test_repr_of_groups(file: Path) -> None:
+def test_repr_of_groups_is_short(file: Path) -> None:
     groups = read_groups(file)
     group = next(iter(groups))
     assert repr(groups) == f"<groups of {file}>"
@@ -91,12 +91,12 @@ def test_empty_file_has_no_rows(tmp_path: Path) -> None:
     assert groups.rows() == []
 
 
-def test_folder_without_results(tmp_path: Path) -> None:
+def test_folder_without_results_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is no folder of an evaluation: .*No such file"):
         read_evaluation(tmp_path)
 
 
-def test_results_of_a_later_format(tmp_path: Path) -> None:
+def test_results_of_a_later_format_raise(tmp_path: Path) -> None:
     write_evaluation(tmp_path, results={**RESULTS, "format": 2})
     with pytest.raises(ConfigError, match="no results of an evaluation in format 1"):
         read_evaluation(tmp_path)
@@ -109,7 +109,7 @@ def test_repr_is_a_line(tmp_path: Path) -> None:
     assert repr(EvaluationResult(results, tmp_path)) == expected
 
 
-def test_evaluation_without_scores(tmp_path: Path) -> None:
+def test_evaluation_without_scores_has_no_rows(tmp_path: Path) -> None:
     result = EvaluationResult({"model": "m", "overall": None, "tasks": {}, "finished": False}, tmp_path)
     assert result.rows() == []
     assert "nothing was scored" in str(result)

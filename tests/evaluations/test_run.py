@@ -152,7 +152,7 @@ def run(tmp_path: Path) -> Any:
     return run
 
 
-async def test_repeats(evaluate: Any) -> None:
+async def test_repeats_sample_several_completions(evaluate: Any) -> None:
     _, (first, second) = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
@@ -197,13 +197,13 @@ async def test_failures_in_a_row_end_the_run(run: Any, monkeypatch: pytest.Monke
         await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50)
 
 
-async def test_hopeless_failure_ends_the_run(run: Any) -> None:
+async def test_permanent_failure_ends_the_run(run: Any) -> None:
     with pytest.raises(RefusedError):
         await run("1.0", "refused", *["1.0"] * 50)
 
 
 @pytest.mark.parametrize("dropped", ["gone", "long"])
-async def test_harmless_failures(run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_failures_do_not_end_the_run(run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
     _, results = await run(*[dropped, dropped, "1.0", "1.0"] * 5)
     assert (results["finished"], results["overall"]["failed"]) == (True, 10)
@@ -214,7 +214,7 @@ async def test_long_prompts_are_no_failures(run: Any) -> None:
     assert results["overall"]["failed"] == 19
 
 
-async def test_nothing_evaluated(run: Any, tmp_path: Path) -> None:
+async def test_no_problem_raises_and_leaves_no_folder(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="no evaluation problem could be evaluated"):
         await run("gone", "gone")
     assert list(tmp_path.iterdir()) == []
@@ -265,7 +265,7 @@ async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
         (True, frozenset({"max_token_length"}), (2048, 32_768)),
     ],
 )
-async def test_limits_of_tokens(
+async def test_token_limits_follow_the_settings(
     tmp_path: Path, preset: bool, set_by_user: frozenset[str], limits: tuple[int, int | None]
 ) -> None:
     session = AskedSession(["1.0"], 1, preset=preset)
@@ -275,7 +275,7 @@ async def test_limits_of_tokens(
     assert (settings["max_token_length"], settings["max_completion_tokens"]) == limits
 
 
-async def test_line_of_samples(evaluate: Any) -> None:
+async def test_samples_line_has_its_fields(evaluate: Any) -> None:
     _, (result,) = await evaluate("1.0", preset=True)
     line = json.loads(result.line())
     assert (line["item_id"], line["index"], line["failed"], line["dropped"]) == ("gcd", 0, 0, None)

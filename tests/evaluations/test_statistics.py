@@ -10,7 +10,7 @@ from reasoning_env.evaluations.summary import Interval, bootstrap_interval, inte
 
 
 @pytest.mark.parametrize("size", [60, 1000])
-def test_coverage_of_intervals(size: int) -> None:
+def test_intervals_cover_the_mean(size: int) -> None:
     generator = random.Random(5)
     covered = 0
     for _ in range(100):
@@ -25,7 +25,7 @@ def test_interval_is_reproducible() -> None:
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_of_many_values() -> None:
+def test_interval_of_many_values_is_approximated() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
@@ -47,7 +47,7 @@ def test_equal_values_have_a_wide_interval(
     assert interval == pytest.approx(expected, abs=1e-4)
 
 
-def test_interval_of_nearly_equal_means() -> None:
+def test_nearly_equal_means_have_similar_intervals() -> None:
     equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
     assert equal == pytest.approx(apart, abs=0.01)
     assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
@@ -62,7 +62,7 @@ def test_pass_at_k_is_unbiased(n: int, correct: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "correct", "k"), [(2, 1, 3), (2, 1, 0), (2, 3, 1), (2, -1, 1)])
-def test_pass_at_k_out_of_range(n: int, correct: int, k: int) -> None:
+def test_pass_at_k_out_of_range_raises(n: int, correct: int, k: int) -> None:
     with pytest.raises(ValueError, match=f"@{k} .*{correct} .*{n}$"):
         pass_at_k(n, correct, k)
 
@@ -91,12 +91,12 @@ def test_p_agrees_with_the_interval(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 60])
-def test_no_change_is_rarely_told(size: int) -> None:
+def test_no_change_is_rarely_significant(size: int) -> None:
     generator = random.Random(7)
     samples = [[generator.choice([-0.5, 0.0, 0.5]) for _ in range(size)] for _ in range(150)]
     assert sum(paired_test(changes, [1 / size] * size).p <= 0.05 for changes in samples) <= 150 * 0.08
 
 
-def test_paired_test_in_any_order() -> None:
+def test_paired_test_ignores_order() -> None:
     changes, weights = [1.0, 0.0, -0.5, 0.25] * 10, [0.01, 0.02, 0.03, 0.04] * 10
     assert paired_test(changes[::-1], weights[::-1]) == paired_test(changes, weights)

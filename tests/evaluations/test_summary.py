@@ -16,7 +16,7 @@ def summary_of(*samples: DumpedGroup, **not_made: int) -> dict[str, Any]:
     return summarise(tally_by_task(samples), CATEGORIES, not_made)
 
 
-def test_task_row() -> None:
+def test_task_row_has_counts_and_scores() -> None:
     row = summary_of(make_sample("gcd", 1.0, 0.5, index=0), make_sample("gcd", 0.0, 0.0, index=1))["tasks"]["gcd"]
     assert (row["category"], row["problems"], row["completions"], row["failed"]) == ("arithmetic", 2, 4, 0)
     assert (row["mean_score"], row["accuracy"], row["tokens"], row["seconds"]) == (0.375, 0.25, 10.0, 1.5)
@@ -37,7 +37,7 @@ def test_means_over_tasks_are_unweighted() -> None:
     assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
-def test_interval_of_similar_tasks() -> None:
+def test_interval_over_tasks_is_narrower() -> None:
     right = {"gcd": 4, "lcm": 5, "maze": 6}
     samples = [make_sample(task, float(index < right[task]), index=index) for task in right for index in range(10)]
     found = summary_of(*samples)
@@ -46,7 +46,7 @@ def test_interval_of_similar_tasks() -> None:
     assert 0.65 < high < found["tasks"]["maze"]["mean_score_interval"][1]
 
 
-def test_missing_completions_are_no_zeros() -> None:
+def test_missing_completions_do_not_count_as_zero() -> None:
     samples = (make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3))
     found = summary_of(*samples, gcd=1, lcm=2)
     assert found["overall"]["mean_score"] == 1.0
@@ -55,17 +55,17 @@ def test_missing_completions_are_no_zeros() -> None:
     assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
 
 
-def test_summary_of_nothing() -> None:
+def test_empty_summary_has_no_tasks() -> None:
     counts = {"tasks": 0, "problems": 0, "completions": 0, "failed": 0, "not_made": 0}
     assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 
 
-def test_mean_library_score() -> None:
+def test_summary_has_the_library_score() -> None:
     found = summary_of(make_sample("gcd", 0.0, library_score=1.0), make_sample("lcm", 0.0, library_score=0.5))
     assert (found["overall"]["library_score"], found["overall"]["mean_score"]) == (0.75, 0.0)
 
 
-def test_unknown_tokens_are_no_zeros() -> None:
+def test_unknown_tokens_do_not_count_as_zero() -> None:
     rollouts = tuple(sampled(1.0, tokens=tokens) for tokens in (None, 30))
     assert summary_of(DumpedGroup("gcd", rollouts))["overall"]["tokens"] == 30
     assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None

@@ -48,7 +48,7 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_few_of_each_are_no_remark() -> None:
+def test_rare_outcomes_give_no_remark() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 
@@ -64,7 +64,7 @@ def test_missing_answers_have_likely_causes() -> None:
     assert "chat template" in remark
 
 
-def test_failed_completions_are_told() -> None:
+def test_failed_completions_give_a_remark() -> None:
     [remark] = remarks_of(failed=6, completions=2, reasons={})
     assert remark.startswith("75% of completions failed")
 
@@ -74,7 +74,7 @@ def test_remark_stands_below_the_table(capsys: pytest.CaptureFixture[str]) -> No
     assert "\n25% of completions failed: the server never gave them" in capsys.readouterr().out
 
 
-def test_order_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys)
     first = lines.index(next(line for line in lines if line[:1] == ["TASK"]))
     names = [line[0] for line in lines[first + 1 : first + 7]]
@@ -85,7 +85,7 @@ def test_order_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[first + 2][-5:-2] == ["2", "not", "made,"]
 
 
-def test_published_models_best_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_models_are_sorted(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True, remarks=["the moon is full"])
     (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
     (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]
@@ -113,7 +113,7 @@ def test_terminal_shows_the_worst_tasks(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["The", "worst", "20", "of", "30"] in [line[:5] for line in lines]
 
 
-def test_published_means_over_evaluated_tasks() -> None:
+def test_published_means_use_the_evaluated_tasks() -> None:
     rg_easy = load_published("rg-easy")
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
@@ -136,7 +136,7 @@ def test_legend_explains_shown_columns(
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_one_line_on_any_terminal(
+def test_lines_fit_any_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)

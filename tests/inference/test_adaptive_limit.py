@@ -59,12 +59,12 @@ async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.Monke
     assert began[3] == pytest.approx(1.15 + 1.05)
 
 
-async def test_no_limit_without_a_refusal() -> None:
+async def test_no_refusal_means_no_limit() -> None:
     limit = AdaptiveLimit(clock=lambda: 0.0)
     assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
 
 
-def test_rate_after_ten_replies() -> None:
+def test_rate_is_reported_after_ten_replies() -> None:
     times = iter([0.0, 0.0, 4.0])
     limit = AdaptiveLimit(clock=lambda: next(times))
     assert [limit.replied() for _ in range(11)] == [*[None] * 9, 2.5, None]

@@ -37,13 +37,13 @@ async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         ("http://far.example/v1", True),
     ],
 )
-def test_what_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch, url: str, proxied: bool) -> None:
+def test_proxy_is_not_used_for_localhost(monkeypatch: pytest.MonkeyPatch, url: str, proxied: bool) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "near.example")
     assert goes_through_proxy(url) is proxied
 
 
-def test_find_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setenv("HF_TOKEN", "hf-token")
@@ -65,7 +65,7 @@ def test_shown_address_has_no_keys(query: str) -> None:
     assert server.address == "http://host:9/v1"
 
 
-def test_clients_of_the_environment_ask_loopback_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_reach_localhost_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "near.example")
     monkeypatch.setenv("NO_PROXY", "")

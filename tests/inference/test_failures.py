@@ -53,7 +53,7 @@ class HTTPError(Exception):
     ],
     ids=repr,
 )
-def test_meaning_of_a_failure(error: Exception, meaning: FailureKind) -> None:
+def test_failure_kind_follows_the_error(error: Exception, meaning: FailureKind) -> None:
     assert explain_failure(error).kind is meaning
 
 
@@ -98,27 +98,27 @@ def test_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
-def test_unknown_host_in_the_words_of_the_system() -> None:
+def test_unknown_host_has_the_system_message() -> None:
     error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
     error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert describe_failure(error) == "Name or service not known"
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
-def test_retry_after_in_seconds(header: str, seconds: float | None) -> None:
+def test_retry_after_may_be_seconds(header: str, seconds: float | None) -> None:
     error = HTTPError(429)
     error.headers = {"Retry-After": header}
     assert explain_failure(error).retry_after_s == seconds
 
 
-def test_retry_after_as_a_date() -> None:
+def test_retry_after_may_be_a_date() -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
     assert explain_failure(error).retry_after_s == 3600.0
 
 
 @pytest.mark.parametrize("sent", ["Fri, 01 Jan 2100 00:00:00 GMT", "Mon, 01 Jan 2001 00:00:00 GMT"])
-def test_retry_after_by_the_clock_of_the_server(sent: str) -> None:
+def test_retry_after_uses_the_server_clock(sent: str) -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": sent.replace("00:00:00", "00:00:07"), "Date": sent}
     assert explain_failure(error).retry_after_s == 7.0
@@ -134,7 +134,7 @@ def test_reason_of_plain_text_is_known() -> None:
     assert explain_failure(error.value).kind is FailureKind.REFUSED
 
 
-def test_no_file_descriptor_is_left() -> None:
+def test_too_many_open_files_count_as_busy() -> None:
     failure = explain_failure(OSError(errno.EMFILE, "Too many open files"))
     assert failure.kind is FailureKind.BUSY
     assert re.search(r"Too many open files: .* open at a time \(ulimit -n\)", failure.description)
@@ -181,7 +181,7 @@ def history(**fields: Any) -> History:
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_decision(failure: Failure, met: History, limits: Timeouts, expected: float | str) -> None:
+def test_decision_follows_the_history(failure: Failure, met: History, limits: Timeouts, expected: float | str) -> None:
     decision = decide(failure, met, limits)
     if isinstance(expected, float):
         assert decision == expected
@@ -190,7 +190,7 @@ def test_decision(failure: Failure, met: History, limits: Timeouts, expected: fl
         assert re.search(expected, str(decision))
 
 
-def test_timeout_beside_successes() -> None:
+def test_timeout_while_others_succeed_is_raised() -> None:
     assert isinstance(decide(TIMED_OUT, history(**BESIDE), PATIENT), TimeoutError)
 
 
@@ -202,7 +202,7 @@ def test_first_refusal_ends_the_run() -> None:
     ("failure", "successes", "beside_successes", "others_succeeded"),
     [(ABSENT, 5, 1, False), (ABSENT, 6, 2, True), (BUSY, 6, 1, True)],
 )
-def test_history_after_a_failure(
+def test_failure_updates_the_history(
     failure: Failure, successes: int, beside_successes: int, others_succeeded: bool
 ) -> None:
     before = History(failures=1, failures_beside_successes=1, successes=5)
@@ -228,7 +228,7 @@ def test_history_after_a_failure(
         ({}, None, ""),
     ],
 )
-def test_word_of_server(finish_reason: object, stop_reason: object, word: str) -> None:
+def test_finish_reason_is_read(finish_reason: object, stop_reason: object, word: str) -> None:
     assert finish_word(finish_reason, stop_reason) == word
 
 
@@ -240,7 +240,7 @@ def test_unknown_word_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "'drained'" in message
 
 
-def test_made_up_words_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+def test_number_of_words_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
     for number in range(10 * MOST_WORDS):
         assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
@@ -263,7 +263,7 @@ async def test_long_waits_are_reported(monkeypatch: pytest.MonkeyPatch, caplog: 
     await asyncio.gather(*groups)
 
 
-async def test_time_without_a_server_does_not_count() -> None:
+async def test_outages_do_not_count_as_reply_time() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:
@@ -286,7 +286,7 @@ async def give_up(requests: PatientRequests, word: str) -> None:
         await requests.complete(1, ask, Timeouts(None, 600.0, tries=1))
 
 
-async def test_words_that_name_a_metric() -> None:
+async def test_words_become_metric_names() -> None:
     requests = PatientRequests(logging.getLogger("test"))
     for word in ["abort", "abort", "Weight Update/now", "?"]:
         await give_up(requests, word)

@@ -61,7 +61,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_in_pieces_of_any_size(
+def test_numbers_are_read_in_any_pieces(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
@@ -72,7 +72,9 @@ def test_numbers_in_pieces_of_any_size(
 
 @each_format
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
-def test_bad_number_in_a_later_piece(monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, value: object) -> None:
+def test_invalid_number_in_a_later_piece_raises(
+    monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, value: object
+) -> None:
     body = json.dumps(write(token_format, ([5] * 100, [-0.5] * 99 + [value]))).encode()
     monkeypatch.setattr(module, "REPLY_PIECE_BYTES", 100)
     with pytest.raises(ReplyError, match="log-probabilities"):
@@ -94,12 +96,12 @@ def test_numbers_are_exact(token_format: TokenFormat, separators: tuple[str, str
 
 
 @each_format
-def test_completion_without_tokens(token_format: TokenFormat) -> None:
+def test_completion_may_have_no_tokens(token_format: TokenFormat) -> None:
     assert read(token_format, json.dumps(write(token_format, ([], []))).encode()) == [([], [], "stop")]
 
 
 @pytest.mark.parametrize("in_list", [False, True])
-def test_single_completion_of_sglang(in_list: bool) -> None:
+def test_sglang_may_return_one_completion(in_list: bool) -> None:
     reply = write(SGLANG, ([5], [-0.5]))
     assert isinstance(reply, dict)
     body = json.dumps([reply] if in_list else reply).encode()
@@ -107,7 +109,7 @@ def test_single_completion_of_sglang(in_list: bool) -> None:
 
 
 @each_format
-def test_reply_cut_anywhere(token_format: TokenFormat) -> None:
+def test_truncated_reply_raises(token_format: TokenFormat) -> None:
     body = json.dumps(write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
     for end in range(len(body)):
         with pytest.raises(ReplyError, match="not all of it"):
@@ -131,25 +133,25 @@ def test_reply_cut_anywhere(token_format: TokenFormat) -> None:
     ],
     ids=str,
 )
-def test_impossible_numbers(token_format: TokenFormat, tokens: list[Any], values: list[Any], reason: str) -> None:
+def test_impossible_numbers_raise(token_format: TokenFormat, tokens: list[Any], values: list[Any], reason: str) -> None:
     with pytest.raises(ReplyError, match=reason):
         read(token_format, json.dumps(write(token_format, (tokens, values))).encode())
 
 
 @each_format
 @pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
-def test_reply_of_another_shape(token_format: TokenFormat, body: str) -> None:
+def test_reply_of_another_shape_raises(token_format: TokenFormat, body: str) -> None:
     with pytest.raises(ReplyError):
         read(token_format, body.encode())
 
 
-def test_several_logprobs_a_token() -> None:
+def test_several_logprobs_per_token_raise() -> None:
     several = {"logprobs": [[[{"5": -0.5, "6": -1.0}]]], "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="another shape"):
         read(VLLM, json.dumps(several).encode())
 
 
-def test_missing_finish_reasons() -> None:
+def test_missing_finish_reasons_raise() -> None:
     reply = {**write(VLLM, ([5], [-0.5])), "finish_reasons": []}
     with pytest.raises(ReplyError, match="1 completions with 0 finish reasons"):
         read(VLLM, json.dumps(reply).encode())
@@ -168,7 +170,7 @@ HOSTILE_TEXTS = [
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_texts(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+def test_hostile_text_does_not_change_numbers(token_format: TokenFormat, separators: tuple[str, str]) -> None:
     given = write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
     expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
     for text, texts_first in product(HOSTILE_TEXTS, (True, False)):
@@ -190,7 +192,7 @@ def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_too_few_finish_reasons(indent: int | None) -> None:
+def test_too_few_finish_reasons_raise(indent: int | None) -> None:
     reply = {**write(VLLM, ([5], [-0.5]), ([6], [-0.5])), "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="2 completions with 1 finish reasons"):
         read(VLLM, json.dumps(reply, indent=indent).encode())
@@ -198,7 +200,7 @@ def test_too_few_finish_reasons(indent: int | None) -> None:
 
 @pytest.mark.parametrize("missing", ["token_ids", "logprobs"])
 @pytest.mark.parametrize("how", ["null", "left out"])
-def test_reply_without_a_part(missing: str, how: str) -> None:
+def test_reply_without_a_part_raises(missing: str, how: str) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]))
     if how == "null":
         reply["choices"][0][missing] = None
@@ -216,12 +218,12 @@ def test_reply_without_a_part(missing: str, how: str) -> None:
 @pytest.mark.parametrize(
     ("base_url", "query"), [("http://one:9/v1", ""), ("http://one:9/v1/", ""), ("http://one:9/v1?a=b", "?a=b")]
 )
-def test_url_of_a_format(token_format: TokenFormat, url: str, base_url: str, query: str) -> None:
+def test_format_has_its_url(token_format: TokenFormat, url: str, base_url: str, query: str) -> None:
     assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == f"{url}{query}"
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_choices(separators: tuple[str, str]) -> None:
+def test_hostile_text_does_not_change_token_ids(separators: tuple[str, str]) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
     hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
     for choice, text in zip(reply["choices"], hostile[:3], strict=True):
@@ -233,20 +235,20 @@ def test_hostile_choices(separators: tuple[str, str]) -> None:
     assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
 
 
-def test_keys_in_any_order() -> None:
+def test_keys_may_have_any_order() -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
     turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
     assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]
 
 
 @pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
-def test_truncated_or_extended_body(end: str) -> None:
+def test_damaged_body_raises(end: str) -> None:
     body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
     with pytest.raises(ReplyError):
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
 
 
-async def test_each_work_has_its_turn() -> None:
+async def test_other_tasks_run_between_pieces() -> None:
     turns, done_in = 0, []
 
     def count() -> None:
@@ -260,7 +262,7 @@ async def test_each_work_has_its_turn() -> None:
     assert len(set(done_in)) == 20
 
 
-async def test_turn_after_a_failure() -> None:
+async def test_failed_work_frees_its_turn() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1

@@ -44,7 +44,7 @@ async def test_garbled_reply_has_no_status(reply: bytes) -> None:
     assert failure.description.startswith("its reply is no HTTP (400, message=")
 
 
-def test_date_of_retry_after() -> None:
+def test_date_in_retry_after_is_read() -> None:
     asked = seconds_asked(format_datetime(datetime.now(UTC) + timedelta(seconds=600)))
     assert asked == pytest.approx(600.0, abs=60.0)
 
@@ -60,5 +60,5 @@ def test_date_of_retry_after() -> None:
         ("-5", 0.0),
     ],
 )
-def test_wait_of_retry_after_has_a_limit(header: str, seconds: float | None) -> None:
+def test_retry_after_is_limited(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds

@@ -84,7 +84,7 @@ async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body:
 
 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
-async def test_overload_within_a_choice(reply_format: ReplyFormat, body: Any) -> None:
+async def test_overload_within_a_choice_is_recognised(reply_format: ReplyFormat, body: Any) -> None:
     async with Answers((200, body)).server as listening:
         server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
         with pytest.raises(ErrorReply) as raised:
@@ -93,7 +93,7 @@ async def test_overload_within_a_choice(reply_format: ReplyFormat, body: Any) ->
     assert explain_failure(raised.value).may_be_overload
 
 
-async def test_completions_beside_a_refused_one_are_kept() -> None:
+async def test_other_completions_of_the_reply_are_kept() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:

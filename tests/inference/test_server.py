@@ -94,7 +94,7 @@ def client(
     return serve(server.url, formats=formats, key="secret", options=options, timeouts=timeouts)
 
 
-async def test_completions(server: Server) -> None:
+async def test_chat_completions_are_returned(server: Server) -> None:
     async with client(server, RequestOptions(template_options={"enable_thinking": False})) as model:
         rollouts = await model.complete(PROMPT, 3, SAMPLING)
     found = [(rollout.text, rollout.thinking, rollout.finish_reason, rollout.completion_tokens) for rollout in rollouts]
@@ -120,7 +120,7 @@ async def test_completions(server: Server) -> None:
         ),
     ],
 )
-async def test_refused_parameter(server: Server, said: str, left: set[str]) -> None:
+async def test_refused_parameter_is_left_out(server: Server, said: str, left: set[str]) -> None:
     server.answers = [(400, refusal(said), {}), REPLY]
     async with client(server) as model:
         texts = [(await model.complete(PROMPT, 1, SAMPLING))[0].text for _ in range(2)]
@@ -176,7 +176,7 @@ STREAMED = (200, EVENTS, {"Content-Type": "text/event-stream"})
     "said",
     ["This model only support stream mode, please enable the stream parameter", "only streaming is supported"],
 )
-async def test_server_that_only_streams(server: Server, said: str) -> None:
+async def test_server_may_only_stream(server: Server, said: str) -> None:
     server.answers = [(400, refusal(said), {}), STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -185,7 +185,7 @@ async def test_server_that_only_streams(server: Server, said: str) -> None:
     assert (server.requests[1]["stream"], server.requests[1]["stream_options"]) == (True, {"include_usage": True})
 
 
-async def test_server_that_streams_unasked(server: Server) -> None:
+async def test_server_may_stream_unasked(server: Server) -> None:
     server.answers = [STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -193,7 +193,7 @@ async def test_server_that_streams_unasked(server: Server) -> None:
     assert "stream" not in server.requests[0]
 
 
-async def test_error_within_a_stream(server: Server) -> None:
+async def test_error_within_a_stream_is_retried(server: Server) -> None:
     error = 'data: {"choices": [{"delta": {"content": "y"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
     server.answers = [(200, error, {"Content-Type": "text/event-stream"}), STREAMED]
     async with client(server) as model:
@@ -209,7 +209,9 @@ async def test_error_within_a_stream(server: Server) -> None:
         "System role not supported",
     ],
 )
-async def test_refused_system_message(server: Server, caplog: pytest.LogCaptureFixture, said: str) -> None:
+async def test_refused_system_message_joins_the_question(
+    server: Server, caplog: pytest.LogCaptureFixture, said: str
+) -> None:
     server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
     asked = PlainChat().prompt([{"role": "system", "content": "Think."}, {"role": "user", "content": "2 + 2?"}])
     async with client(server) as model:
@@ -218,7 +220,7 @@ async def test_refused_system_message(server: Server, caplog: pytest.LogCaptureF
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
-async def test_proxy_is_not_asked_for_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_localhost_bypasses_the_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     async with client(server) as model:
         await model.check(5.0)
@@ -261,7 +263,7 @@ GARBLED = {
 
 
 @pytest.mark.parametrize("reply", GARBLED.values(), ids=GARBLED)
-async def test_garbled_reply_is_asked_again(reply: bytes) -> None:
+async def test_garbled_reply_is_retried(reply: bytes) -> None:
     replies = [reply, SOUND]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -287,7 +289,7 @@ async def test_refusal_after_the_start_concerns_one_prompt(server: Server) -> No
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
-async def test_refusal_ends(server: Server, status: int, said: str) -> None:
+async def test_refusal_at_start_ends_the_run(server: Server, status: int, said: str) -> None:
     server.answers = [(status, refusal(said), {})]
     async with client(server) as model:
         with pytest.raises(RefusedError, match=f"refuses requests .*{said}"):
@@ -329,7 +331,7 @@ JSON = {"Content-Type": "application/json"}
         ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is no JSON|405"),
     ],
 )
-async def test_fault_at_start(server: Server, answer: Any, said: str) -> None:
+async def test_fault_at_start_is_one_line(server: Server, answer: Any, said: str) -> None:
     server.answers = [answer]
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match=said) as error:
@@ -358,7 +360,7 @@ BROKEN_OFF = [
 ]
 
 
-async def test_broken_off_is_asked_again(server: Server) -> None:
+async def test_interrupted_completion_is_retried(server: Server) -> None:
     server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}, REPLY]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -366,7 +368,7 @@ async def test_broken_off_is_asked_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
-async def test_broken_off_for_good(server: Server, choice: Any, said: str) -> None:
+async def test_repeatedly_interrupted_completion_raises(server: Server, choice: Any, said: str) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server, tries=2) as model:
         with pytest.raises(ServerError, match=f"broke a completion off.*{said}"):
@@ -374,14 +376,14 @@ async def test_broken_off_for_good(server: Server, choice: Any, said: str) -> No
         assert model.ended.total() == 1
 
 
-async def test_broken_off_at_start(server: Server) -> None:
+async def test_interrupted_completion_at_start_raises(server: Server) -> None:
     server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}]
     async with client(server) as model:
         with pytest.raises(ServerError, match=r"gave a completion within 0 s .*broke a completion off.*'abort'"):
             await model.check(0.0)
 
 
-async def test_missing_word_is_a_habit(server: Server) -> None:
+async def test_always_missing_finish_reason_is_accepted(server: Server) -> None:
     """Some servers never say how a completion ended."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
@@ -389,7 +391,7 @@ async def test_missing_word_is_a_habit(server: Server) -> None:
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_missing_word_is_a_break(server: Server) -> None:
+async def test_sometimes_missing_finish_reason_is_retried(server: Server) -> None:
     """LMDeploy leaves the word out where a request was aborted, and says it otherwise."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -445,7 +447,7 @@ MAGISTRAL = [
         pytest.param(None, "", "", id="null"),
     ],
 )
-async def test_content_in_parts(server: Server, content: Any, text: str, thinking: str) -> None:
+async def test_content_may_have_parts(server: Server, content: Any, text: str, thinking: str) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -453,7 +455,7 @@ async def test_content_in_parts(server: Server, content: Any, text: str, thinkin
 
 
 @pytest.mark.parametrize("content", [5, {"text": "4"}, [4], ["4"]])
-async def test_content_that_is_no_text(server: Server, content: Any) -> None:
+async def test_invalid_content_is_retried(server: Server, content: Any) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}, REPLY]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -475,14 +477,14 @@ async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None
     assert len(server.requests) == 2
 
 
-async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_server_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="accepts requests and does not reply"):
             await model.check(0.0)
 
 
-async def test_context_length(server: Server) -> None:
+async def test_context_length_is_read(server: Server) -> None:
     async with client(server) as model:
         assert await model.context_lengths() == [4096]
         server.models = []
@@ -493,11 +495,11 @@ def spec(url: str) -> ServerSpec:
     return ServerSpec(url, "", "k", 5.0)
 
 
-async def test_only_model(server: Server) -> None:
+async def test_single_model_is_found(server: Server) -> None:
     assert await only_model(spec(server.url), 5.0) == "m"
 
 
-async def test_absent_server_of_only_model() -> None:
+async def test_absent_server_has_no_single_model() -> None:
     with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start one"):
         await only_model(spec("http://127.0.0.1:9/v1"), 0.1)
 
@@ -510,14 +512,14 @@ async def test_absent_server_of_only_model() -> None:
         ([], "name the model: .* does not list its models"),
     ],
 )
-async def test_no_only_model(server: Server, models: Any, said: str) -> None:
+async def test_missing_or_ambiguous_model_raises(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
         await only_model(spec(server.url), 5.0)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+async def test_refused_key_is_reported(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
     with pytest.raises(
@@ -529,7 +531,7 @@ async def test_refused_key_of_only_model(server: Server, monkeypatch: pytest.Mon
 # ------------------------------------------------------------------ text completions
 
 
-async def test_text_completion(server: Server) -> None:
+async def test_text_completions_are_returned(server: Server) -> None:
     async with client(server, RequestOptions(template_options={"enable_thinking": False}), "openai") as model:
         [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
     assert (rollout.text, rollout.finish_reason) == (" hm</think> <answer>4</answer>", "stop")
@@ -547,7 +549,7 @@ async def test_stop_text_is_left_out(server: Server, caplog: pytest.LogCaptureFi
     assert len([message for message in caplog.messages if "stop text" in message]) == 1
 
 
-async def test_model_ends_inside_answer(server: Server) -> None:
+async def test_unfinished_answer_stays_unfinished(server: Server) -> None:
     server.texts = ["<answer>4</answer>", "<answer>5"]
     async with client(server, server_type="openai") as model:
         texts = [(await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING))[0].text for _ in range(2)]
@@ -564,7 +566,7 @@ async def test_model_ends_inside_answer(server: Server) -> None:
         (200, "", "chat"),
     ],
 )
-async def test_type_is_found_out(server: Server, status: int, message: str, server_type: str) -> None:
+async def test_server_type_is_detected(server: Server, status: int, message: str, server_type: str) -> None:
     server.answers = [REPLY if status == 200 else (status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         await model.check(0.0)
@@ -574,7 +576,7 @@ async def test_type_is_found_out(server: Server, status: int, message: str, serv
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_other_refusals_tell_no_type(server: Server, status: int, message: str) -> None:
+async def test_other_refusals_do_not_set_the_type(server: Server, status: int, message: str) -> None:
     server.answers = [(status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=str(status)):
@@ -583,14 +585,14 @@ async def test_other_refusals_tell_no_type(server: Server, status: int, message:
 
 
 @pytest.mark.parametrize("server_type", [None, "openai"])
-async def test_https_before_a_server_of_http(server: Server, server_type: str | None) -> None:
+async def test_https_to_an_http_server_is_explained(server: Server, server_type: str | None) -> None:
     server.url = server.url.replace("http:", "https:")
     async with client(server, server_type=server_type) as model:
         with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
             await model.check(60.0)
 
 
-async def test_url_without_v1(server: Server) -> None:
+async def test_missing_v1_is_suggested(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=r"404.*most servers want http://\S+/v1$"):

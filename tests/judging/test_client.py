@@ -59,19 +59,19 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8400", "", "http://a http://b"])
-def test_invalid_address(url: str) -> None:
+def test_invalid_address_raises(url: str) -> None:
     with pytest.raises(ConfigError, match=r"^judge_url: must be"):
         JudgeClient(url)
 
 
-async def test_verdicts_in_order() -> None:
+async def test_verdicts_keep_the_order() -> None:
     async with client_of(Foreign((200, SOUND, None))) as client:
         verdicts = await client.judge("x", TEXTS)
     assert [(verdict.score, verdict.answer) for verdict in verdicts] == [(1.0, "7"), (0.0, None)]
 
 
 @pytest.mark.parametrize("told", [{}, {"parts": {"format": 1.0, "answer": 1.0, "length": 1.0}}])
-async def test_parts_of_a_problem(told: dict[str, Any]) -> None:
+async def test_verdict_has_the_parts(told: dict[str, Any]) -> None:
     """A server that tells parts, and one that does not, give the verdict of a session."""
     async with client_of(Foreign((200, {"verdicts": [ROW | told]}, None))) as client:
         [verdict] = await client.judge("x", ["a"])
@@ -79,14 +79,14 @@ async def test_parts_of_a_problem(told: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 502, 503, 504])
-async def test_busy_server_is_asked_again(status: int) -> None:
+async def test_busy_server_is_retried(status: int) -> None:
     foreign = Foreign((status, {"error": "busy"}, None), (status, "no JSON", None), (200, SOUND, None))
     async with client_of(foreign) as client:
         assert len(await client.judge("x", TEXTS)) == 2
     assert len(foreign.asked) == 3
 
 
-async def test_retry_after_is_waited_for() -> None:
+async def test_retry_after_is_respected() -> None:
     foreign = Foreign((503, {}, "1"), (200, SOUND, None))
     async with client_of(foreign) as client:
         await client.judge("x", TEXTS)
@@ -136,13 +136,13 @@ async def test_absent_server_is_given_up() -> None:
         {"verdicts": [ROW, {**ROW, "answer": 7}]},
     ],
 )
-async def test_unsound_verdicts_are_a_fault(body: Any) -> None:
+async def test_invalid_verdicts_raise(body: Any) -> None:
     async with client_of(Foreign((200, body, None))) as client:
         with pytest.raises(ScoringError):
             await client.judge("x", TEXTS)
 
 
-async def test_internal_error_is_a_fault() -> None:
+async def test_internal_error_raises() -> None:
     foreign = Foreign((500, {"error": "an internal error"}, "5"))
     async with client_of(foreign) as client:
         with pytest.raises(ScoringError, match="an internal error"):
@@ -158,13 +158,13 @@ async def test_refusal_is_raised(status: int) -> None:
 
 
 @pytest.mark.parametrize("reply", [(422, {"error": "late", "kind": "not_generated"}, None), (413, {}, None)])
-async def test_group_that_cannot_be_judged(reply: tuple[int, Any, str | None]) -> None:
+async def test_unjudgeable_group_raises(reply: tuple[int, Any, str | None]) -> None:
     async with client_of(Foreign(reply)) as client:
         with pytest.raises(GenerationError):
             await client.judge("x", TEXTS)
 
 
-async def test_bridge_gives_none() -> None:
+async def test_bridge_returns_none() -> None:
     async with client_of(Foreign((503, {}, None))) as client:
         bridge = Bridge(judge=JudgeClient(client._url, 0.2))
         assert await bridge.ajudge("x", TEXTS) == [None, None]
@@ -172,7 +172,7 @@ async def test_bridge_gives_none() -> None:
 
 
 @pytest.mark.parametrize("token", [" secret", "secret\n", "\tsecret", "se\rcret"])
-def test_token_that_http_cannot_carry(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+def test_invalid_token_raises(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("REASONING_JUDGE_TOKEN", token)
     with pytest.raises(ConfigError, match="an HTTP header cannot carry"):
         JudgeClient("http://127.0.0.1:9")

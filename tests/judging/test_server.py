@@ -125,7 +125,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_labels_are_judged_some_at_a_time() -> None:
+async def test_labels_are_judged_in_batches() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
@@ -151,7 +151,7 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole", "mark", "blank", "cut", "mark and cut", "blanks lost", "blanks added"],
 )
-def test_completion_is_found_behind_its_prompt(query: str) -> None:
+def test_completion_is_found_after_its_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
@@ -159,7 +159,7 @@ def test_completion_may_repeat_its_prompt() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_leading_blank_of_a_prompt_may_be_lost() -> None:
+def test_leading_space_of_a_prompt_may_be_lost() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
@@ -167,23 +167,23 @@ def test_prompt_written_by_the_model_is_no_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_prompt_whose_end_stands_twice() -> None:
+def test_prompt_may_repeat_its_end() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_prompt_of_blanks_is_not_found() -> None:
+def test_prompt_of_spaces_is_not_found() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
+async def test_query_without_its_prompt_is_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not hold the end of its prompt" in await error_of(reply)
 
 
-async def test_health_of_a_faulty_judge() -> None:
+async def test_health_of_a_faulty_judge_is_503() -> None:
     judge = Judge()
     judge.fault = "no verifier is alive: out of memory"
     async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
@@ -232,7 +232,7 @@ async def test_metrics_count_faults(client: Client, judge: Judge) -> None:
     assert 'reasoning_judge_replies_total{status="503"} 1.0\n' in text
 
 
-async def test_metrics_tell_the_most_frequent_answer(client: Client) -> None:
+async def test_metrics_have_the_most_frequent_answer(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
     text = await scraped(client)
     assert 'reasoning_answers_most_frequent_share{task="gcd"} 0.75\n' in text
@@ -266,7 +266,7 @@ async def test_malformed_request_is_named(client: Client, path: str, body: bytes
     assert line in await error_of(reply)
 
 
-async def test_bad_reference_is_a_4xx(client: Client, judge: Judge) -> None:
+async def test_invalid_reference_is_422(client: Client, judge: Judge) -> None:
     judge.errors = [InvalidReferenceError("x", "expected task:split")]
     reply = await client.post("/rm", json={"response": "right", "label": "x"})
     assert reply.status == 422
@@ -286,7 +286,7 @@ async def test_wrong_method_is_one_line(client: Client, method: str, path: str, 
     assert await error_of(reply) == f"{path} takes {right}"
 
 
-async def test_expecting_client_may_go_on(client: Client) -> None:
+async def test_client_may_expect_100_continue(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]}, expect100=True)
     assert reply.status == 200
 
@@ -302,7 +302,7 @@ async def test_request_without_token_is_refused(judge: Judge, header: str | None
 
 
 @pytest.mark.parametrize("header", ["Bearer secret", "bearer secret", "BEARER  secret"])
-async def test_right_token_lets_in(judge: Judge, header: str) -> None:
+async def test_right_token_is_accepted(judge: Judge, header: str) -> None:
     async with TestClient(RawTestServer(JudgeServer(judge, token="secret").handle)) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers={"Authorization": header})
         assert reply.status == 200
@@ -319,7 +319,7 @@ async def test_fault_is_retried(client: Client, judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("error", [ScoringError("a worker died"), WorkerError("no workers")])
-async def test_lasting_fault_is_no_score(client: Client, judge: Judge, error: Exception) -> None:
+async def test_lasting_fault_is_503(client: Client, judge: Judge, error: Exception) -> None:
     judge.errors = [error] * 3
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 503
@@ -334,14 +334,14 @@ async def test_internal_error_is_hidden(client: Client, judge: Judge) -> None:
     assert "secret" not in await reply.text()
 
 
-async def test_problem_that_cannot_be_made(client: Client, judge: Judge) -> None:
+async def test_ungenerated_problem_is_422(client: Client, judge: Judge) -> None:
     judge.errors = [GenerationError("took over 5 s")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 422
     assert await reply.json() == {"error": "took over 5 s", "kind": "not_generated"}
 
 
-async def test_our_error_is_no_mistake(client: Client, judge: Judge) -> None:
+async def test_internal_error_is_500(client: Client, judge: Judge) -> None:
     judge.errors = [GeneratorFaultError("an unexpected error")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
@@ -418,7 +418,7 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /score HT", b"POST /score HTTP/1.1\r\nHost: a\r\n"])
-async def test_half_a_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "HEAD_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(data)
@@ -452,14 +452,14 @@ async def test_error_before_a_route_is_json(judge: Judge, data: bytes) -> None:
         assert json.loads(await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_S)) == {"error": line}
 
 
-async def test_half_a_body_is_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_body_is_408(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(request_of(b"{", 1000))
         assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 408
 
 
-async def test_gone_client_is_noticed() -> None:
+async def test_disconnect_cancels_the_request() -> None:
     judge = SlowJudge()
     async with serving(judge) as served:
         await served.send(request_of(ONE))
@@ -468,7 +468,7 @@ async def test_gone_client_is_noticed() -> None:
         await asyncio.wait_for(judge.cancelled.wait(), PATIENCE_S)
 
 
-async def test_end_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shutdown_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JudgeServer, "SHUTDOWN_TIMEOUT_S", 0.2)
     judge = SlowJudge()
     began = time.monotonic()
@@ -497,7 +497,7 @@ async def test_large_chunked_body_is_refused(judge: Judge) -> None:
         assert await status_of(await served.send(chunks)) == 413
 
 
-async def test_packed_body_is_not_unpacked(judge: Judge) -> None:
+async def test_compressed_body_is_rejected(judge: Judge) -> None:
     async with serving(judge) as served:
         head = b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n"
         assert await status_of(await served.send(head + b"\x1f\x8b\x08" * 3)) == 415
@@ -514,7 +514,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_body_without_room_waits() -> None:
+async def test_large_body_waits_for_memory() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         readers = [await served.send(request_of(LARGE)) for _ in range(5)]
@@ -524,7 +524,7 @@ async def test_body_without_room_waits() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_small_request_passes_held_bodies(judge: Judge) -> None:
+async def test_small_request_does_not_wait(judge: Judge) -> None:
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(3):
             await served.send(request_of(LARGE[:-1], len(LARGE)))
@@ -532,7 +532,7 @@ async def test_small_request_passes_held_bodies(judge: Judge) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_held_bodies_give_room_back(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_bodies_time_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge, max_body_mb=1) as served:
         halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]
@@ -542,7 +542,7 @@ async def test_held_bodies_give_room_back(judge: Judge, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_gone_clients_give_room_back() -> None:
+async def test_disconnected_clients_free_memory() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(4):
@@ -604,7 +604,7 @@ async def test_full_server_is_healthy() -> None:
 # ---------------------------------------------------------------------------- with a session
 
 
-async def test_health_of_a_session() -> None:
+async def test_health_follows_the_session() -> None:
     session = Session(tasks=["chain_sum"], num_generators=1, num_verifiers=1)
     async with session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         await until(lambda: session.pool.fault is None)

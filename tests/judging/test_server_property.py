@@ -121,7 +121,7 @@ async def served() -> AsyncIterator[Served]:
 
 @pytest.mark.slow
 @on_module_loop
-async def test_no_request_is_a_fault(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_request_causes_a_server_error(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
 
     async def check(path: str, body: bytes) -> None:

@@ -149,7 +149,7 @@ async def test_invalid_group_is_dropped_alone(api: ServedRunApi, make: Make) -> 
 
 
 @pytest.mark.parametrize("limit", ["batch_groups", "batch_bytes"])
-async def test_size_of_request_is_limited(
+async def test_large_queue_is_sent_in_several_requests(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     queue = make(started=False)
@@ -182,7 +182,7 @@ async def test_no_sending_before_start(api: ServedRunApi, make: Make) -> None:
     assert numbers(api) == []
 
 
-async def test_future_of_waiting_group(api: ServedRunApi, make: Make) -> None:
+async def test_future_of_waiting_group_is_not_done(api: ServedRunApi, make: Make) -> None:
     queue = make()
     api.faults = {"/scored_data": 503}
     done = queue.put(group(1))
@@ -193,7 +193,7 @@ async def test_future_of_waiting_group(api: ServedRunApi, make: Make) -> None:
     assert queue.stats.waiting == 1
 
 
-async def test_cancelled_caller(api: ServedRunApi, make: Make) -> None:
+async def test_group_of_cancelled_caller_is_delivered(api: ServedRunApi, make: Make) -> None:
     queue = make(started=False)
     waiting = asyncio.ensure_future(queue.put(group(1)))
     waiting.cancel()
@@ -202,7 +202,7 @@ async def test_cancelled_caller(api: ServedRunApi, make: Make) -> None:
     assert numbers(api) == [1]
 
 
-async def test_error_before_sending(
+async def test_unexpected_error_is_logged_and_retried(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(RunApiSession, "clear_to_send", AsyncMock(side_effect=[RuntimeError("a fault of ours"), 1]))

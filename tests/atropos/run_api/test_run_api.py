@@ -30,7 +30,7 @@ async def fault_of(url: str) -> RunApiFault:
     return caught.value
 
 
-async def test_late_reply(api: ServedRunApi) -> None:
+async def test_late_reply_is_accepted(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
     assert await request(api.url, TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
 
@@ -49,7 +49,7 @@ async def test_fault_has_status(api: ServedRunApi, fault: int | str, status: int
     assert (await fault_of(api.url)).status == status
 
 
-async def test_refused_connection(api: ServedRunApi) -> None:
+async def test_refused_connection_has_no_status(api: ServedRunApi) -> None:
     api.stop()
     assert (await fault_of(api.url)).status is None
 
@@ -70,7 +70,7 @@ async def test_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------------- waiting
 
 
-async def test_wait_for_trainer(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     await api.reset()
     session = RunApiSession(api.url, ENTRY)
     waiting = asyncio.gather(session.register(), session.wandb_group_and_project())
@@ -98,7 +98,9 @@ async def test_remedy_waits_for_a_second_trainer(
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
-async def test_wait_for_run_api(api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None) -> None:
+async def test_start_waits_for_run_api(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
+) -> None:
     if fault is None:
         api.stop()
     else:
@@ -133,7 +135,7 @@ async def test_reply_cancels_timer(session: RunApiSession, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
-async def test_answer_of_another_server(api: ServedRunApi, fault: int | str) -> None:
+async def test_reply_of_another_server_is_rejected(api: ServedRunApi, fault: int | str) -> None:
     session = RunApiSession(api.url, ENTRY)
     api.faults = {"/info": fault}
     with pytest.raises(ServerError, match="rollout_server_url"):
@@ -178,13 +180,13 @@ REGISTERED = {
     [{"num_steps": 10**30}, {"checkpoint_interval": 2**63}, {"checkpoint_interval": -2}, {"checkpoint_dir": "a\0b"}],
     ids=str,
 )
-def test_registration_out_of_range_is_no_reply(fields: dict[str, object]) -> None:
+def test_registration_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.REGISTER.decoder.decode(json.dumps({**REGISTERED, **fields}))
 
 
 @pytest.mark.parametrize("fields", [{"max_token_len": 10**30}, {"batch_size": -2}], ids=str)
-def test_trainer_out_of_range_is_no_reply(fields: dict[str, object]) -> None:
+def test_trainer_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.TRAINER_INFO.decoder.decode(json.dumps({"batch_size": 8, "max_token_len": 16, **fields}))
 
@@ -222,7 +224,7 @@ async def test_reset_registers_again(api: ServedRunApi, session: RunApiSession) 
     assert session.registration.starting_step == 7
 
 
-async def test_absence_keeps_number(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_outage_keeps_the_registration(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     api.stop()
     asking = asyncio.create_task(session.status())
@@ -233,7 +235,7 @@ async def test_absence_keeps_number(api: ServedRunApi, session: RunApiSession) -
     assert api.connected == [0]
 
 
-async def test_restart_gives_two_numbers(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_restart_registers_environments_separately(api: ServedRunApi, session: RunApiSession) -> None:
     other = RunApiSession(api.url, ENTRY)
     await other.register()
     api.forget()
@@ -286,7 +288,9 @@ async def test_missing_state_is_explained(api: ServedRunApi, caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("others_register", [False, True])
-async def test_no_sending_without_trainer(api: ServedRunApi, session: RunApiSession, others_register: bool) -> None:
+async def test_nothing_is_sent_without_a_trainer(
+    api: ServedRunApi, session: RunApiSession, others_register: bool
+) -> None:
     """A trainer that asks for batches after a reset lets environments register before it has."""
     await api.reset()
     if others_register:
@@ -300,7 +304,7 @@ async def test_no_sending_without_trainer(api: ServedRunApi, session: RunApiSess
     assert api.connected == [0]
 
 
-async def test_no_sending_to_small_batch(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_group_larger_than_batch_waits(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
     await session.register()
     waiting = asyncio.create_task(session.clear_to_send())
@@ -330,13 +334,13 @@ async def test_leave_disconnects_once(api: ServedRunApi, session: RunApiSession)
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leave_after_unseen_reset(api: ServedRunApi) -> None:
+async def test_leave_after_a_reset_disconnects_nobody(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leave_without_run_api(
+async def test_leave_without_run_api_times_out(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
