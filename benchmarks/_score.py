@@ -1,10 +1,10 @@
-"""What `benchmarks.judge --score` measures: a score function whose completions hang, take all memory and crash.
+"""The measurement of `benchmarks.judge --score`: a score function that hangs, takes all memory or crashes.
 
-Of 10,000 completions one in a hundred never ends, one takes all memory, and one crashes the interpreter. A session
-judges all of them, in rows of 8. The same function is then called on the event loop and in threads, with the 97 % that
-end: one of the others would end the whole process, or hold it for ever.
+Of 10,000 completions, 1 % never end, 1 % take all memory, and 1 % crash the interpreter. A session scores all of them,
+in rows of 8. Then the same function scores the other 97 % on the event loop and in threads. There, a bad completion
+would end or block the whole process.
 
-The inputs in HANGING make math-verify compute for ever, or for seconds: all but the last two for longer than 5 s.
+The inputs in HANGING make math-verify compute for seconds or for ever: all except the last two for longer than 5 s.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def row_of(number: int) -> dict[str, str]:
 
 
 async def measure(count: int, verifiers: int) -> dict[str, Any]:
-    """Return verdicts/s of the judge, of the function on the loop and in threads, and what came of bad completions."""
+    """Return verdicts/s of the judge and of the function on the loop and in threads, and the verdicts by kind."""
     found: dict[str, Any] = {}
     options: dict[str, Any] = {
         "num_verifiers": verifiers,

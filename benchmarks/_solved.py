@@ -23,7 +23,7 @@ FEW_ITEMS = {"puzzle24": 4, "rush_hour": 3}
 
 @dataclass(frozen=True)
 class Bench:
-    """A task's dataset and some items: the entry as bytes, as verifiers may write into it, and an answer."""
+    """A task's dataset and some items: the entry as bytes, because verifiers may change it, and an answer."""
 
     task: str
     dataset: Any
@@ -65,7 +65,7 @@ def solve(task: str, entry: Mapping[str, Any]) -> str | None:
 
 
 def solve_rush_hour(board: str, size: int = 6, most_boards: int = 20_000) -> str | None:
-    """Return a shortest solution's moves, breadth first. The question names the cars anew, without gaps."""
+    """Return the moves of a shortest solution, by breadth-first search. The question renames the cars without gaps."""
     cars = sorted(set(board) - {"o", "x"})
     names = {car: chr(ord("A") + number) for number, car in enumerate(cars)}
     seen = {board}

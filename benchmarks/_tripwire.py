@@ -1,4 +1,4 @@
-"""Record code that does more than verifiers need, by Python's audit events; nothing is denied."""
+"""Record code that does more than verifiers need, with Python's audit events. Nothing is denied."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ NEEDLESS_FAMILIES = frozenset({
     "webbrowser",
     "winreg",
 })  # fmt: skip
-"""First parts of the names of audit events that no verifier raises."""
+"""Prefixes of audit events that no verifier raises."""
 NEEDLESS_EVENTS = frozenset({"builtins.breakpoint", "builtins.input", "builtins.input/result", "setopencodehook"})
 HARMLESS_EVENTS = frozenset(
     {"os.fwalk", "os.walk", "sys._getframe", "sys._getframemodulename", "sys.excepthook", "sys.unraisablehook"}
 )
 IMPORT_EVENTS = frozenset({"code", "ctypes", "function", "os.putenv", "os.unsetenv"})
-"""Events and families that modules raise while they are imported."""
+"""Events, and prefixes of events, that modules raise while they are imported."""
 IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 OWN_SOURCE = frozenset({
     "collections.namedtuple",
@@ -64,9 +64,9 @@ OWN_SOURCE = frozenset({
 
 
 class Tripwire:
-    """Records events that verifiers do not need, while armed. An audit hook stays for the life of its process.
+    """Records events that verifiers do not need, while armed. An audit hook cannot be removed from its process.
 
-    Verifiers may read below `read_paths`; they may not run code or read elsewhere.
+    Verifiers may read below `read_paths`. They may not run code or read elsewhere.
     """
 
     def __init__(self, read_paths: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ class Tripwire:
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if self._armed:
-            self._armed = False  # what the checks do themselves is not heard
+            self._armed = False  # ignore the events of the checks themselves
             if not self._is_needed(event, args):
                 self.events.append(f"{event} {args!r}"[:100])
             self._armed = True

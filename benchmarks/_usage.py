@@ -22,7 +22,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def descendants_cpu_s(pid: int) -> float:
-    """Return the processor time of all descendants of a process, those that have ended and were waited for included."""
+    """Return the processor time of all descendants of a process, including ended ones that were waited for."""
     total = 0.0
     for child in descendants(pid):
         with contextlib.suppress(OSError):
@@ -43,9 +43,9 @@ def _megabytes(path: Path, name: str) -> float:
 
 
 class Heartbeat:
-    """Asks the running event loop for a wake-up every 5 ms; `late_ms` holds the delays.
+    """Schedules a wake-up of the running event loop every 5 ms, and records the delays in `late_ms`.
 
-    `held_ms` holds the part of each delay in which the loop's own thread worked.
+    `held_ms` has the part of each delay in which the loop's own thread worked.
     """
 
     def __init__(self) -> None:
@@ -100,9 +100,9 @@ class Sampler:
 
 
 def growth(before: Sequence[Usage], after: Sequence[Usage]) -> dict[str, dict[str, float]]:
-    """Return, for each thing counted, the least of both series and their difference in percent.
+    """Return, for each resource, the minimum of both series and the difference in percent.
 
-    The least, because connections come and go with the load; what leaks stays open all the time.
+    The minimum ignores connections that come and go with the load. Leaked resources stay open all the time.
     """
     result = {}
     for name in asdict(before[0]):

@@ -1,8 +1,8 @@
 """Measure the cost of a Bridge over the pool alone: processor time of the calling process per rollout.
 
-Both judge the same groups of 8, one group at a time, in turns of `--groups` groups. Prints one line of JSON: processor
-time of each in milliseconds per rollout and their difference (median, least and greatest over `--rounds`), wall time of
-each, and rollouts/s of 64 threads that share the bridge.
+Both score the same groups of 8, one group at a time, alternating every `--groups` groups. Prints one line of JSON:
+processor time of each in milliseconds per rollout and the difference (median, minimum and maximum over `--rounds`),
+wall time of each, and rollouts/s of 64 threads that share the bridge.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def busy_processes(number: int) -> Iterator[None]:
 
 
 async def measure_raised(load: Load, steps: int, niceness: int) -> dict[str, float]:
-    """Measure the environment in a process of raised priority; its workers have a niceness of their own."""
+    """Measure the environment in a process with a raised priority. Its workers have their own niceness."""
     fork_server.WORKER_NICENESS = niceness
     os.nice(-steps)
     if steps:
@@ -54,8 +54,10 @@ async def measure_raised(load: Load, steps: int, niceness: int) -> dict[str, flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--niceness", nargs="+", type=int, default=[0, 2, 5, 10], help="of the workers")
-    parser.add_argument("--busy", nargs="+", type=int, default=[0, 2, 6], help="numbers of processes beside it")
-    parser.add_argument("--raise", dest="raised", type=int, default=0, help="steps that the main process is raised")
+    parser.add_argument("--busy", nargs="+", type=int, default=[0, 2, 6], help="numbers of busy processes")
+    parser.add_argument(
+        "--raise", dest="raised", type=int, default=0, help="raise the priority of the main process by this much"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--groups", type=int, default=600, help="groups to measure over, for each seed")
     options = parser.parse_args()

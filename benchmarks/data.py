@@ -3,16 +3,16 @@
 The loop takes items 0, 1, 2 ... of a dataset of each task, writes them, and scores answers with `score_answer`. There
 are 20 tasks, the library's slowest among them. Prints one line of JSON:
 
-- `rows_s` and `verdicts_s` of each, workers' start included. A row is judged with the right answer and a wrong one.
-- `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served (by cause:
-  docs/metrics.md), or whose answer is corrected. `--faults` measures this alone
-- `ours`: shares of the rows of `problems` that repeat a question or ask one of the evaluation set. `--ours` measures
-  this alone. `tools.solve` looks for wrong answers
-- with `--memory 10000,100000`: the most memory in megabytes of the main process of each command, by rows. The workers'
-  replies are stubbed, since their memory does not depend on the rows: one problem and one verdict stand for all. The
-  most is reached while Parquet is written; where each row lies in the file of the call takes about 0.2 kB a row
-- with `--ray 1,2`: rows/s of problems with verdicts by Ray Data (the extra `ray`), on as many local nodes of one core
-  each; the start of the actors is included, so that many rows are needed
+- `rows_s` and `verdicts_s` of each, with the start of the workers. Each row is scored with a right and a wrong answer.
+- `loop`: shares of the loop's rows whose question repeats, is in the evaluation set, or is not served (by cause:
+  docs/metrics.md), or whose answer is corrected. `--faults` measures only this.
+- `ours`: shares of the rows of `problems` whose question repeats or is in the evaluation set. `--ours` measures only
+  this. `tools.solve` looks for wrong answers.
+- with `--memory 10000,100000`: the peak memory in megabytes of the main process of each command, by rows. One problem
+  and one verdict replace all replies of the workers, whose memory does not depend on the rows. The peak is reached
+  while Parquet is written. The index of the rows takes about 0.2 kB a row.
+- with `--ray 1,2`: rows/s of problems with verdicts with Ray Data (the extra `ray`), on this many local nodes of one
+  core each. The start of the actors counts, so use many rows.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ LOOP_COLUMNS = dict.fromkeys(("task", "question", "answer", "metadata"), "text")
 
 
 def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], dict[str, Any]]:
-    """Write the rows of the plain loop; return the seconds, the rows, and the datasets."""
+    """Write the rows of the plain loop. Return the seconds, the rows, and the datasets."""
     started = time.perf_counter()
     library = importlib.import_module("reasoning_gym")
     datasets = {task: library.create_dataset(task, seed=LOOP_SEED, size=count) for task in TASKS}
@@ -119,7 +119,7 @@ def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], d
 
 
 def judge_ours(folder: Path) -> tuple[int, float]:
-    """Judge two completions of each row; return their number and the seconds."""
+    """Score two completions of each row. Return their number and the seconds."""
     rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
     answered = [{**row, "completions": [f"<answer>{row['answer']}</answer>", "<answer>7</answer>"]} for row in rows]
     write_rows(folder / "answered.jsonl", answered, {})
@@ -143,7 +143,7 @@ def judge_loop(folder: Path, rows: Sequence[dict[str, Any]], datasets: dict[str,
 async def faults_of_loop(count: int) -> dict[str, float]:
     """Return the shares of the loop's rows that have a fault. Item k of a dataset is the problem of seed + k.
 
-    The loop's questions are compared as they are served: with a clarification, where there is one.
+    The loop's questions are compared after clarification, as they are served.
     """
     seen: set[tuple[str, str]] = set()
     faults: Counter[str] = Counter()
@@ -163,7 +163,7 @@ async def faults_of_loop(count: int) -> dict[str, float]:
             spec = problem.spec.with_request(exact_seed=False)
             try:
                 as_served = await session.pool.generate(spec, 60.0)
-            except GenerationError:  # this problem is not served, and none could be made in its place
+            except GenerationError:  # this problem is rejected, and no other could be made
                 faults["not served: failed"] += 1
                 return
             if as_served.flawed:
@@ -191,7 +191,7 @@ async def faults_of_ours(folder: Path) -> dict[str, float]:
 
 
 def memory_of_commands(folder: Path, rows: int) -> dict[str, float]:
-    """Return the most megabytes of the main process of each command that writes so many rows."""
+    """Return the peak memory in megabytes of the main process of each command, by number of rows."""
     made, answered = folder / f"{rows}.parquet", folder / f"{rows}.jsonl"
     problems = memory("problems", "--tasks", "number_sorting", "--count", str(rows), "--out", str(made))
     with answered.open("w") as file:
@@ -204,7 +204,7 @@ def memory_of_commands(folder: Path, rows: int) -> dict[str, float]:
 
 
 def memory(*words: str) -> float:
-    """Return the most megabytes of the main process of a command, without the work of its workers."""
+    """Return the peak memory in megabytes of the main process of a command, without the work of its workers."""
     ended = subprocess.run([sys.executable, "-c", WITHOUT_WORKERS, *words], stdout=subprocess.PIPE, text=True)
     ended.check_returncode()
     return round(float(ended.stdout.split()[-1]), 1)
@@ -247,10 +247,14 @@ def rows_of_ray(nodes: int, count: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="rows of each task (default: %(default)s)")
-    parser.add_argument("--memory", default="", metavar="ROWS,ROWS", help="measure memory at so many rows instead")
-    parser.add_argument("--faults", action="store_true", help="measure the faults of the loop's rows alone")
-    parser.add_argument("--ours", action="store_true", help="measure the faults of the rows of `problems` alone")
-    parser.add_argument("--ray", default="", metavar="NODES,NODES", help="measure so many local Ray nodes instead")
+    parser.add_argument(
+        "--memory", default="", metavar="ROWS,ROWS", help="measure only the memory, at these numbers of rows"
+    )
+    parser.add_argument("--faults", action="store_true", help="measure only the faults of the loop's rows")
+    parser.add_argument("--ours", action="store_true", help="measure only the faults of the rows of `problems`")
+    parser.add_argument(
+        "--ray", default="", metavar="NODES,NODES", help="measure only Ray, with these numbers of local nodes"
+    )
     options = parser.parse_args()
     result: dict[str, Any] = {"benchmark": "data"}
     with tempfile.TemporaryDirectory() as name:

@@ -2,12 +2,12 @@
 
 `python -m benchmarks.faster` makes each task's problems at the defaults and at random levels, with the library's
 generator and with its replacement, and compares everything that a worker would send. Items for which the library takes
-over `--limit` seconds of processor time are counted, not compared. `--mix N` measures N seeds of every task, with equal
-weights.
+over `--limit` seconds of processor time are counted, but not compared. `--mix N` measures N seeds of every task, with
+equal weights.
 
-The two sides take turns in separate processes, so that both see the same load of the machine. Each block of problems is
-reported on stderr after its comparison; a line of JSON follows for each task, and one line for the mix. Times are in
-milliseconds of processor time.
+The two sides alternate in separate processes, so that both see the same load of the machine. Prints a line to stderr
+after each block of problems, then a line of JSON for each task and one for the mix. Times are in milliseconds of
+processor time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reasoning_env.workers.library import Library
 BLOCK = 50
 SLOWEST = 12
 LEVEL_SEEDS = 10**6
-"""The first of the seeds whose problems have random levels."""
+"""The first seed for problems at random levels."""
 LIBRARY: Any = None
 Spec = tuple[str, int, float | None]
 
@@ -69,7 +69,7 @@ def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], li
 
 
 def become_faster() -> None:
-    """Use the replacements in this process, and none of the datasets that the library has built."""
+    """Use the replacements in this process, and drop the datasets that the library has built."""
     global LIBRARY
     FasterGenerators(LIBRARY.module, LIBRARY.tasks).install()
     LIBRARY = Library(None)
@@ -83,7 +83,7 @@ def describe(took_ms: list[float]) -> dict[str, float]:
 
 @dataclass
 class Measured:
-    """What was compared, and each problem's milliseconds; the clock of a side with a limit is coarse."""
+    """The compared problems, and the milliseconds of each. With a limit, the clock of a side is coarse."""
 
     compared: int = 0
     different: list[Spec] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Measured:
 
 
 def measure(specs: Sequence[Spec], limit_s: float) -> Measured:
-    """Make problems with the library as it is and with the replacements, block by block."""
+    """Make problems with the unchanged library and with the replacements, block by block."""
     measured = Measured()
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=context, initializer=become_faster) as faster_side:
@@ -152,10 +152,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1500, help="seeds of each task at the defaults")
     parser.add_argument("--level-seeds", type=int, default=500, help="seeds of each task at random levels")
-    parser.add_argument("--limit", type=float, default=30.0, help="seconds for an item of the library's")
+    parser.add_argument("--limit", type=float, default=30.0, help="limit of seconds for an item of the library")
     parser.add_argument("--mix", type=int, default=0, help="seeds of every task to measure the mix with")
     options = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != "0":  # as workers have it: without it the library differs from itself
+    if os.environ.get("PYTHONHASHSEED") != "0":  # like workers; without it, two runs of the library differ
         os.execve(
             sys.executable,
             [sys.executable, "-m", "benchmarks.faster", *sys.argv[1:]],

@@ -1,10 +1,9 @@
 """Measure the processor time of a generator worker for each problem that is served, task by task.
 
-`python -m benchmarks.generation` asks a pool with one generator for `--count` problems of each task, at the defaults
-and at random levels. The time of a problem holds all that the worker does: rejected draws, corrections,
-clarifications, and the reply. A problem that exceeds its deadline counts with this limit, and one that the
-library fails to make counts with the time until it fails. The first problem of each task is not counted, because a
-worker loads a task's data once.
+`python -m benchmarks.generation` requests `--count` problems of each task from a pool with one generator, at the
+defaults and at random levels. The time of a problem includes rejected draws, corrections, clarifications and the reply.
+A problem that exceeds its deadline counts with the deadline, and a failure counts with the time until it fails. The
+first problem of each task does not count, because a worker then loads the task's data.
 
 Prints the mean and the longest time of each task on stderr, then one line of JSON, in milliseconds. Means are over
 tasks, each with the same weight; at random levels, tasks without levels count with their defaults. Needs Linux.
@@ -29,7 +28,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tools.running import choose_tasks
 
 PATIENCE_S = 3600.0
-"""Time for a problem on a busy machine; its processor time has its own limit."""
+"""Wall-clock limit for a problem on a busy machine. Its processor time has a separate limit."""
 SHOWN = 12
 
 
@@ -55,7 +54,7 @@ async def measure(tasks: Sequence[str], options: argparse.Namespace, *, at_level
 
 
 class GeneratorClock:
-    """Tells the seconds of processor time that the only generator of a pool takes for a problem."""
+    """Measures the processor time that the only generator of a pool takes for a problem, in seconds."""
 
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
@@ -70,7 +69,7 @@ class GeneratorClock:
             print(error, file=sys.stderr)
             failed = True
         generator = self._pool.worker_pids[0]
-        if failed and generator != self._pid:  # it was ended at its limit, and another one stands in its place
+        if failed and generator != self._pid:  # the worker was killed at its limit and replaced
             return limit_s
         before_s = self._worked_s if generator == self._pid else 0.0
         self._pid, self._worked_s = generator, _worked_s(generator)
@@ -78,7 +77,7 @@ class GeneratorClock:
 
 
 def _worked_s(pid: int) -> float:
-    """Return the processor time of a process with one thread, more exactly than the ticks of its `stat`."""
+    """Return the processor time of a process with one thread, with a finer resolution than its `stat`."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 

@@ -1,12 +1,12 @@
 """Compare the verifiers' guards with the library, and attack the guards, with inputs made by hypothesis.
 
-`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, for which the guard
-must return the score of the library's own verifier. Then come hostile answers (random text, garbled answers,
-expressions of the grammar, attacks on evaluators): no code may run (an audit hook would notice), no error may be raised
-but those of the library's verifier, no input may take long, and every score must lie in [0, 1].
+`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms. The guard must return
+the score of the library's own verifier. Then it tries hostile answers: random text, garbled answers, expressions of the
+grammar, and attacks on evaluators. For these, no code may run (an audit hook notices), no error may be raised except
+those of the library's verifier, no input may take long, and every score must be in [0, 1].
 
 Times are CPU seconds. Inputs depend only on the seed and the versions of the libraries. Prints one line of JSON with
-the smallest input for each finding; exits with 1 when there is a finding.
+the smallest input for each finding, and exits with 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from ._tripwire import Tripwire
 
 MEMORY_BYTES = 6 << 30
 DEADLINE_S = 5.0
-"""CPU seconds after which an input is stopped; the limit for a finding is an option."""
+"""CPU seconds after which an input is stopped. The limit for a finding is an option."""
 INTEGRATION = ("intermediate_integration", "simple_integration")
 
 # ---- honest and wrong answers
 
 FORMS = ["{}", " {} ", "{}\n", "\n{}", "`{}`", "The answer is {}.", "{}.", "({})", "[{}]", "{} {}", "{}\n{}", "-{}"]
-"""Frames in which an honest model may give an answer; verifiers take some of these and not others."""
+"""Formatting in which an honest model may give an answer. Verifiers accept only some of it."""
 SLIPS: Mapping[str, Sequence[tuple[str, str]]] = {
     "arithmetic": [(r"\*", "×"), (r"\*", "**"), (" ", "  "), (r"[()]", ""), (r"\)$", ""), ("$", " = 24"), ("$", "+0")],
     "algebra": [
@@ -79,7 +79,7 @@ ANYTHING = ["", "0", "1", "x", "I do not know", "None", "[]", "{}", "no solution
 
 @st.composite
 def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
-    """Return an entry with an answer: right, in an odd form, with a slip, another problem's, or none."""
+    """Return an entry with an answer: right, in an unusual form, with a small error, another problem's, or empty."""
     entry, answer = draw(st.sampled_from(bench.items))
     if draw(st.integers(0, 5)) == 0:
         answer = draw(st.sampled_from([*ANYTHING, *(other for _, other in bench.items)]))
@@ -101,11 +101,12 @@ def _with_slip(draw: st.DrawFn, text: str) -> str:
 
 
 def is_intended(task: str, answer: str, entry: bytes, library: Any, ours: Any) -> bool:
-    """Tell whether a guard may differ from the library.
+    """Return True if a guard may differ from the library.
 
-    Where the library raises, the guard may give no score. In integrals the guard reads decimals exactly. A guard gives
-    at most the score of a wrong answer to formulas over other variables than the question's, floor division, values and
-    exponents of too many digits, and JSON that is costly to compare.
+    - If the library raises, the guard may return no score.
+    - In integrals, the guard reads decimals exactly.
+    - The guard gives at most the score of a wrong answer to formulas with other variables than the question's, floor
+      division, values and exponents with too many digits, and JSON that is costly to compare.
     """
     if isinstance(library, str):
         return ours == 0.0 or isinstance(ours, str)
@@ -160,7 +161,7 @@ NOISE = st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, ma
 
 @st.composite
 def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
-    """Yield an entry with a hostile text: an attack alone, garbled, or beside an answer that hides it."""
+    """Yield an entry with a hostile text: an attack alone, garbled, or hidden beside an answer."""
     entry, answer = draw(answers(bench))
     text = draw(NOISE | EXPRESSIONS | st.sampled_from(read_corpus()))
     frame = draw(st.sampled_from(["{1}", "{0} + 1e-300*({1})", "{0}{1}", "{1}{1}", "{1} or {0}", "{0}\n{1}", "[{1}]"]))
@@ -173,7 +174,7 @@ def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
     return entry, text
 
 
-# ---- what may happen
+# ---- the checks
 
 
 class OverTime(BaseException):
@@ -271,7 +272,7 @@ class Fuzzer:
         )
         try:
             seed(self.number)(options(given(cases)(count)))()
-        except Exception as error:  # whatever it is, it is a finding
+        except Exception as error:  # any other error is a finding
             self.findings.append(f"{task}: {type(error).__name__}: {str(error)[:500]}")
 
 

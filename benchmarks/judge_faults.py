@@ -1,17 +1,16 @@
-"""Attack a `judge` on this machine, beside honest clients and kills of its workers, and tell what it cost them.
+"""Attack a `judge` on this machine and kill its workers, and measure the effect on honest clients.
 
-The server, honest clients and attackers are three processes. Honest clients ask without a pause, by turns alone
-(a sixth of the time) and beside the attackers, so that a busy machine slows down both alike. Attackers send slow,
-half-sent, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, and read no replies.
-The server serves all requests in turns. Meanwhile workers and the process that forks them are killed, and generators
-are stopped.
-Everything stays on the loopback device, is bounded in time, number and size, and ends by itself. Linux only.
+The server, honest clients and attackers are three processes. Honest clients send requests without a pause, alternately
+alone (a sixth of the time) and beside the attackers, so that other load slows down both alike. Attackers send slow,
+incomplete, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, and read no replies. Meanwhile,
+workers and the process that forks workers are killed, and generators are stopped. All traffic is on the loopback
+device, and limited in time, number and size. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest
-requests with and without attackers, the ratio of their 99th percentiles, the slowest `/health`, what each attack was
-answered, the growth of memory and open files since the second fifth of the attacks, the seconds to the end after
-SIGTERM, and the processes that are left. `faults` lists what is unsound whatever the machine, `slow` what took too
-long; either ends the program with status 1.
+requests with and without attackers, the ratio of their 99th percentiles, the slowest `/health`, the replies to each
+attack, the growth of memory and open files since the second fifth of the attacks, the seconds from SIGTERM to the end,
+and the processes that are left. `faults` lists errors that no slow machine explains, `slow` lists what took too long.
+With any of them, the status is 1.
 """
 
 from __future__ import annotations
@@ -55,20 +54,20 @@ HONEST_CLIENTS = 4
 PROBLEMS = 60
 TIMEOUT_S = 120.0
 ROUND_S = 60.0
-"""Seconds of a round: honest clients alone, then beside the attackers."""
+"""Seconds of a round: honest clients alone, then together with the attackers."""
 SETTLING_S = 2.0
 """Seconds after a round, in which killed processes are replaced."""
 MAX_END_S = 10.0
 MAX_HEALTH_S = 0.5
 MAX_GROWTH = {"memory_mb": 64.0, "open_files": 8.0}
-"""Growth since the second fifth of the attacks. The cache of problems that references name may take 64 MB."""
+"""Limit of growth since the second fifth of the attacks. The cache of problems from references may take 64 MB."""
 MAX_PROCESSES = 8
-"""The server, the process that forks workers, two workers of each role, and two that end just then."""
+"""The server, the process that forks workers, two workers of each role, and two workers that are just ending."""
 PATIENCE_S = 60.0
-"""Seconds after which an attacker or an observer gives a request up."""
+"""Seconds after which an attacker or an observer gives up a request."""
 
 UNREAD_S = 35.0
-"""Seconds for which a reply is left unread: a server waits for 30."""
+"""Seconds for which a reply stays unread. A server waits 30 seconds."""
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -127,7 +126,7 @@ WRONG_REFERENCES = [
 
 @cache
 def huge_bodies() -> dict[str, bytes]:
-    """Return large bodies by name; the last two are larger than a server takes."""
+    """Return large bodies by name. The last two are larger than a server accepts."""
     return {
         "a million empty texts": b'{"ref": "a", "texts": [' + b'"",' * 999_999 + b'""]}',
         "500,000 different answers": score_body("a", [f"<answer>{number}</answer>" for number in range(500_000)]),
@@ -142,7 +141,7 @@ def huge_bodies() -> dict[str, bytes]:
 
 @cache
 def bomb_body() -> bytes:
-    """Return 1.3 MB that a server unpacks to 300 MB."""
+    """Return 1.3 MB that decompress to 300 MB."""
     return gzip.compress(b" " * 300_000_000, 1)
 
 
@@ -150,7 +149,7 @@ def bomb_body() -> bytes:
 
 
 class Attackers:
-    """Attacks; `answers` counts the statuses that each attack got."""
+    """Attacks. `answers` counts the statuses of the replies to each attack."""
 
     def __init__(self, port: int, problems: list[Problem], chance: random.Random, slowness: float) -> None:
         self.answers: Counter[str] = Counter()
@@ -176,7 +175,7 @@ class Attackers:
                 writer.transport.abort()
 
     async def ask(self, name: str, *parts: bytes) -> None:
-        """Send a request, and count the status of its answer."""
+        """Send a request, and count the status of its reply."""
         async with self.connection() as (reader, writer):
             for part in parts:
                 writer.write(part)
@@ -187,7 +186,7 @@ class Attackers:
         self.answers[f"{name}: {line.split()[1].decode() if line else 'closed'}"] += 1
 
     async def half_sent(self) -> None:
-        """Hold ninety connections at a time with half a head or half a body, until the server closes them."""
+        """Keep ninety connections open with half a head or half a body, until the server closes them."""
 
         async def hold(name: str, part: bytes) -> None:
             async with self.connection() as (reader, writer):
@@ -221,7 +220,7 @@ class Attackers:
         await self.ask("wrong reference", request_of(score_body(self._chance.choice(WRONG_REFERENCES), ["x"])))
 
     async def costly_reference(self) -> None:
-        """Ask for eleven problems at a time that take long to make; for fewer in a slow run."""
+        """Request eleven slow problems at a time; fewer in a slow run."""
         asks = [
             self.ask("costly reference", request_of(score_body(reference, ["x"])))
             for reference in self._chance.choices(COSTLY, k=round(11 / self._slowness))
@@ -233,7 +232,7 @@ class Attackers:
             await self.ask("nested", request_of(body))
 
     async def cancelled(self) -> None:
-        """Send whole requests and hang up."""
+        """Send complete requests, and close the connection."""
         for _ in range(20):
             async with self.connection() as (_, writer):
                 reference = self._chance.choice([self._some().reference, forged("gcd", {}, seed=self._seed())])
@@ -241,13 +240,13 @@ class Attackers:
                 await asyncio.sleep(self._chance.uniform(0.0, 0.02))
 
     async def pipelined(self) -> None:
-        """Send a hundred requests on one connection at once, and read some of the answers."""
+        """Send a hundred requests on one connection at once, and read some of the replies."""
         async with self.connection() as (reader, writer):
             writer.write(100 * request_of(score_body(self._some().reference, ["x"])))
             await self.count("pipelined", reader)
 
     async def unread(self) -> None:
-        """Ask for a large reply and read nothing of it, for longer than the server waits."""
+        """Request a large reply, and do not read the reply for longer than the server waits."""
         texts = [f"<answer>{'é' * 9000}{number}</answer>" for number in range(300)]
         async with self.connection() as (reader, writer):
             writer.write(request_of(score_body(self._some().reference, texts)))
@@ -296,7 +295,7 @@ PAUSES_S: Mapping[Callable[[Attackers], Awaitable[None]], float] = {
 
 @dataclass
 class Faults:
-    """Kills and stops processes of the server; counts them."""
+    """Kills and stops processes of the server, and counts them."""
 
     server: int
     chance: random.Random
@@ -338,7 +337,7 @@ def _is_sandboxed(pid: int) -> bool:
 
 @dataclass
 class Honest:
-    """Honest clients, what they got, and how long it took."""
+    """Honest clients, with their verdicts and times."""
 
     verdicts: int = 0
     wrong: int = 0
@@ -373,7 +372,7 @@ class Honest:
 
 
 async def watch_health(url: str, waits_s: list[float], statuses: Counter[int]) -> None:
-    """Ask for /health every 50 ms on one connection."""
+    """Request /health every 50 ms on one connection."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE_S)) as client:
         while True:
             began = time.monotonic()
@@ -417,9 +416,9 @@ async def make_problems() -> list[Problem]:
 def attack_on_request(
     orders: Connection, port: int, server: int, problems: list[Problem], seed: int, slowness: float
 ) -> None:
-    """Attack for as many seconds as each order says, and tell what happened; the main part of the attackers' process.
+    """Attack for the seconds of each order, in the attackers' process.
 
-    Replies with the counts of answers and of faults since the start.
+    Replies to an order with the counts of replies and of faults since the start.
     """
     os.environ[TOKEN_VARIABLE] = SECRET
     huge_bodies()
@@ -453,7 +452,7 @@ def attacking(port: int, server: int, problems: list[Problem], seed: int, slowne
 async def attack(
     process: subprocess.Popen[str], port: int, seconds: float, seed: int, slowness: float
 ) -> dict[str, Any]:
-    """Run the honest clients alone and beside everything else, by turns; return what was found."""
+    """Run the honest clients alternately alone and beside everything else, and return the figures."""
     os.environ[TOKEN_VARIABLE] = SECRET
     url = f"http://127.0.0.1:{port}"
     problems = await make_problems()
@@ -520,7 +519,7 @@ async def run_for(seconds: float, *work: Awaitable[None]) -> None:
 
 
 def end(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """End the server with SIGTERM; return the seconds, the status and the processes that are left."""
+    """End the server with SIGTERM. Return the seconds, the status and the processes that are left."""
     workers = {process.pid, *filter(is_alive, descendants(process.pid))}
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -532,7 +531,7 @@ def end(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def run(seconds: float, seed: int, slowness: float) -> dict[str, Any]:
-    """Attack a server for some seconds; return everything that is printed."""
+    """Attack a server for some seconds, and return all figures."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with serving(log) as (process, port):
@@ -544,7 +543,7 @@ def run(seconds: float, seed: int, slowness: float) -> dict[str, Any]:
 
 
 def faults_of(found: Mapping[str, Any]) -> list[str]:
-    """Return what is unsound whatever the machine: losses, growth, processes left, an end with an error."""
+    """Return errors that no slow machine explains: losses, growth, remaining processes, an error at the end."""
     faults = [f"{name}: {found[name]}" for name in ("wrong", "lost", "processes_left", "tracebacks") if found[name]]
     if found["status"] != 0:
         faults.append(f"the server ended with status {found['status']}")
@@ -555,18 +554,18 @@ def faults_of(found: Mapping[str, Any]) -> list[str]:
     for name, most in MAX_GROWTH.items():
         before, after = found["growth"][name]["before"], found["growth"][name]["after"]
         if after - before > most:
-            faults.append(f"{name} grew from {before:g} to {after:g}, by more than {most:g}")
+            faults.append(f"{name} grew from {before:g} to {after:g}; the limit of growth is {most:g}")
     return faults
 
 
 def slow_of(found: Mapping[str, Any]) -> list[str]:
-    """Return what took too long. A machine that is busy with other things may be the cause."""
+    """Return what took too long. Other load on the machine may be the cause."""
     limits = {"slowest_health_s": MAX_HEALTH_S, "end_s": MAX_END_S}
     return [f"{name}: {found[name]:g}, over {most:g}" for name, most in limits.items() if found[name] > most]
 
 
 def is_sound(found: Mapping[str, Any]) -> bool:
-    """Tell whether nothing was lost, wrong, left, growing or slow."""
+    """Return True if there are no errors and nothing took too long."""
     return not faults_of(found) and not slow_of(found)
 
 

@@ -1,11 +1,11 @@
-"""Measure how long a `judge` holds up `/health` while it reads one large request, and how much memory that takes.
+"""Measure how long a `judge` delays `/health` while it reads one large request, and how much memory it takes.
 
-A server of its own for each request. A thread sends the request twice, and meanwhile `/health` is asked every 5 ms on
-a connection of its own. Linux only.
+Each request has a new server. A thread sends the request twice. Meanwhile, another connection requests `/health` every
+5 ms. Linux only.
 
-Prints one line of JSON: by request, the status, the seconds to the reply of the slower one, the slowest and the median
-wait for `/health` in milliseconds, and the megabytes of memory that the server took at most beyond those before. `idle`
-has the waits without a request: on a machine that is busy with other things, both are long.
+Prints one line of JSON: by request, the status, the seconds until the slower reply, the slowest and the median wait for
+`/health` in milliseconds, and the growth of the server's memory at its peak in megabytes. `idle` has the waits without
+a request. On a busy machine, both are long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BYTES = 12 * 2**20 - 1000
 
 
 def answers(number: int, size: int) -> list[str]:
-    """Return so many different answers, with thinking of some characters in front."""
+    """Return `number` different answers, after thinking of `size` characters."""
     return [f"<think>{'so ' * (size // 3)}</think><answer>{answer}</answer>" for answer in range(number)]
 
 
@@ -49,7 +49,7 @@ def repeated(part: str, size: int) -> str:
 
 
 def requests_of(problem: Problem) -> dict[str, Callable[[], bytes]]:
-    """Return requests by name: first those that are refused, then those within the limits."""
+    """Return requests by name: first those over the limits, then those within the limits."""
     reference = problem.reference
     start = score_body(reference, [])[:-2]
     return {
@@ -92,7 +92,7 @@ def request_bytes(name: str, body: bytes) -> bytes:
 
 
 class Health:
-    """Asks for `/health` again and again on one connection; `waits_s` holds the times."""
+    """Requests `/health` repeatedly on one connection. `waits_s` has the times."""
 
     def __init__(self, port: int) -> None:
         self.waits_s: list[float] = []
@@ -113,7 +113,7 @@ class Health:
 
 
 class Sending(threading.Thread):
-    """Sends a request twice, one after the other, on a thread; `statuses` and `times_s` tell what came of it."""
+    """Sends a request twice, one after the other, on a thread. `statuses` and `times_s` have the results."""
 
     def __init__(self, port: int, request: bytes) -> None:
         super().__init__(daemon=True)
@@ -129,7 +129,7 @@ class Sending(threading.Thread):
                 try:
                     connection.sendall(self._request)
                     reply = connection.recv(1 << 16)
-                except ConnectionError:  # the server replied before it had read everything, and closed
+                except ConnectionError:  # the server replied early and closed the connection
                     reply = b"HTTP/1.1 closed"
             self.times_s.append(time.perf_counter() - began)
             self.statuses.append(reply.split(b" ", 2)[1].decode())
@@ -141,7 +141,7 @@ def memory_mb(pid: int, name: str) -> float:
 
 
 def measure(name: str, request: bytes) -> dict[str, object]:
-    """Return what one request costs a fresh server."""
+    """Return the figures of one request to a new server."""
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log") as (process, port):
         before_mb = memory_mb(process.pid, "VmRSS")
         health = Health(port)
@@ -157,7 +157,7 @@ def measure(name: str, request: bytes) -> dict[str, object]:
 
 
 def measure_idle() -> dict[str, float]:
-    """Return the waits for `/health` of a server that has nothing else to do."""
+    """Return the waits for `/health` of an idle server."""
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log") as (_, port):
         health = Health(port)
         end = time.perf_counter() + IDLE_S

@@ -1,27 +1,29 @@
-"""Measure the effect of curriculum and adaptive sampling on a real learner, beside a control that must not learn.
+"""Measure the effect of curriculum and adaptive sampling on a real model, with a control that must not learn.
 
-Each arm runs `python -m learn` with the same steps and test set and, for each seed, the same warm start, which runs
-once:
+Each arm runs `python -m learn` with the same steps and test set. All arms of a seed share one warm start:
 
 - uniform: uniform sampling; words of 3 to 10 letters (the library's default), lists and matrices as in `make learn`.
   The test set has the same parameters, also for the next three arms
 - curriculum: difficulty that follows the learner
-- adaptive: tasks are drawn more often where groups carry a signal
+- adaptive: sample tasks more often if the scores in their groups differ
 - both: curriculum and adaptive sampling
 - easy: training and test set with the parameters of `make learn`
-- shuffled: as `easy`, with rewards shuffled within each group; accuracy must stay flat
+- shuffled: like `easy`, with rewards shuffled within each group; accuracy must not change
 - hard: uniform sampling from the warm start of `easy`, with the library's default numbers and words in training and
-  test set, which are beyond the model; hard-both: the same with curriculum and adaptive sampling
+  test set, which are too hard for the model; hard-both: the same with curriculum and adaptive sampling
 
 `--picture FILE` draws the accuracy of every run by its completions. `--saved` starts no run and reads the runs in
-`--folder`. A run without a step (the warm start took all its minutes) is an error: as a control, the run would look as
-if nothing were learnt.
+`--folder`. A run without a step (because the warm start took all minutes) is an error, because it would look like a
+control that learned nothing.
 
-Prints one line of JSON. For each arm: greedy accuracy on the test set (mean over tasks) before and after, of each seed,
-with mean and range; completions until the arm reached the mean final accuracy of `uniform` (of `hard` for `hard-both`),
-null if never; over the first and the last ten steps, the mean reward and the share of rollouts that a second opinion
-accepts; and how many rollouts with full marks the second opinion confirms. Takes hours and PyTorch; `--arms`, `--seeds`
-and `--steps` choose less. An interrupted command resumes.
+Prints one line of JSON with these figures for each arm:
+
+- greedy accuracy on the test set (mean over tasks) before and after, by seed, with mean and range
+- completions until the arm reached the mean final accuracy of `uniform` (of `hard` for `hard-both`), null if never
+- mean reward, and share of rollouts that a second check accepts, over the first and the last ten steps
+- number of rollouts with full marks that the second check confirms
+
+Takes hours and needs PyTorch. `--arms`, `--seeds` and `--steps` reduce the work. An interrupted command resumes.
 """
 
 from __future__ import annotations
@@ -67,14 +69,14 @@ WARM_AS_EASY = ("shuffled", "easy", HARD, HARD_BOTH)
 
 def main(argv: Sequence[str]) -> int:
     """Run the arms in sequence; return the exit status of the first failed run, or 0."""
-    parser = argparse.ArgumentParser(prog="learning", description="Arms of `python -m learn` beside each other.")
+    parser = argparse.ArgumentParser(prog="learning", description="Compare arms of `python -m learn`.")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
     parser.add_argument("--steps", type=int, default=200, help="batches of each run")
-    parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
+    parser.add_argument("--minutes", type=float, default=30.0, help="limit of each run")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
     parser.add_argument("--picture", type=Path, help="draw the curves into this file")
-    parser.add_argument("--saved", action="store_true", help="run nothing; take the runs that --folder holds")
+    parser.add_argument("--saved", action="store_true", help="start no run; read the runs in --folder")
     options = parser.parse_args(argv)
     histories: dict[str, list[Any]] = {}
     for arm in options.arms:
@@ -111,7 +113,7 @@ def _share_warm_start(root: Path, arm: str, seed: int) -> None:
     if finished and not own.exists():
         shutil.copytree(finished[0], own)
     elif not finished and arm in (HARD, HARD_BOTH):
-        raise SystemExit(f"learning: {arm} begins from the warm start of the arm easy, so that one comes first")
+        raise SystemExit(f"learning: {arm} needs the warm start of the arm easy; run easy first")
 
 
 def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:

@@ -1,27 +1,30 @@
-"""Train the model of `learn/` with TRL on rows that are chosen in several ways, at equal seconds.
+"""Train the model of `learn/` with TRL on several selections of problems, for the same number of seconds.
 
     python -m benchmarks.learning_trl --folder data_dumps/learn --rows uniform curriculum pass-rate
 
-`--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first. All
-runs begin with it. The tasks are those of `learn/`, with words of 3 to 10 letters (the library's default), and those of
-`--also`, which the model has never seen. The warm start of `learn/` teaches the first three, with a mistake in most
-answers, which the training has to correct; right answers alone are paid. `--rows`:
+`--folder` is the folder of a `make learn`. All runs start from its warm model. If the folder has no warm model, the
+program runs a warm start first. The tasks are those of `learn/`, with words of 3 to 10 letters (the library's default),
+and those of `--also`, which the model has never seen. The warm start of `learn/` teaches the first three, with a
+mistake in most answers that the training has to correct. Only right answers are rewarded. `--rows`:
 
-- uniform: tasks are drawn evenly
-- adaptive: tasks are drawn by adaptive sampling
-- curriculum: by adaptive sampling, with levels that follow the learner, but for the tasks with parameters of `learn/`
-- pass-rate: before the training, the model answers ASKED problems eight times, drawn as `uniform` does; the problems
-  with a pass rate from .2 to .8 are the rows, in a new order in each epoch
+- uniform: uniform sampling of tasks
+- adaptive: adaptive sampling of tasks
+- curriculum: adaptive sampling, with levels that follow the model, except for the tasks with parameters of `learn/`
+- pass-rate: before the training, the model answers ASKED problems of `uniform` eight times; the training uses the
+  problems with a pass rate from .2 to .8, in a new order in each epoch
 
-With `--full-stops`, the warm start goes on with answers of which this share end with a full stop, and all runs begin
-with that model (take a folder of their own). `--padded-positions` leaves out the positions that the benchmark gives the
-model (see `give_positions`).
+With `--full-stops`, the warm start continues with answers, of which this share ends with a full stop. All runs then
+start from that model (use a separate folder). With `--padded-positions`, the benchmark does not pass `position_ids` to
+the model (see `give_positions`).
 
-Each run is a JSON file in `--folder`, ROWS-SEED.json; a run that is there is not repeated. `seconds` are those of
-the training without tests, on a GPU by the clock, on a CPU the processor time of this process; `seconds_of_rows` are
-those of the choice by pass rate. `signal` is the share of groups of each step with unequal rewards. `test` is the
-greedy accuracy on a fixed set of problems of the tasks of `learn/`, with words of the default lengths. Prints the
-figures of each run as a line of JSON. Needs the extras `atropos`, `trl` and `learn`.
+Each run is a JSON file in `--folder`, ROWS-SEED.json. Existing runs are not repeated. Figures of a run:
+
+- `seconds`: of the training without tests; on a GPU wall-clock time, on a CPU processor time of this process
+- `seconds_of_rows`: of the selection by pass rate
+- `signal`: the share of groups of each step with unequal rewards
+- `test`: greedy accuracy on a fixed set of problems of the tasks of `learn/`, with words of the default lengths
+
+Prints the figures of each run as a line of JSON. Needs the extras `atropos`, `trl` and `learn`.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ WARM_SEED = 1
 
 
 class FullStops(Problems):
-    """Problems of `learn/`; of those of the warm start, a share of the answers end with a full stop."""
+    """Problems of `learn/`. A share of the warm start's answers ends with a full stop."""
 
     def __init__(self, seed: int, tests_per_task: int, share: float) -> None:
         super().__init__(seed, tests_per_task)
@@ -87,7 +90,7 @@ class RightOrWrong(TrlEnvironment):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self.signal: list[float] = []
-        """Of each step, the share of groups whose rewards differ."""
+        """For each step, the share of groups with unequal rewards."""
 
     async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
         scores = await super().reward(completions, reference, log_extra)
@@ -97,7 +100,7 @@ class RightOrWrong(TrlEnvironment):
         return rewards
 
     def choose_rows(self, model: Any, tokenizer: Any, batch: int) -> Dataset:
-        """Return the rows of the problems that the model has right in a share of PASS_RATES of its samples."""
+        """Return the rows of the problems with a pass rate in PASS_RATES."""
         rows = []
         for _ in range(0, ASKED, batch // GROUP_SIZE):
             problems = [self.bridge.next() for _ in range(batch // GROUP_SIZE)]
@@ -111,17 +114,17 @@ class RightOrWrong(TrlEnvironment):
                     rows.append({"prompt": self.bridge.messages(problem), "reference": problem.reference})
         if not rows:
             raise SystemExit(
-                f"learning_trl: none of {ASKED} problems has a pass rate from {PASS_RATES[0]} to {PASS_RATES[1]}; take "
+                f"learning_trl: none of {ASKED} problems has a pass rate from {PASS_RATES[0]} to {PASS_RATES[1]}; use "
                 "easier tasks, or a longer warm start"
             )
         return Dataset.from_list(rows)
 
 
 def give_positions(model: Any) -> None:
-    """Let rows that are padded on the left begin at position 0, as when they were sampled.
+    """Let rows that are padded on the left begin at position 0, as at sampling.
 
-    TRL passes no positions to the model. The positions of GPT-2 are absolute; rotary positions of newer models work
-    without.
+    TRL passes no `position_ids` to the model. GPT-2 has absolute positions and needs them; the rotary positions of
+    newer models do not.
     """
 
     def add_positions(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -134,12 +137,12 @@ def give_positions(model: Any) -> None:
 
 
 def clock() -> float:
-    """Return seconds: of the processor on a CPU, which other programs may share."""
+    """Return seconds: wall-clock time on a GPU, processor time on a CPU, which other programs may share."""
     return time.monotonic() if torch.cuda.is_available() else time.process_time()
 
 
 class TestSet(TrainerCallback):
-    """Tests every `interval` steps, and ends the training after `limit_s` seconds; tests take none of these."""
+    """Tests every `interval` steps, and ends the training after `limit_s` seconds, tests not counted."""
 
     def __init__(self, gym: RightOrWrong, tokenizer: Any, problems: Problems, interval: int, limit_s: float) -> None:
         self._gym, self._tokenizer, self._problems = gym, tokenizer, problems
@@ -171,7 +174,7 @@ class TestSet(TrainerCallback):
 
 
 def make_warm(options: argparse.Namespace) -> Path:
-    """Return the folder of the model after the warm start, which all runs share; makes it once."""
+    """Return the folder of the model after the warm start. Run the warm start once for all runs."""
     warm: Path = options.folder / "warm"
     if not warm.exists():
         _warm_up(options, models.build(WARM_SEED), 0.0, warm)
@@ -283,12 +286,14 @@ def summarize(done: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="learning_trl", description="Rows of a TRL training, chosen in several ways.")
+    parser = argparse.ArgumentParser(
+        prog="learning_trl", description="Compare selections of problems for a training with TRL."
+    )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/rows"), help="for models and runs")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=["uniform"])
     parser.add_argument("--also", nargs="*", default=list(ALSO), help="tasks that the model has never seen")
     parser.add_argument("--full-stops", type=float, default=0.0, help="share of such answers in the warm start")
-    parser.add_argument("--warm-steps", type=int, default=1000, help="most supervised steps")
+    parser.add_argument("--warm-steps", type=int, default=1000, help="limit of supervised steps")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--seconds", type=float, default=60.0, help="of training, at most")
     parser.add_argument("--steps", type=int, default=1000, help="at most")
@@ -296,7 +301,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument("--interval", type=int, default=10, help="steps between two tests")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
-    parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
+    parser.add_argument(
+        "--padded-positions", action="store_true", help="do not pass position_ids to the model, like TRL"
+    )
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     for seed in options.seeds:

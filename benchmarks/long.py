@@ -1,20 +1,24 @@
 """Measure the cost of long completions, beside the plain loop, over real HTTP.
 
-`python -m benchmarks.long` measures all ways in turns, at 200, 2,000, 8,000 and 32,000 tokens a completion: groups of
-8, 8 in flight (`--in-flight 8 64`), replies of 1 s (`--latency-s 4`), problems of four cheap tasks. Each measurement is
-a fresh process; the inference server is another process, with completions made beforehand. The ways:
+`python -m benchmarks.long` measures all programs in turns, at 200, 2,000, 8,000 and 32,000 tokens a completion: groups
+of 8, 8 in flight (`--in-flight 8 64`), replies of 1 s (`--latency-s 4`), problems of four cheap tasks. Each measurement
+is a new process. The inference server is another process with prepared completions. The programs:
 
-- `plain`: Atropos' vLLM client and managed server, and the library on the event loop, as upstream's environment.
-- `imported`: `collect_trajectories` called by hand, up to the scored group, with Python's own garbage collector.
-- `calm`: the same after `calm_garbage_collector`, as the environment is.
-- `completions`: the same with an ordinary `vllm serve`, which is asked for token ids.
-- `process`: `process_manager`, which writes the groups to a file.
-- `serve`: `env_manager`, which dumps, packs and sends every group to Atropos' run-api, a separate process.
+- `plain`: Atropos' vLLM client and managed server, and the library on the event loop, like Atropos' own environment
+- `imported`: direct calls of `collect_trajectories`, up to the scored group, with Python's default garbage collector
+- `calm`: the same after `calm_garbage_collector`, the environment's default
+- `completions`: the same with an ordinary `vllm serve` that returns token ids
+- `process`: `process_manager`, which writes the groups to a file
+- `serve`: `env_manager`, which dumps, packs and sends every group to Atropos' run-api, a separate process
 
-Figures: processor time of the main process in microseconds per completion token; delays of wake-ups of the event loop
-in milliseconds (99th percentile, longest); `held`, the part of the delays in which the loop's own thread worked, which
-other processes on the machine hardly raise; growth of the main process at its peak, in bytes per token of the groups in
-flight and waiting. Prints lines on stderr, then one line of JSON. Needs Linux, and some minutes.
+Figures:
+
+- processor time of the main process in microseconds per completion token
+- delays of wake-ups of the event loop in milliseconds (99th percentile, longest)
+- `held`: the part of the delays in which the loop's own thread worked; other processes hardly affect it
+- growth of the main process at its peak, in bytes per token of the groups in flight and waiting
+
+Prints lines to stderr, then one line of JSON. Needs Linux and some minutes.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a way: at least `seconds`, and at least LEAST_GROUPS."""
+    """The load of a program: at least `seconds`, and at least LEAST_GROUPS."""
 
     way: str
     tokens: int
@@ -84,7 +88,7 @@ def make_environment(load: Load, server_type: str, **settings: Any) -> Any:
 
 
 class Imported:
-    """The environment, asked for group after group by somebody else's code."""
+    """The environment, imported by other code that requests one group after another."""
 
     def __init__(self, load: Load) -> None:
         server_type = "completions" if load.way == "completions" else "vllm"
@@ -221,7 +225,7 @@ async def keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int) -> 
 
 
 async def measure(load: Load) -> dict[str, float]:
-    """Return the figures of one way."""
+    """Return the figures of one program."""
     side = WAYS[load.way](load)
     before_mb = peak_mb = resident_mb(os.getpid())
     held = load.in_flight
@@ -280,12 +284,12 @@ def inference(processes: Processes, tokens: int, latency_s: float) -> Iterator[s
 
 
 def take_part_as_trainer(run_api: RunApi, tokens: int) -> None:
-    """Register a trainer that takes no batches: its processor time would be measured too."""
+    """Register a trainer that takes no batches, because its processor time would count too."""
     run_api.reset_data()
     body = {**REGISTRATION, "batch_size": GROUP_SIZE * 1000, "max_token_len": tokens + PROMPT_ROOM}
     headers = {"Content-Type": "application/json"}
     register = urllib.request.Request(f"{run_api.url}/register", json.dumps(body).encode(), headers)
-    # Environments are let in once the trainer has asked for a batch.
+    # run-api accepts environments only after the trainer has requested a batch.
     for request in (register, f"{run_api.url}/batch"):
         with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S):
             pass
@@ -296,9 +300,9 @@ def main() -> None:
     parser.add_argument("--tokens", nargs="+", type=int, default=[200, 2000, 8000, 32000])
     parser.add_argument("--in-flight", nargs="+", type=int, default=[8])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long each is measured, at least")
-    parser.add_argument("--latency-s", type=float, default=1.0, help="how long a reply takes")
-    parser.add_argument("--rounds", type=int, default=1, help="how often all is measured, in turns")
+    parser.add_argument("--seconds", type=float, default=8.0, help="minimum time of each measurement")
+    parser.add_argument("--latency-s", type=float, default=1.0, help="latency of a reply")
+    parser.add_argument("--rounds", type=int, default=1, help="how often to repeat all measurements")
     options = parser.parse_args()
     results = []
     with tempfile.TemporaryDirectory() as name, Processes(Path(name)) as processes:

@@ -1,9 +1,10 @@
 """Measure the rates of `process` and of BaseEnv's own loop, and delays of the event loop in `process` and `evaluate`.
 
-Rates: requests take 1 s, and both loops write the same lines to a file, of problems of cheap tasks. Delays, over all
-tasks: wake-ups of the event loop in milliseconds (99th percentile, longest), in `process` with requests of 1 s and with
-requests of 0.2 s, which is full load, and in `evaluate` with requests of 0.2 s. The inference server is a separate
-process. Times do not include the start of the workers.
+- Rates: requests take 1 s, and both loops write the same lines to a file, for problems of cheap tasks.
+- Delays, for all tasks: wake-ups of the event loop in milliseconds (99th percentile, longest), in `process` with
+  requests of 1 s and of 0.2 s (full load), and in `evaluate` with requests of 0.2 s.
+
+The inference server is a separate process. Times do not include the start of the workers.
 
 Prints one line of JSON. Takes two minutes.
 """
@@ -57,7 +58,9 @@ class Measured:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.processing", description=__doc__.split("\n")[0])
-    parser.add_argument("--groups", type=int, default=320, help="how many `process` writes at a second a request")
+    parser.add_argument(
+        "--groups", type=int, default=320, help="groups that `process` writes with requests of one second"
+    )
     groups = parser.parse_args().groups
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
@@ -88,7 +91,7 @@ def _start_server(processes: Processes, latency_s: float) -> str:
 
 
 async def _process(manager: type[BaseEnv], url: str, groups: int, folder: Path, **settings: str) -> Measured:
-    """Have one of the two loops write some groups."""
+    """Write some groups with one of the two loops."""
     path = folder / "groups.jsonl"
     env = _environment(url, total_steps=groups, data_path_to_save_groups=str(path), **settings)
     env.n_groups_to_process, env.group_size_to_process = groups, env.config.group_size

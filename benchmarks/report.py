@@ -1,7 +1,7 @@
 """Measure `report` on 100,000 rollouts of a curriculum over 106 tasks, and its page in a browser.
 
 Prints one line of JSON: size of the dumps and of the page; seconds, CPU seconds and peak memory of `report`; seconds
-until a headless Chromium can use the page.
+until the page is usable in a headless Chromium.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORDS = ("so", "we", "look", "at", "all", "numbers", "then", "carry", "one", "ch
 
 
 def write_dumps(folder: Path, groups: int, words: int) -> None:
-    """Write groups as a run does, with completions of this mean number of words."""
+    """Write groups like a run, with completions of this mean number of words."""
     chance = random.Random(0)
     for index in range(groups):
         level = min(1.0, index / groups + chance.uniform(0, 0.1))
@@ -50,7 +50,7 @@ def _rollout(chance: random.Random, words: int, level: float) -> dict[str, objec
 
 
 def time_page(page: Path) -> dict[str, float]:
-    """Return the seconds from the start of the navigation until the page can be used, and those of CPU."""
+    """Return the seconds, and CPU seconds, from the start of the navigation until the page is usable."""
     from playwright.sync_api import sync_playwright
 
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

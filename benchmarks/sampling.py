@@ -1,27 +1,31 @@
-"""Measure the share of groups with a signal by way of drawing tasks and levels, with simulated learners.
+"""Measure the share of groups with a signal (unequal scores) for ways of sampling, with simulated learners.
 
-`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`make_bank` states its assumptions). The
-library's default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are drawn
-ahead of the scored group: 128 ready problems and 64 groups in flight, which end in any order.
+`python -m benchmarks.sampling` samples from a bank of 100 simulated tasks (`make_bank` states its assumptions). The
+library's default difficulty counts as level 0.4. One task in 25 has no levels, as in the library. 192 groups are
+sampled ahead of the scored group: 128 ready problems and 64 groups in flight, which end in any order.
 
 - uniform: uniform over tasks, at default difficulty
 - tasks: adaptive sampling, at default difficulty
 - levels: uniform over tasks, with the curriculum
 - both: adaptive sampling with the curriculum
+- blind: like `both`, without the numbers of different questions
 
-Figures of each way: the share of groups with unequal scores, in the whole run and in its second half; in the second
-half, `pass_rate`, the mean chance of a right answer; `least_share`, the draws of the rarest task divided by its even
-share; `effective_tasks`, the number of uniformly drawn tasks of the same variety (the inverse of the chance that two
-draws have the same task); `new_signal_share`, the share of groups with unequal scores in the whole run whose question
-had not been asked before: the simulated tasks have as few different questions as the library's, and `blind` is `both`
-without the numbers of questions. Learners of `constant` do not change; the best level of each learner of `learning`
-rises by 0.4 over the run.
+Figures for each way:
 
-With `--rates 0,0.25,0.62`, the bank has a task for each pass rate, which a learner reached at level 0: nothing is
-easier. Of such a bank, `rows` are drawn too: problems of which one evaluation with a group's number of samples had
-between .2 and .8 right, without regard to the task; `asked` is the number of problems that it asked for each row.
+- the share of groups with unequal scores, in the whole run and in its second half
+- `pass_rate`: the mean probability of a right answer, in the second half
+- `least_share`: the draws of the rarest task divided by its even share, in the second half
+- `effective_tasks`: the inverse of the probability that two draws have the same task, in the second half
+- `new_signal_share`: the share of groups with unequal scores and a new question, in the whole run; the simulated tasks
+  have as few different questions as the library's
 
-With `--like arithmetic,coin_flip`, the bank has a task for each of these tasks and of the tasks of these categories,
+Learners of `constant` do not change. The best level of each learner of `learning` rises by 0.4 over the run.
+
+With `--rates 0,0.25,0.62`, the bank has a task for each pass rate at level 0. `rows` then also samples from such a
+bank: only problems of which one evaluation had between .2 and .8 of its samples right. `asked` is the number of
+evaluated problems for each row.
+
+With `--like arithmetic,coin_flip`, the bank has a task for each of these tasks and for each task of these categories,
 with their numbers of questions.
 
 Prints one line of JSON.
@@ -54,18 +58,17 @@ IN_FLIGHT = 64
 RISE = 0.4
 CORRELATION = 0.1
 SLOPE = 8.0
-"""Of the learners of `--rates`, the middle of those of other banks."""
+"""Slope of the learners of `--rates`, the middle of the slopes in other banks."""
 ROW_RATES = (0.2, 0.8)
 MODES = ("uniform", "tasks", "levels", "both", "blind")
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A simulated policy on one task; at `best_level` its pass rate is TARGET, above it is lower.
+    """A simulated policy on one task. Its pass rate is TARGET at `best_level`, and lower above.
 
-    The task has the different questions of the task `like` of the library.
-    Rollouts of one problem correlate by CORRELATION: the pass rate of each problem is drawn from a beta distribution
-    around the learner's pass rate.
+    The task has as many different questions as the library's task `like`. Rollouts of one problem correlate by
+    CORRELATION: the pass rate of each problem is sampled from a beta distribution around the learner's pass rate.
     """
 
     task: str
@@ -74,28 +77,26 @@ class Learner:
     like: str
 
     def chance(self, level: float, risen: float) -> float:
-        """Return the chance of a right answer after the best level has risen by this much."""
+        """Return the probability of a right answer after the best level has risen by `risen`."""
         return _sigmoid(math.log(TARGET / (1.0 - TARGET)) + self.slope * (self.best_level + risen - level))
 
     def successes(self, level: float, risen: float, size: int, random_state: random.Random) -> int:
-        """Return how many of a group's rollouts are right."""
+        """Return the number of right rollouts of a group."""
         chance = self.problem_chance(level, risen, random_state)
         return sum(random_state.random() < chance for _ in range(size))
 
     def problem_chance(self, level: float, risen: float, random_state: random.Random) -> float:
-        """Return the chance of a right answer to one problem."""
+        """Return the probability of a right answer to one problem."""
         chance, weight = self.chance(level, risen), 1.0 / CORRELATION - 1.0
         return random_state.betavariate(weight * chance, weight * (1.0 - chance)) if 0.0 < chance < 1.0 else chance
 
 
 def make_bank(likenesses: Sequence[str], random_state: random.Random) -> tuple[Learner, ...]:
-    """Return learners as a bank of tasks has them at the library's default difficulty, in no order.
+    """Return a learner for each task of the library in `likenesses`, in random order.
 
-    There is a learner for each task of the library in `likenesses`.
-
-    A third of them is almost always wrong there (chance 0.002 to 0.03), a fifth almost always right (0.97 to 0.998),
-    the others lie evenly between 0.05 and 0.95. Their chance falls with the level along a logistic curve whose slope
-    lies between 4 and 12; a tenth reacts hardly at all (slope 0.5).
+    At the library's default difficulty, a third of the learners is almost always wrong (pass rate 0.002 to 0.03), a
+    fifth is almost always right (0.97 to 0.998), and the others are evenly between 0.05 and 0.95. The pass rate falls
+    with the level along a logistic curve with a slope between 4 and 12; for a tenth, the slope is 0.5.
     """
     learners = []
     count = len(likenesses)
@@ -137,7 +138,7 @@ def draw_rows(bank: Sequence[Learner], groups: int, size: int, seed: int) -> dic
 
 
 def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: int) -> TaskSampler:
-    """Return a sampler that draws as the mode says."""
+    """Return the sampler of a mode."""
     tasks = sorted(learners)
     adjustable = [task for number, task in enumerate(tasks) if number % WITHOUT_LEVELS_EVERY]
     arms = [(task, level) for task in tasks for level in (*LEVELS, *NO_LEVELS)]
@@ -165,7 +166,7 @@ def serve(
     rise: float,
     default_level: float = DEFAULT_LEVEL,
 ) -> dict[str, float]:
-    """Return the figures of one way of drawing; see the module's docstring."""
+    """Return the figures of one mode; see the module's docstring."""
     learners = {learner.task: learner for learner in bank}
     sampler = make_sampler(mode, learners, size, seed)
     random_state = random.Random(f"{size}/{seed}")
@@ -214,7 +215,7 @@ def measure(likenesses: Sequence[str], groups: int, size: int, seeds: int, rise:
 
 
 def measure_rates(rates: Sequence[float], groups: int, size: int, seeds: int) -> dict[str, dict[str, float]]:
-    """Return the figures of each way of drawing from a bank with these pass rates at level 0, and those of rows."""
+    """Return the figures of each mode, and of rows, for a bank with these pass rates at level 0."""
     bank = bank_of_rates(rates)
     found = {
         mode: _means([serve(mode, bank, groups, size, seed, 0.0, default_level=0.0) for seed in range(seeds)])
@@ -227,7 +228,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
-    parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
+    parser.add_argument("--seeds", type=int, default=2, help="number of banks, each with separate runs")
     parser.add_argument("--like", default="", metavar="NAMES", help="a bank like these tasks and categories")
     parser.add_argument("--rates", metavar="NUMBERS", help="pass rates at level 0, one for each task of the bank")
     options = parser.parse_args()

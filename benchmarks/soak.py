@@ -2,21 +2,22 @@
 
 `python -m benchmarks.soak [--minutes 10] [--seed N]` runs run-api behind a proxy that records deliveries, a scripted
 policy, a trainer, and two environments with dumps and checkpoints, over loopback. After a warm-up, faults are drawn
-from `_faults.KINDS`. At the end the training recovers without faults, the environments are stopped with SIGTERM, and
-deliveries, dumps and journals are compared:
+from `_faults.KINDS`. At the end, the training recovers without faults, SIGTERM stops the environments, and deliveries,
+dumps and journals are compared:
 
-- lost: groups with unequal scores that were dumped and not delivered, and delivered groups that are not in the dumps.
-  Two cases are counted apart: `undelivered_at_kill`, groups that a killed environment (SIGKILL) had dumped but neither
-  sent nor saved; `undumped_at_kill`, groups delivered in the last second before a kill and not dumped.
+- lost: groups with unequal scores that were dumped but not delivered, and delivered groups that are not in the dumps.
+  Two cases count separately. `undelivered_at_kill`: groups that a killed environment (SIGKILL) had dumped but neither
+  sent nor saved. `undumped_at_kill`: groups delivered in the last second before a kill and not dumped.
 - repeated: further deliveries of a group. A repetition is allowed after a fault that broke connections or ended an
-  environment, if the first delivery was shortly before the fault; others also count as `repeated_without_cause`.
-- dumped_twice: groups that are in the dumps twice. served_by_both: problems that both environments were given.
-- torn: dumps and checkpoints that do not parse.
+  environment, if the first delivery was shortly before the fault. Other repetitions count as `repeated_without_cause`.
+- dumped_twice: groups that are in the dumps twice
+- served_by_both: problems that both environments served
+- torn: dumps and checkpoints that do not parse
 - growth: of resident memory, open files and processes of the environment that lives through all faults, from the end of
   the warm-up to the end, in percent. The warm-up has an outage of each kind in which groups wait in memory. Both
-  measurements end with the servers away for a moment: connections in use then do not count, leaked connections do.
+  measurements end while the servers are away, so that connections in use do not count, but leaked connections do.
 
-Prints one line of JSON; progress goes to stderr. Exits with 1 when a count of MUST_BE_NOTHING is not 0 (among them
+Prints one line of JSON, and progress to stderr. Exits with 1 if a count of MUST_BE_NOTHING is not 0 (which include
 faults without recovery, and exit statuses other than SIGTERM's) or growth is over 5 %. Memory is in megabytes, recovery
 in seconds from the end of a fault to the next delivery. Needs Linux.
 """
@@ -53,7 +54,7 @@ LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
 WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
-"""Outages in which groups wait in memory: the process keeps the memory, which is no growth."""
+"""Outages in which groups wait in memory. The process keeps this memory, which does not count as growth."""
 MEASURE_S = 11.0
 SETTLE_S = 10.0
 LAST_S = 2 * SETTLE_S + MEASURE_S
@@ -61,7 +62,7 @@ FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
 GROWTH_LIMIT_PERCENT = 5.0
 UNSAVED_S = 30.0
-"""How long ago, at most, a killed environment saved what it had not delivered; what it delivered since comes again."""
+"""A killed environment saved at most this long before the kill. Groups delivered since then arrive again."""
 ENDED_BY_SIGTERM = 143
 MUST_BE_NOTHING = (
     "lost",
@@ -78,7 +79,7 @@ MUST_BE_NOTHING = (
 
 
 def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
-    """Run for about this time, with faults drawn by the seed; return the figures."""
+    """Run for about this time, with faults by seed, and return the figures."""
     chance = random.Random(seed)
     policy = ScriptedPolicy(skill=0.6, seed=seed)
     with LocalTraining(folder / "runs", policy, latency_s=LATENCY_S) as training:
@@ -118,7 +119,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
 
 
 def _measure(scene: Scene, sampler: Sampler, chance: random.Random) -> list[Usage]:
-    """Return samples of normal work and, at the end, of a moment without any server to be connected to."""
+    """Return samples of normal work and, at the end, samples while no server is reachable."""
     first = len(sampler.samples)
     time.sleep(MEASURE_S)
     inject(scene, SERVERS_AWAY, chance)
@@ -144,11 +145,11 @@ def _let_faults_happen(
     return recoveries
 
 
-# ---------------------------------------------------------------------------- the books
+# ---------------------------------------------------------------------------- comparing deliveries and dumps
 
 
 Scored = tuple[int | None, tuple[float, ...]]
-"""The seed of a problem and the scores of its group, by which dumps and journals know it."""
+"""The seed of a problem and the scores of its group, which identify the group in dumps and journals."""
 
 
 def balance(scene: Scene) -> dict[str, Any]:
@@ -181,17 +182,17 @@ def balance(scene: Scene) -> dict[str, Any]:
 
 
 def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float) -> bool:
-    """Tell whether connections broke between two arrivals of a group, and soon after the first of them."""
+    """Return True if connections broke between two arrivals of a group, soon after the first."""
     return any(began - UNSAVED_S <= first <= ended and began <= again for began, ended in breaks)
 
 
 def just_before_a_kill(kills: Sequence[float], arrived: float) -> bool:
-    """Tell whether a group was delivered so shortly before a kill that its line may be missing."""
+    """Return True if a group was delivered so shortly before a kill that its line may be missing."""
     return any(killed - 1.0 <= arrived <= killed + 1.0 for killed in kills)
 
 
 def read_dumps(folders: Sequence[Path], torn: list[str]) -> Iterator[tuple[str, Scored]]:
-    """Yield the groups of all files with the keys they arrive under; `torn` gets what does not parse."""
+    """Yield the groups of all files with their keys. Append lines that do not parse to `torn`."""
     for path in sorted(path for folder in folders for path in folder.glob("*.jsonl")):
         try:
             for group in stream_groups(path):
@@ -216,7 +217,7 @@ def handed_out(process: Process) -> list[dict[str, Any]]:
 
 
 def scored_by(process: Process) -> Iterator[Scored]:
-    """Yield the groups that an environment scored and meant to send, as problem seeds and scores."""
+    """Yield the groups that an environment scored for sending, as problem seeds and scores."""
     seeds = {problem["index"]: problem["seed"] for problem in handed_out(process)}
     for scored in read_journal(process.folder, "scored"):
         if scored["scores"]:
@@ -227,11 +228,11 @@ def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:
     return handed["task"], handed["seed"], str(handed["params"])
 
 
-# ---------------------------------------------------------------------------- the whole
+# ---------------------------------------------------------------------------- the command
 
 
 def passes(result: Mapping[str, Any]) -> bool:
-    """Tell whether all counts of MUST_BE_NOTHING are 0."""
+    """Return True if all counts of MUST_BE_NOTHING are 0."""
     grown = (measured["percent"] for measured in result["growth"].values())
     return not any(result[name] for name in MUST_BE_NOTHING) and max(grown) <= GROWTH_LIMIT_PERCENT
 
@@ -242,13 +243,13 @@ def _tell(started: float, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long, at least 2")
+    parser.add_argument("--minutes", type=float, default=10.0, help="length of the run, at least 2")
     parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     options = parser.parse_args()
     if options.minutes < 2:
         parser.error("--minutes must be at least 2")
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
-    print(f"logs and dumps are in {folder}; they stay there when the run fails", file=sys.stderr)
+    print(f"logs and dumps are in {folder}; they stay there if the run fails", file=sys.stderr)
     result = {"benchmark": "soak", "cores": os.cpu_count(), "seed": options.seed}
     result |= soak(folder, 60 * options.minutes, options.seed)
     print(json.dumps(result))

@@ -1,27 +1,31 @@
 """Measure groups/s and delays of the event loop, beside a plain loop that calls the library on the event loop.
 
-`python -m benchmarks.throughput` runs both sides in turns, for each of five random seeds, on the same machine: ratios
+`python -m benchmarks.throughput` runs both sides in turns, for each of five random seeds, on the same machine. Ratios
 are meaningful under any load, absolute figures are not. Both sides use Atropos' own server manager and a policy that
-answers at once, half of the time right and otherwise wrong in the expected form: 64 groups in flight, groups of 8,
-completions of 200 tokens (`--tokens`), uniform over all tasks that can be built from defaults.
+answers at once: half of the answers are right, the others are wrong in the expected form. There are 64 groups of 8 in
+flight, completions of 200 tokens (`--tokens`), and all tasks that have defaults.
 
-Both sides do the same problems, position by position: some problems take a thousand times longer to generate than
-others, so different samples are different work. The garbage collector is set as each side's command line sets it: ours
-calms it, Atropos keeps Python's defaults. Stalls are delays of wake-ups of the event loop, without set-up; `held` is
-the part of them in which the loop's own thread worked, which other programs hardly raise.
+- Both sides work on the same problems in the same order, because some problems take a thousand times longer to
+  generate than others.
+- Each side sets the garbage collector as its command line does: this environment calms it, Atropos keeps Python's
+  defaults.
+- Stalls are delays of wake-ups of the event loop, without set-up. `held` is the part in which the loop's own thread
+  worked; other programs hardly affect it.
+- Workers build a dataset at its first use, which takes 3.5 s of processor time in total. Figures of the first groups
+  (`--first-groups`) therefore have separate names that begin with `first_`.
+- `--variants` adds figures with a setting, and the share of throughput that remains: `random` and `adaptive` difficulty
+  (the latter with adaptive sampling), and `dumps` of every group.
 
-Workers build a data set when they first need it, 3.5 s of processor time in all. So the first groups (`--first-groups`)
-have figures of their own, whose names begin with `first_`; the others are of the groups after these.
+Prints the rates of each seed to stderr, then one line of JSON: ratios as median, minimum and maximum over the seeds,
+figures as medians. Units:
 
-`--variants` adds the share of throughput that remains with a setting, and its figures: `random` and `adaptive`
-difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
+- stalls: milliseconds
+- memory: resident memory in megabytes
+- isolation: milliseconds per rollout, beyond a direct call of the verifier of a cheap task
+- `loop_ms`, `threads_ms`, `workers_ms` and their sum `total_ms`: milliseconds of processor time per group, of the event
+  loop's thread, of the other threads of the main process, and of all worker processes
 
-Prints the rates of each seed on stderr, then one line of JSON: ratios as median, least and greatest over the seeds,
-figures as medians. Stalls are in milliseconds; memory is resident memory in megabytes; isolation is in milliseconds per
-rollout, beyond a direct call of the verifier of a cheap task. `loop_ms`, `threads_ms`, `workers_ms` and their sum
-`total_ms` are milliseconds of processor time per group: of the event loop's thread, of the other threads of the main
-process, and of all worker processes. Needs Linux, and about two minutes per seed; more when the plain loop meets a
-problem that takes the library minutes.
+Needs Linux, and about two minutes per seed; more if the plain loop gets a problem that takes the library minutes.
 """
 
 from __future__ import annotations
@@ -96,8 +100,8 @@ class Load:
 class Environment:
     """The environment as a training config imports it.
 
-    Of both sides, construction, which is Atropos loading tokenizers, is not measured; `set_up` ends with the first
-    problem, and `group` serves one.
+    Neither side measures construction, in which Atropos loads tokenizers. `set_up` ends with the first problem, and
+    `group` serves a group.
     """
 
     def __init__(self, load: Load) -> None:
@@ -132,7 +136,7 @@ class Environment:
 
 
 class PlainLoop:
-    """The plain way: the library on the event loop, a new dataset for every item, both forms scored."""
+    """The plain loop: the library on the event loop, a new dataset for every item, both forms scored."""
 
     worker_pids: Sequence[int] = ()
 
@@ -151,10 +155,12 @@ class PlainLoop:
         self._item()
 
     def _usable_tasks(self) -> list[str]:
-        """Return every task whose dataset builds; builds each, as a set-up without a list must."""
+        """Build the dataset of each task, as a set-up without a list must, and return the tasks that build."""
         names = []
         for name in sorted(importlib.import_module("reasoning_gym.factory").DATASETS):
-            with contextlib.suppress(Exception):  # composite has no defaults; what else fails is not usable either
+            with contextlib.suppress(
+                Exception
+            ):  # composite has no defaults, and other tasks that fail are unusable too
                 self._library.create_dataset(name, seed=0, size=1)
                 names.append(name)
         return names
@@ -312,7 +318,7 @@ async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, gr
 
 
 async def measure_isolation() -> float:
-    """Return the milliseconds a rollout that a worker costs over a call of a cheap task's verifier."""
+    """Return the milliseconds per rollout that a worker adds to a direct call of a cheap task's verifier."""
     library = importlib.import_module("reasoning_gym")
     dataset = library.create_dataset(CHEAP_TASK, seed=1, size=1)
     entry = dataset[0]
@@ -338,7 +344,7 @@ async def measure_isolation() -> float:
 
 
 def in_fresh_process(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """Run a coroutine function in a fresh interpreter, without imports and caches of others."""
+    """Run a coroutine function in a new interpreter, without imports and caches of other runs."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         return executor.submit(_run, function, *arguments).result()
 
@@ -367,9 +373,9 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first-groups", type=int, default=2000, help="groups with figures of their own")
+    parser.add_argument("--first-groups", type=int, default=2000, help="groups with separate figures")
     parser.add_argument("--groups", type=int, default=600, help="groups after these, for each seed and side")
-    parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
+    parser.add_argument("--in-flight", type=int, default=64, help="groups in flight")
     parser.add_argument("--tokens", type=int, default=200, help="tokens of a completion")
     parser.add_argument("--seeds", nargs="+", type=int, default=[random.randrange(2**31) for _ in range(5)])
     parser.add_argument("--variants", nargs="*", default=[], choices=VARIANTS, help="settings to compare with default")
