@@ -138,11 +138,16 @@ def explain_failure(error: BaseException) -> Failure:
 
 
 class BrokenOffError(Exception):
-    """The server broke a completion off: the completion is not the model's."""
+    """The server broke a completion off: the completion is not the model's.
 
-    def __init__(self, word: str, said: object = None) -> None:
+    `word` is the server's word for the ending, `said` what the server said beside it. `why` takes the place of both in
+    the message if the reply itself shows that it is not whole; `word` then only counts such replies.
+    """
+
+    def __init__(self, word: str, said: object = None, *, why: str = "") -> None:
         message = "" if not said else f": {visible(str(said), 200)}"
-        super().__init__(f"the server broke a completion off, with the finish reason {visible(word, 60)!r}{message}")
+        ended = f"the server broke a completion off, with the finish reason {visible(word, 60)!r}{message}"
+        super().__init__(why or ended)
         self.word = word
 
 

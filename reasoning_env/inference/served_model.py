@@ -365,7 +365,7 @@ async def make_rollouts(
     prompt_tokens = array("i", prompt.tokens if reply.prompt_tokens is None else reply.prompt_tokens)
     stop = ANSWER_END if stop_after_answer else None
 
-    def convert(completion: ServedCompletion) -> Rollout | str:
+    def convert(completion: ServedCompletion) -> Received:
         if isinstance(completion, TokenCompletion):
             assert isinstance(layout, ChatFormat), "tokens need a tokenizer"
             return rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)

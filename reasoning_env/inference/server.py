@@ -39,9 +39,9 @@ from .addresses import (
 )
 from .completer import ServerSpec, Slots
 from .events import EVENT_STREAM
-from .failures import BrokenOffError, ErrorReply, FailureKind, explain_failure
+from .failures import BrokenOffError, FailureKind, explain_failure
 from .formats import AUTO, format_of_kind
-from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, StopText, read_json, request_each
+from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
     ReplyFormat,
@@ -53,7 +53,6 @@ from .formats.reply_format import (
     TokenCompletion,
 )
 from .formats.tokens import TokenFormat
-from .refusals import Attempts, Refusals
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -264,8 +263,7 @@ class Server:
         self._slots = slots or {}
         self._on_reply = on_reply
         self._under_way = 0
-        self._refusals = Refusals(spec.stream) if spec.stream == "always" else None
-        """What the server refuses; None as long as it has refused nothing."""
+        self._adapted = Adapting(spec.stream)
         self._limit: AdaptiveLimit | None = None
         """How fast requests are sent; None as long as the server has refused none."""
         self._sent = 0
@@ -377,18 +375,11 @@ class Server:
         if reply_format.kind is ReplyKind.TOKENS:
             reply = await self._send(reply_format, request, reply_s, at_once=at_once)
             return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
-        attempts = Attempts(len(prompt.tokens) or prompt.estimated_tokens)
-        while True:
-            adapted = request if self._refusals is None else self._refusals.adapt(request, attempts)
-            try:
-                reply = await self._send(reply_format, adapted, reply_s, at_once=at_once)
-                break
-            except (StatusError, ErrorReply) as error:
-                self._refusals = self._refusals or Refusals(self.spec.stream)
-                self._refusals.learn(error, adapted, attempts)
-        if self._refusals is not None:
-            self._refusals.note_success(adapted)
-        return replace(reply, requests=[SentRequest(request, adapted, reply.model)])
+        return await self._adapted.send(
+            request,
+            len(prompt.tokens) or prompt.estimated_tokens,
+            lambda adapted: self._send(reply_format, adapted, reply_s, at_once=at_once),
+        )
 
     async def _send(
         self, reply_format: ReplyFormat, request: Mapping[str, object], reply_s: float | None, *, at_once: bool
@@ -441,12 +432,7 @@ class Server:
 
     async def models(self) -> list[Any]:
         """Return the server's list of models; raises any error, as not every server has a list."""
-        async with (
-            asyncio.timeout(PROBE_S),
-            self._connections().get(self._page("/models")) as response,
-        ):
-            await _check_response(response)
-            return list(read_json(await response.read()).data)
+        return list(read_json(await self._fetch("GET", self._page("/models"))).data)
 
     async def context_length(self) -> int | None:
         """Return how many tokens the model takes for prompt and completion; None if the server does not say."""
@@ -466,12 +452,12 @@ class Server:
         if not isinstance(reply_format, TokenFormat):
             return None
         request = reply_format.request_for_text(text, self.spec.model)
-        async with (
-            asyncio.timeout(PROBE_S),
-            self._connections().post(self._url(reply_format), json=request) as response,
-        ):
+        return reply_format.prompt_of(await self._fetch("POST", self._url(reply_format), request))
+
+    async def _fetch(self, method: str, url: str, body: object = None) -> bytes:
+        async with asyncio.timeout(PROBE_S), self._connections().request(method, url, json=body) as response:
             await _check_response(response)
-            return reply_format.prompt_of(await response.read())
+            return await response.read()
 
     # ---- at the start
 
@@ -503,7 +489,7 @@ class Server:
         if reply_format.kind is ReplyKind.TOKENS:
             return not all(map(is_empty, reply.completions))
         for one in reply.completions:
-            if broken_off := explain_ending(one, Endings()):
+            if broken_off := Endings().broken_off(one.word, is_empty=is_empty(one), said=getattr(one, "error", None)):
                 raise broken_off
         return True
 
@@ -559,5 +545,8 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
     """Return the error for a completion that the server broke off; None for any other."""
-    said = completion.error if isinstance(completion, TextCompletion) else None
-    return endings.broken_off(completion.word, is_empty=is_empty(completion), said=said)
+    said, tokens = (completion.error, completion.token_count) if isinstance(completion, TextCompletion) else (None, 0)
+    error = endings.broken_off(completion.word, is_empty=is_empty(completion), said=said)
+    if error is None and is_empty(completion) and tokens == 0 and Ending.of(completion.word) is not Ending.REFUSED:
+        return BrokenOffError("no_tokens", why="the server returned a completion without text and with 0 tokens")
+    return error

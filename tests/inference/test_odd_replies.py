@@ -1,16 +1,33 @@
-"""Replies that no sound server sends: garbled HTTP, and pauses of years."""
+"""Replies that no sound server sends: garbled HTTP, pauses of years, and completions that are not whole."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import aiohttp
 import pytest
 
-from reasoning_env.inference.failures import LONGEST_WAIT_S, FailureKind, explain_failure, seconds_asked
+from reasoning_env.inference.failures import LONGEST_WAIT_S, BrokenOffError, FailureKind, explain_failure, seconds_asked
+from reasoning_env.inference.formats import REPLY_FORMATS
+from reasoning_env.inference.formats.choices import PlainChat, read_choice, read_json
+from reasoning_env.inference.formats.reply_format import ReplyKind, ServerReply, TokenCompletion
+from reasoning_env.inference.formats.tokens import TokenFormat
+from reasoning_env.inference.served_model import Received, make_rollouts
+from reasoning_env.inference.server import Endings
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.records import Prompt, Rollout
+from reasoning_env.runtime.turns import run_in_turns
+from reasoning_gym_testing import Completion, GenerationRequest
+from reasoning_gym_testing.completions import TOKENIZER, Tokens
+from reasoning_gym_testing.protocols import write_reply
+from tests.records import SAMPLING
 
+TOKEN_FORMATS = [each for each in REPLY_FORMATS if isinstance(each, TokenFormat)]
+each_format = pytest.mark.parametrize("token_format", TOKEN_FORMATS, ids=lambda each: each.name)
 SOUND = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
 GARBLED = {
     "NUL in a header": SOUND.replace(b"OK\r\n", b"OK\r\nX-Trace: a\0b\r\n"),
@@ -62,3 +79,72 @@ def test_date_in_retry_after_is_read() -> None:
 )
 def test_retry_after_is_limited(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds
+
+
+# ---------------------------------------------------------------------------- completions that are not whole
+
+WORDS = "First, add the two numbers. The sum is <answer>4</answer>"
+
+
+async def received(
+    token_format: TokenFormat, chat: ChatFormat, text: str, tokens: Sequence[int], word: str = "stop"
+) -> Received:
+    """Return what is read of a reply that has a text beside some tokens, with a log-probability for each token."""
+    asked = GenerationRequest(token_format.name, "", (1, 2), 1, 64, 1.0, 1.0)
+    completion = Completion(text, word, tuple(tokens), (-0.5,) * len(tokens))
+    body = write_reply(asked, (completion,), Tokens(TOKENIZER))
+    [raw] = token_format.cut(body)
+    ids, logprobs = await run_in_turns(token_format.read(raw))
+    reply = ServerReply([TokenCompletion(ids, logprobs, raw.finish_reason or "", raw.text)])
+    prompt = Prompt(({"role": "user", "content": "?"},), "?", (1, 2))
+    [found] = await make_rollouts(reply, ReplyKind.TOKENS, chat, prompt, SAMPLING, Endings(), stop_after_answer=False)
+    return found
+
+
+@each_format
+async def test_text_with_more_tokens_is_broken_off(token_format: TokenFormat, chat: ChatFormat) -> None:
+    cut = chat.encode(WORDS)[:-3]
+    found = await received(token_format, chat, WORDS, cut)
+    assert isinstance(found, BrokenOffError)
+    assert str(found) == f"the server returned a text of {len(cut) + 3} tokens with the log-probabilities of {len(cut)}"
+
+
+@each_format
+@pytest.mark.parametrize(
+    "text", [WORDS, f"{WORDS}<|im_end|>", WORDS.removesuffix("</answer>"), ""], ids=["same", "marks", "stop", "none"]
+)
+async def test_text_that_agrees_is_a_completion(token_format: TokenFormat, chat: ChatFormat, text: str) -> None:
+    found = await received(token_format, chat, text, chat.encode(f"{WORDS}<|im_end|>"))
+    assert isinstance(found, Rollout)
+    assert found.text == WORDS
+
+
+@each_format
+@pytest.mark.parametrize("word", ["stop", "length"])
+async def test_no_tokens_are_broken_off(token_format: TokenFormat, chat: ChatFormat, word: str) -> None:
+    found = await received(token_format, chat, "", [], word)
+    assert isinstance(found, BrokenOffError)
+    assert "without text and with 0 tokens" in str(found)
+
+
+EMPTY = {
+    "text": {"text": ""},
+    "chat": {"message": {"content": ""}},
+    "chat without content": {"message": {"content": None}},
+}
+
+
+@pytest.mark.parametrize("fields", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize(
+    ("count", "word", "is_whole"),
+    [(0, "stop", False), (0, "content_filter", True), (1, "stop", True), (None, "stop", True)],
+)
+async def test_empty_text_without_tokens_is_broken_off(
+    fields: dict[str, object], count: int | None, word: str, is_whole: bool
+) -> None:
+    completion = read_choice(read_json(json.dumps({**fields, "finish_reason": word}).encode()), count)
+    prompt = PlainChat().prompt([{"role": "user", "content": "?"}])
+    [found] = await make_rollouts(
+        ServerReply([completion]), ReplyKind.CHAT, PlainChat(), prompt, SAMPLING, Endings(), stop_after_answer=False
+    )
+    assert isinstance(found, Rollout) is is_whole

@@ -24,7 +24,8 @@ from ...runtime.concurrency import cancel_all
 from ...runtime.text import short, visible
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
-from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, ServerReply, TextCompletion
+from ..refusals import Attempts, Refusals, Stream
+from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, SentRequest, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
     import aiohttp
@@ -246,6 +247,33 @@ async def request_each(n: int, request: SendOne, parameters: Mapping[str, object
     answered = [reply for reply in replies if isinstance(reply, ServerReply)]
     completions = [one for reply in answered for one in reply.completions]
     return ServerReply(completions, requests=[one for reply in answered for one in reply.requests])
+
+
+class Adapting:
+    """Sends requests to one server, and changes what the server refuses of them."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._refusals = Refusals(stream) if stream == "always" else None
+        """What the server refuses; None as long as it has refused nothing."""
+
+    async def send(self, request: Mapping[str, object], prompt_tokens: int, send: SendOne) -> ServerReply:
+        """Send a request until the server accepts it. `prompt_tokens` is the size of the prompt, at most.
+
+        Raises what `send` raises, unless another request may be accepted.
+        """
+        attempts = Attempts(prompt_tokens)
+        while True:
+            adapted = request if self._refusals is None else self._refusals.adapt(request, attempts)
+            try:
+                reply = await send(adapted)
+                break
+            except Exception as error:
+                self._refusals = self._refusals or Refusals(self._stream)
+                self._refusals.learn(error, adapted, attempts)
+        if self._refusals is not None:
+            self._refusals.note_success(adapted)
+        return replace(reply, requests=[SentRequest(request, adapted, reply.model)])
 
 
 class StopText:

@@ -30,6 +30,7 @@ class _Choice(msgspec.Struct):
     token_ids: msgspec.Raw = NO_IDS
     logprobs: _TokenLogprobs | None = None
     finish_reason: str | None = None
+    text: str | None = None
     error: Any = None
 
 
@@ -99,7 +100,7 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
     if choice.token_ids == NO_IDS or choice.logprobs is None:
         missing = "token_ids" if choice.token_ids == NO_IDS else "logprobs"
         raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")
-    return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason)
+    return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason, text=choice.text or "")
 
 
 def _read(completion: RawCompletion) -> Numbers:

@@ -59,12 +59,14 @@ log-probabilities do not show."""
 class TokenCompletion:
     """A completion as sampled tokens with log-probabilities: numpy's arrays, or lists from methods.
 
-    `word` is the server's word for how it ended; "" if the server does not say.
+    - `word`: the server's word for how the completion ended; "" if the server does not say.
+    - `text`: the text that the reply has beside the tokens; "" if there is none.
     """
 
     tokens: Sequence[int] | NDArray[Any]
     logprobs: Sequence[float] | NDArray[Any]
     word: str
+    text: str = ""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class _Meta(msgspec.Struct):
 
 class _Reply(msgspec.Struct):
     meta_info: _Meta
+    text: str | None = None
 
 
 def _request(prompt: Sequence[int], _model: str, options: Mapping[str, object]) -> dict[str, object]:
@@ -71,7 +72,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
         logprobs = completion.meta_info.output_token_logprobs
         if logprobs == NO_IDS and error is None:
             raise ReplyError("a completion without output_token_logprobs, though return_logprob was asked for")
-        yield RawCompletion(NO_IDS, logprobs, reason, error)
+        yield RawCompletion(NO_IDS, logprobs, reason, error, completion.text or "")
 
 
 def _read(completion: RawCompletion) -> Numbers:

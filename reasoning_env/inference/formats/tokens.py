@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout
 from ...runtime.turns import in_turn, reply_slot, run_in_turns
-from ..failures import ERROR_BYTES, error_in_place, overload_in_choice
+from ..failures import ERROR_BYTES, BrokenOffError, error_in_place, overload_in_choice
 from .reply_format import ReplyError, ReplyFormat, ReplyKind, ServerReply, TokenCompletion
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ class RawCompletion:
     """A completion before its numbers are read.
 
     `ids` is null if `logprobs` holds the token ids too. `error` is what the server says in place of a completion.
+    `text` is the text beside the numbers; "" if there is none.
     """
 
     ids: msgspec.Raw
     logprobs: msgspec.Raw | memoryview
     finish_reason: str | None
     error: object = None
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +105,9 @@ class TokenFormat(ReplyFormat):
                         completions.append(TokenCompletion((), (), "error"))
                         continue
                     tokens, logprobs = await run_in_turns(self.read(completion))
-                    completions.append(TokenCompletion(tokens, logprobs, completion.finish_reason or ""))
+                    completions.append(
+                        TokenCompletion(tokens, logprobs, completion.finish_reason or "", completion.text)
+                    )
             except ReplyError as error:
                 if (in_place := error_in_place(bytes(body[:ERROR_BYTES]))) is not None:
                     raise in_place from error
@@ -196,8 +200,11 @@ def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
 
 def rollout_from_tokens(
     chat: ChatFormat, token_limit: int, prompt: Sequence[int], completion: TokenCompletion
-) -> Rollout | str:
-    """Return a rollout of the server's own tokens, or the reason why the tokens are unfit for training."""
+) -> Rollout | BrokenOffError | str:
+    """Return a rollout of the server's own tokens, or the reason why the tokens are unfit for training.
+
+    A reply whose text has more tokens than the reply was broken off.
+    """
     if len(completion.tokens) == 0:
         return "no completion tokens"
     given_tokens, given_logprobs = completion.tokens, completion.logprobs
@@ -214,9 +221,14 @@ def rollout_from_tokens(
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
+    text = chat.completion_text(tokens)
+    given_text = completion.text.rstrip("\ufffd")  # the end of a character that a limit of tokens cut
+    if len(given_text) > len(text) and (count := chat.count_tokens(given_text)) > len(tokens):
+        why = f"the server returned a text of {count} tokens with the log-probabilities of {len(tokens)}"
+        return BrokenOffError("fewer_tokens", why=why)
     in_bytes = tokens.astype(np.int32).tobytes()
     return Rollout(
-        text=chat.completion_text(tokens),
+        text=text,
         tokens=_joined(array("i", prompt), in_bytes),
         masks=_joined(array("i", [-100]) * len(prompt), in_bytes),
         logprobs=_joined(array("d", [1.0]) * len(prompt), logprobs.tobytes()),

@@ -25,6 +25,13 @@ from .tokens import (
 class _Reply(msgspec.Struct):
     logprobs: list[msgspec.Raw]
     finish_reasons: list[str | None]
+    text: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the completions; empty texts if the reply does not have one for each."""
+        count = len(self.finish_reasons)
+        return self.text if len(self.text) == count else [""] * count
 
 
 class _PromptReply(msgspec.Struct):
@@ -54,8 +61,8 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
         if len(reply.logprobs) != len(reply.finish_reasons):
             numbers = f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons"
             raise ReplyError(numbers) from None
-        for raw, reason in list(zip(reply.logprobs, reply.finish_reasons, strict=True))[cut:]:
-            yield RawCompletion(NO_IDS, raw, reason)
+        for raw, reason, text in list(zip(reply.logprobs, reply.finish_reasons, reply.texts, strict=True))[cut:]:
+            yield RawCompletion(NO_IDS, raw, reason, text=text)
 
 
 def _split(body: Body) -> Iterator[RawCompletion]:
@@ -70,12 +77,12 @@ def _split(body: Body) -> Iterator[RawCompletion]:
     remains = _REPLY.decode(body[:piece_end] + body[end:])
     view = memoryview(body)
     separator = b""
-    for reason in remains.finish_reasons:
+    for reason, text in zip(remains.finish_reasons, remains.texts, strict=True):
         start = piece_end + len(separator)
         piece_end = body.find(b"}]]", start, end) + len(b"}]]")
         if piece_end < start or body[start - len(separator) : start + 3] != separator + b"[[{":
             raise msgspec.DecodeError("another layout")
-        yield RawCompletion(NO_IDS, view[start:piece_end], reason)
+        yield RawCompletion(NO_IDS, view[start:piece_end], reason, text=text)
         separator = b", " if body[piece_end : piece_end + 2] == b", " else b","
     if piece_end != end:
         raise msgspec.DecodeError("another layout")
