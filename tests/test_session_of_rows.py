@@ -133,13 +133,16 @@ async def test_score_true_counts_as_one(session: Session[Problem]) -> None:
 @pytest.mark.parametrize(
     ("completion", "error"),
     [
-        ("nan", "ScoreError: the function returned nan, which is not from 0 to 1"),
-        ("two", "ScoreError: the function returned 2.0, which is not from 0 to 1"),
-        ("none", "ScoreError: the function returned None, which is no number"),
-        ("text", "ScoreError: the function returned '1.0', which is no number"),
-        ("only parts", "ScoreError: the function returned a mapping without `score`"),
-        ("infinite part", "ScoreError: 'length' of the mapping is inf, which is no finite number"),
-        ("many parts", "ScoreError: the mapping has 33 numbers besides `score`, over 32"),
+        ("nan", "ScoreError: the function must return a number from 0 to 1; got nan"),
+        ("two", "ScoreError: the function must return a number from 0 to 1; got 2.0"),
+        ("none", "ScoreError: the function must return a number from 0 to 1; got None"),
+        ("text", "ScoreError: the function must return a number from 0 to 1; got '1.0'"),
+        (
+            "only parts",
+            "ScoreError: the function must return a number, or a mapping with `score`; the mapping has none",
+        ),
+        ("infinite part", "ScoreError: 'length' in the mapping must be a finite number; got inf"),
+        ("many parts", "ScoreError: the mapping may have at most 32 numbers besides `score`; got 33"),
         ("raise", "ZeroDivisionError: division by zero"),
         ("leave", "SystemExit: None"),
     ],
@@ -152,7 +155,7 @@ async def test_verdict_has_the_error(session: Session[Problem], completion: str,
 
 @on_module_loop
 async def test_row_with_a_completion_field_raises(session: Session[Problem]) -> None:
-    with pytest.raises(ConfigError, match="cannot be called with the row: multiple values for argument 'completion'"):
+    with pytest.raises(ConfigError, match="does not accept the row: multiple values for argument 'completion'"):
         await session.judge({"completion": "x"}, ["right"])
 
 
@@ -163,7 +166,7 @@ async def test_row_may_have_numpy_values(session: Session[Problem]) -> None:
 
 def test_function_must_be_named() -> None:
     function: Any = len
-    with pytest.raises(ConfigError, match=r"^score: must be a text, 'MODULE:FUNCTION'; got "):
+    with pytest.raises(ConfigError, match=r"^score: must be a string, 'MODULE:FUNCTION'; got "):
         session_of(function)
 
 
@@ -265,17 +268,17 @@ async def test_script_may_contain_its_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "error"),
     [
-        ("tests.score_functions", "tests.score_functions is not of the form MODULE:FUNCTION"),
+        ("tests.score_functions", "tests.score_functions must have the form MODULE:FUNCTION"),
         ("nowhere:score", "there is no module nowhere"),
         ("nowhere.py:score", "there is no file .*/nowhere.py"),
         ("tests.score_functions:skore", "tests.score_functions has no function skore"),
-        ("tests.score_functions:NUMBER", "tests.score_functions:NUMBER is not a function, but 7"),
-        ("tests.score_functions:Scorer", "tests.score_functions:Scorer is a class, not a function"),
-        ("tests.score_functions:Scorer.score", "Scorer.score cannot be the name of a function"),
+        ("tests.score_functions:NUMBER", "tests.score_functions:NUMBER must be a function; it is 7"),
+        ("tests.score_functions:Scorer", "tests.score_functions:Scorer must be a function; it is a class"),
+        ("tests.score_functions:Scorer.score", "Scorer.score is not a function's name"),
         ("tests.score_functions:asynchronous", "tests.score_functions:asynchronous is asynchronous"),
         ("tests.score_functions:asynchronous_object", "tests.score_functions:asynchronous_object is asynchronous"),
         ("tests.score_functions:generator", "tests.score_functions:generator is a generator"),
-        ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing takes no completion"),
+        ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing does not accept a completion"),
     ],
 )
 async def test_unusable_function_raises(function: str, error: str) -> None:
@@ -299,8 +302,8 @@ async def test_row_with_missing_arguments_raises() -> None:
         with pytest.raises(ConfigError) as raised:
             await session.judge(ROW, ["right", "wrong"])
     assert str(raised.value) == (
-        "row: the function cannot be called with the row: missing a required argument: 'answr'; got ['answer']; "
-        "it is called as score(completion, **row), with every column of the row"
+        "row: the function does not accept the row: missing a required argument: 'answr'; got ['answer']; "
+        "accept every column, or add **columns: the call is score(completion, **row)"
     )
 
 

@@ -187,7 +187,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
         remedy = "for rows of completions, use --out FILE; a file of problems has no completions to score"
-        raise nothing_found(options.paths[0], "group", left_out, remedy)
+        raise nothing_found(options.paths[0], "groups", left_out, remedy)
     tables = rescored.tables()
     if options.json:
         print_json({**{name: table.records() for name, table in tables.items()}, "left_out": left_out})

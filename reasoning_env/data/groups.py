@@ -1,4 +1,4 @@
-"""Write a file of groups, as `process` makes it, as Parquet: a row for each group."""
+"""Write a file of groups from `process` as Parquet: one row per group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The output of a call that writes rows: its rows while the call is under way, and the card of the finished file.
+"""The output of a command that writes rows: the unfinished rows, and the card of the finished file.
 
-Until the output is whole, its rows lie in a keyed file beside it, so that the same call resumes after any interruption.
+Until the output is complete, its rows are in a keyed file beside it, so that the same command resumes after any
+interruption.
 """
 
 from __future__ import annotations
@@ -22,39 +23,39 @@ OUT_OPTION = "--out"
 
 
 def unfinished_path(out: Path) -> Path:
-    """Return the file of the rows of a call under way."""
+    """Return the path of the unfinished rows."""
     return out.with_name(f"{out.name}.unfinished")
 
 
 def card_path(out: Path) -> Path:
-    """Return the card of a finished file: what made the file, and what it holds."""
+    """Return the path of a finished file's card, which describes the settings and the content of the file."""
     return out.with_name(f"{out.name}.card.json")
 
 
 OnRow = Callable[[Mapping[str, object]], object]
-"""Called with a row that an earlier call has left; raises ValueError for a row that no call wrote."""
+"""Called with each row of an earlier call; raises ValueError for an invalid row."""
 
 
 @contextmanager
 def rows_under_way(out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None) -> Iterator[KeyedFile]:
-    """Yield the rows of a call, by position; they are removed when the block has written the output.
+    """Yield the unfinished rows, by position; they are removed at the end of the block, which writes the output.
 
-    Raises ConfigError for rows that are damaged or of other settings, and when another call is at work.
+    Raises ConfigError if the rows are damaged or have other settings, or if another process writes them.
     """
 
     def read(key: str, line: bytes) -> None:
         row = parse_json(line)
         if not isinstance(row, dict) or not key.isdecimal():
-            raise ValueError("this is no row")
+            raise ValueError("the line must be a row with its position")
         on_row(row)
 
     rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)
     try:
         if rows.unusable_lines:
             raise ConfigError(
-                f"{visible(str(rows.path))} is damaged ({rows.unusable_lines} lines are no rows)",
+                f"{visible(str(rows.path))} is damaged: {rows.unusable_lines} lines are invalid",
                 setting=OUT_OPTION,
-                remedy="remove the file to begin anew",
+                remedy="remove the file to start again",
             )
         yield rows
     except BaseException:
@@ -69,11 +70,11 @@ def in_order(rows: KeyedFile) -> Iterator[dict[str, Any]]:
 
 
 def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, Any] | None:
-    """Return the card of an output that the same call has finished; None where there is no output.
+    """Return the card of an output that the same call finished; None without an output.
 
-    A call that was killed right after the output was whole has left its rows, which are removed.
+    Removes unfinished rows that a call left because it was killed right after it wrote the output.
 
-    Raises ConfigError for an output of other settings, or without a card.
+    Raises ConfigError if the output has other settings, or no card.
     """
     if not out.exists():
         return None
@@ -82,9 +83,9 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
         earlier = dict(card["made_with"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{visible(str(out))} exists without a card that says what made it",
+            f"{visible(str(out))} exists, but was not written by this command: it has no card",
             setting=OUT_OPTION,
-            remedy="name another file, or remove this one",
+            remedy="choose another file, or remove this one",
         ) from None
     changed = changed_settings(earlier, made_with)
     if changed:
@@ -103,7 +104,7 @@ def write_output(
 ) -> None:
     """Write the card of an output, then the output, as `write_rows` does. Raises OutputError.
 
-    The rows of the call stay in `under_way`, so that the same call writes the output later.
+    After an error, the rows stay in `under_way`, so that the same call can write the output later.
     """
     with output_errors(out, f"its {len(under_way.keys)} rows are safe in {under_way.path}"):
         write_card(out, card)

@@ -1,13 +1,13 @@
-"""Problems for a file: no question twice, none of the evaluation set, and the same problems at the same call.
+"""Problems for a file: unique questions, none from the evaluation set, and reproducible.
 
-A task's rows come at the wanted levels in turn. Each level of a task has a sequence of draws of its own, whose seeds
-depend on nothing but run seed, task, level and the number of the draw. A draw gives a row unless the task has asked the
-question before, the evaluation set asks it, or it does not fit. A level ends early when MAX_REPEATS draws in a row
-repeat questions.
+The rows of a task cycle through the requested levels. Each level of a task has its own sequence of draws. The seed of a
+draw depends only on the run's seed, the task, the level and the number of the draw. A draw gives a row unless its
+question is already in the file or in the evaluation set, or does not fit. A level ends early when MAX_REPEATS draws in
+a row repeat questions.
 
-Parts: with up to as many parts as tasks, each part has tasks of its own. With more, the parts that share a task all
-draw the task's whole sequence, and each keeps the questions whose hash falls to it. So parts share no question, and
-together they hold the rows of one call, whatever a part knows of the others.
+Parts: with at most as many parts as tasks, each part has its own tasks. With more parts, the parts that share a task
+all generate the task's whole sequence, and a hash of the question decides which part keeps it. So parts share no
+questions, and together they are the rows of a single call, although no part knows the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..session import Session
 from .tables import without_gaps
 
 Level = float | Literal["random"] | None
-"""A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for the library's defaults."""
+"""A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for reasoning-gym's defaults."""
 
 
 class ProblemForm(StrEnum):
@@ -47,9 +47,9 @@ class ProblemForm(StrEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The problems of a file: `count` in all, at `levels` in turn, in part `part`.
+    """The requested problems: `count` in total, cycling through `levels`; this is part `part` of `parts`.
 
-    `part` counts from 1 to `parts`. A task without levels is drawn at the library's defaults.
+    `part` counts from 1. A task without levels is generated at reasoning-gym's defaults.
     """
 
     count: int
@@ -61,9 +61,9 @@ class Wanted:
 
 @dataclass
 class LevelProgress:
-    """Progress of a level of a task: draws made, rows, and the draws that gave no row, by cause.
+    """Progress of a task at a level: draws, rows, and the draws without a row, by cause.
 
-    `ended` says why the level has no more rows; empty while it goes on.
+    `ended` is the reason why the level can give no more rows; empty before that.
     """
 
     level: Level
@@ -74,15 +74,15 @@ class LevelProgress:
     too_long: int = 0
     failures: int = 0
     without_row: int = 0
-    """Draws in a row that gave no row."""
+    """Consecutive draws without a row."""
     repeats: int = 0
-    """Those of `without_row` that were asked before, in this file or by the evaluation set."""
+    """How many of `without_row` repeated a question of this file or of the evaluation set."""
     ended: str = ""
 
 
 @dataclass
 class TaskProgress:
-    """How far a task is. `rows` counts the rows of all parts, `kept` those of this part."""
+    """Progress of a task. `rows` counts the rows of all parts, `kept` the rows of this part."""
 
     task: str
     wanted: int
@@ -104,11 +104,11 @@ class TaskProgress:
             levels = [LevelProgress(**level) for level in state["levels"]]
             return cls(state["task"], state["wanted"], levels, state["kept"])
         except (KeyError, TypeError) as error:
-            raise ValueError("this is no progress of a task") from error
+            raise ValueError("the progress of a task has other fields") from error
 
 
 def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return the rows of each task: in proportion to the weights, `count` in all. Earlier names get the remainder."""
+    """Return the number of rows of each task, in proportion to the weights; they add up to `count`."""
     total = sum(weights.values())
     exact = {task: count * weight / total for task, weight in weights.items()}
     whole = {task: int(rows) for task, rows in exact.items()}
@@ -119,7 +119,7 @@ def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of a part, each with the remainder and the number by which the question's hash is divided."""
+    """Return the tasks of a part, each with the remainder and the divisor of question hashes that the part keeps."""
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
     number = (part - 1) % len(tasks)
@@ -129,10 +129,10 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 
 @dataclass(frozen=True)
 class ProblemRow:
-    """A problem at its place in the file: of all parts, the row with number `position`.
+    """A problem and its position among the rows of all parts.
 
-    `question` is the hash by which questions of a task are compared. `is_of_part` tells whether this part has the row.
-    The progress is the task's.
+    `question` is the hash for comparing questions of a task. `is_of_part` is whether this part has the row. `progress`
+    is the progress of the task.
     """
 
     position: int
@@ -144,7 +144,7 @@ class ProblemRow:
 
 @dataclass
 class Earlier:
-    """What an earlier call has done: the progress of each task, and the hashes of its questions."""
+    """The state of an earlier call: the progress of each task, and the hashes of its questions."""
 
     progress: dict[str, TaskProgress] = field(default_factory=dict)
     questions: dict[str, set[str]] = field(default_factory=dict)
@@ -155,8 +155,8 @@ class ProblemRows:
 
     Args:
         session: A started session; its settings select tasks, weights and parameters.
-        wanted: What the file is to hold.
-        earlier: What an earlier call has done.
+        wanted: The requested problems.
+        earlier: The state of an earlier call.
     """
 
     def __init__(self, session: Session[object], wanted: Wanted, earlier: Earlier | None = None) -> None:
@@ -167,7 +167,7 @@ class ProblemRows:
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
-        # Twice the workers: the next job waits when a worker is done, and a slow problem leaves work for the others.
+        # With twice the number of workers, a job is always ready when a worker is done, even beside slow problems.
         self._at_once = 2 * session.settings.generators
         rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
@@ -182,7 +182,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of a task that are not there yet, those of other parts included."""
+        """Yield the missing rows of a task, including the rows of other parts."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -200,7 +200,7 @@ class ProblemRows:
                 is_of_part = hash_int(question) % sharing == remainder
                 if is_of_part:
                     progress.kept += 1
-                # The tasks take turns, whatever their shares: so a row has its place before other tasks have theirs.
+                # Tasks alternate in the file whatever their weights, so a row's position is known immediately.
                 position = (progress.rows - 1) * len(self._places) + self._places[task]
                 yield ProblemRow(position, problem, question, is_of_part, progress)
         finally:
@@ -208,17 +208,17 @@ class ProblemRows:
             del self._questions[task]  # questions are compared within a task
 
     async def __aiter__(self) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of this part, of one task after the other."""
+        """Yield the rows of this part, task by task."""
         for task in self.progress:
             async for row in self.of_task(task):
                 if row.is_of_part:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Make the rows, of several tasks at a time.
+        """Generate the rows, several tasks at a time.
 
-        `keep` is called as soon as a row of any part is made: its progress then agrees with the rows before it, and
-        the work goes on from there, wherever it ends.
+        `keep` is called as soon as a row of any part is ready. The row's progress then matches the rows so far, so an
+        interrupted call can resume from there.
         """
 
         async def keep_all(task: str) -> None:
@@ -229,7 +229,7 @@ class ProblemRows:
 
 
 class _Draws:
-    """The draws of a task at a level, in order; some are generated ahead."""
+    """The sequence of draws of a task at a level. Some are generated ahead of demand."""
 
     def __init__(self, session: Session[object], task: str, progress: LevelProgress, seed: int) -> None:
         self.progress = progress
@@ -240,9 +240,9 @@ class _Draws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem that gives a row; None if the level ends here. Generates `ahead` draws at a time.
+        """Return the next problem that gives a row; None if the level can give no more. Generates `ahead` draws ahead.
 
-        Its question is not among `questions`, and is then one of them.
+        The problem's question is new, and is added to `questions`.
         """
         progress = self.progress
         tries = Tries(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -258,7 +258,7 @@ class _Draws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Take the next draw, and count it by cause if it gives no row. Raises GenerationError."""
+        """Return the next draw, and count its cause if it gives no row. Raises GenerationError."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -301,16 +301,16 @@ class _Draws:
 async def problems(
     session: Session[object], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
 ) -> AsyncIterator[dict[str, object]]:
-    """Yield the rows that `problems` writes to a file, task by task; sorted by `index` they are the file's.
+    """Yield the rows that the command `problems` writes, task by task. The file is sorted by `index`.
 
-    The session is started. Memory holds the hashes of one task's questions.
+    The session must be started. Memory contains the question hashes of one task at a time.
     """
     async for row in ProblemRows(session, wanted):
         yield describe_problem(session, row.position, row.problem, form)
 
 
 def describe_problem(session: Session[object], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
-    """Return the columns of a problem at a position of a file, as `PROBLEM_COLUMNS` names them for the form."""
+    """Return the columns of a problem in the given form; see `PROBLEM_COLUMNS`."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:
         return {
@@ -357,4 +357,4 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     },
     ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
-"""Columns of a file of problems by form, each with its type in Parquet: see `tables`."""
+"""Columns of a file of problems by form, each with its type in Parquet (see `tables`)."""

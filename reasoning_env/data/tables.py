@@ -1,6 +1,6 @@
-"""Read and write rows as JSON lines or as Parquet, by the end of the file's name. Memory holds one block of rows.
+"""Read and write rows as JSON lines or Parquet, depending on the file's suffix, one block of rows at a time.
 
-A row is a mapping of columns to JSON values. Parquet needs pyarrow, the extra `data`.
+A row is a mapping of columns to JSON values. Parquet needs pyarrow, which the extra `data` installs.
 """
 
 from __future__ import annotations
@@ -20,54 +20,53 @@ from ..storage.folders import check_writable, install_command
 from ..storage.reading import Malformed, open_regular, read_values
 
 Schema = Any
-"""A schema of pyarrow, which may not be installed."""
+"""A schema of pyarrow. pyarrow may not be installed."""
 
 JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
 READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
-"""Ends of the names of files that are read."""
+"""Suffixes of files that can be read."""
 BLOCK = 100
-"""Rows that are held as Python values at a time. With eight completions of 8 kB a row, writing took 308 MB of memory at
-100 rows, 391 MB at 300 and 533 MB at 1,000, in the same time."""
+"""Rows in memory as Python values at a time. Larger blocks take more memory without being faster."""
 ROW_GROUP_BYTES = 4 * 2**20
-"""A row group of Parquet in memory. A file of problems was 2 % larger at 1 MiB, and no smaller at 16 or 64 MiB."""
+"""Size of a Parquet row group in memory. Smaller groups make larger files; larger groups do not help."""
 
 
 def check_name(path: Path, setting: str) -> None:
-    """Raise ConfigError unless rows can be written to a file of this name."""
+    """Raise ConfigError unless the file's suffix is supported for writing."""
     if path.suffix not in (JSON_LINES, PARQUET):
-        raise ConfigError(f"must end in {JSON_LINES} or {PARQUET}", setting=setting, got=str(path))
+        raise ConfigError(f"the file name must end in {JSON_LINES} or {PARQUET}", setting=setting, got=str(path))
     if path.suffix == PARQUET:
         _pyarrow(setting)
 
 
 def check_output(path: Path, setting: str) -> None:
-    """Raise ConfigError unless a file of rows of this name can be made."""
+    """Raise ConfigError unless a file of rows can be written to this path."""
     check_name(path, setting)
     check_writable(path.absolute().parent, setting)
 
 
 def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
-    """Yield the rows of a file, in order, with a Malformed for each line that is none. Raises ConfigError and OSError.
+    """Yield the rows of a file, in order, and a Malformed for each invalid line. Raises ConfigError and OSError.
 
-    `setting` names the file in an error.
+    `setting` is the name of the file's option in errors.
     """
     if not path.name.endswith(READABLE):
-        raise ConfigError(f"must end in {', '.join(READABLE)}", setting=setting, got=str(path))
+        raise ConfigError(f"the file name must end in {', '.join(READABLE)}", setting=setting, got=str(path))
     if path.suffix == PARQUET:
         with _open_parquet(path, setting) as parquet:
             for batch in parquet.iter_batches(batch_size=BLOCK):
                 yield from batch.to_pylist()
         return
     for _, value in read_values(path):
-        yield value if isinstance(value, dict | Malformed) else Malformed("the line is no JSON object")
+        yield value if isinstance(value, dict | Malformed) else Malformed("the line must be a JSON object")
 
 
 def write_rows(path: Path, rows: Iterable[Row], types: Mapping[str, str] | Schema) -> None:
-    """Write a file whole or not at all. Raises OSError.
+    """Write a complete file, or none after an error. Raises OSError.
 
-    `types` are the types of Parquet's columns, by name (see `TYPES`), or what `schema_of_rows` returns. In JSON lines,
-    a number that is not finite becomes null, and any other value that JSON lacks its text.
+    `types` are the types of Parquet's columns, by name (see `TYPES`), or the return value of `schema_of_rows`. In JSON
+    lines, numbers that are not finite become null, and other values unknown to JSON become strings.
     """
     if path.suffix == JSON_LINES:
         replace_file(path, map(_json_line, rows), mode=0o666)
@@ -95,13 +94,13 @@ def _pyarrow(setting: str) -> Any:
         raise ConfigError(
             "Parquet needs pyarrow",
             setting=setting,
-            remedy=f"{install_command('data')}, or write to a file that ends in {JSON_LINES}",
+            remedy=f"run `{install_command('data')}`, or use a file name that ends in {JSON_LINES}",
         ) from error
 
 
 @contextmanager
 def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
-    """Open a file of Parquet. Raises ConfigError for other content, in the block too, and OSError for no file."""
+    """Open a Parquet file. Raises OSError without a file, and ConfigError (also in the block) for invalid content."""
     arrow = _pyarrow(setting)
     open_regular(path).close()  # pyarrow would wait for a FIFO
     try:
@@ -110,12 +109,12 @@ def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
     except (arrow.ArrowException, ValueError, OverflowError, OSError) as error:
         reason = visible(str(error), limit=300)
         raise ConfigError(
-            f"{visible(str(path))} is damaged, or no file of Parquet ({reason})", setting=setting
+            f"{visible(str(path))} is damaged, or not a Parquet file ({reason})", setting=setting
         ) from error
 
 
 def arrow_schema(types: Mapping[str, str]) -> Any:
-    """Return the schema of columns with these types, by name: see `TYPES`."""
+    """Return the schema of columns with these types, by name (see `TYPES`)."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([(name, TYPES[kind](arrow)) for name, kind in types.items()])
 
@@ -131,16 +130,16 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
     "place": lambda arrow: arrow.struct({"index": arrow.int64(), "task": arrow.string()}),
 }
-"""Types of Parquet's columns, of the module pyarrow, which may not be installed."""
+"""Types of Parquet's columns, as functions of the module pyarrow, which may not be installed."""
 
 
 MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
-"""What stands for a missing value, by the type of the column. Readers of JSON lines take a column's type from the first
-rows, or from the first file, so a null there would give the column another type."""
+"""Replacements for missing values, by the type of the column. Readers of JSON lines infer a column's type from the
+first rows or the first file, so a null there would give the column another type."""
 
 
 def without_gaps(row: Row, types: Mapping[str, str]) -> dict[str, object]:
-    """Return a row whose missing values are those of MISSING."""
+    """Return a row with missing values replaced as in MISSING."""
     return {name: MISSING[types[name]] if value is None else value for name, value in row.items()}
 
 
@@ -159,11 +158,10 @@ def _write_parquet(path: Path, rows: Iterable[Row], schema: Schema) -> None:
 
 
 def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -> Schema:
-    """Return the types of the columns of rows for `write_rows`; None for JSON lines, which need none.
+    """Return the types of the rows' columns for `write_rows`; None for JSON lines, which need no types.
 
-    A column has a type that holds all its values, and the values of the column in files `like`, which are Parquet.
-
-    Raises ConfigError for a column with values of several types.
+    The type of a column fits all its values, also those in the Parquet files `like`. Raises ConfigError if no type fits
+    all values of a column.
     """
     if path.suffix == JSON_LINES:
         return None
@@ -182,15 +180,15 @@ def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -
     except (arrow.ArrowException, OverflowError) as error:
         reason = f"{column}: {error}".splitlines()[0]
         raise ConfigError(
-            f"the rows' columns have values of several types ({reason})",
+            f"a Parquet column cannot have values of several types ({reason})",
             setting="--out",
             got=str(path),
-            remedy=f"write to a file that ends in {JSON_LINES}",
+            remedy=f"use a file name that ends in {JSON_LINES}",
         ) from error
     return schema
 
 
 def with_columns(schema: Schema, added: Mapping[str, str]) -> Schema:
-    """Return a schema of Parquet with the added columns at its end, in place of columns with the same names."""
+    """Return a Parquet schema with the added columns at its end, which replace columns with the same names."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([*(field for field in schema if field.name not in added), *arrow_schema(added)])

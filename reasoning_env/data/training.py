@@ -1,7 +1,7 @@
-"""Rows to train on, made of groups: chosen completions, or pairs for preference training.
+"""Training rows from groups: selected completions, or pairs for preference training.
 
-Equal completions of a question are one row, whatever groups they are in. A column has the same type in every row: see
-`tables.MISSING`.
+Equal completions of a question become one row, even from several groups. A column has the same type in every row (see
+`tables.MISSING`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .tables import without_gaps, write_rows
 
 @dataclass(frozen=True)
 class PassRates:
-    """The pass rates, from `low` to `high`, of what is kept. What has no pass rate is not kept."""
+    """A range of pass rates to keep, from `low` to `high`. Groups without a pass rate are not kept."""
 
     low: float
     high: float
@@ -34,25 +34,25 @@ class PassRates:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows are made: of which completions, of groups with which pass rates, and how many for a question."""
+    """Which rows to write: which completions, from groups with which pass rates, and how many per question."""
 
     keep: Keep | None = None
     pass_rates: PassRates | None = None
     max_per_problem: int | None = None
 
     def wants(self, pass_rate: float | None) -> bool:
-        """Tell whether groups with this pass rate are kept."""
+        """Return True if groups with this pass rate are kept."""
         return self.pass_rates is None or self.pass_rates.contains(pass_rate)
 
 
 EVERYTHING = Selection()
 _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # never counted
-    Keep.BEST: "not the best of the group, or all score 0",
+    Keep.BEST: "not the best of the group, or all scores are 0",
     Keep.CORRECT: "not correct",
-    Keep.PAIRS: "no completion to pair it with",
+    Keep.PAIRS: "no completion left to pair with",
 }
-"""Why a completion of a group gives no row."""
+"""Why a completion of a group does not become a row."""
 _OF_COMPLETION = {
     "messages": "messages",
     "score": "number",
@@ -71,23 +71,23 @@ _OF_PAIR = {
 
 
 def training_columns(keep: Keep) -> Mapping[str, str]:
-    """Return the columns of the rows, with their types in Parquet: see `tables`."""
+    """Return the columns of the rows, with their types in Parquet (see `tables`)."""
     return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **FACT_COLUMNS}
 
 
 class TrainingRows:
-    """Makes the rows of groups, one group after the other. Memory holds a hash of each row."""
+    """Makes training rows, one group after the other. Memory contains a hash of each row."""
 
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Completions without a row, by reason. Those of groups with another pass rate are not counted."""
+        """Completions without a row, by reason, except those of groups outside the range of pass rates."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
 
     def of_group(self, group: DumpedGroup, model: str | None) -> Iterator[dict[str, object]]:
-        """Yield the rows of a group whose completions are of a model."""
+        """Yield the rows of a group; `model` is the model of its completions."""
         if not self._selection.wants(group.pass_rate):
             return
         facts = _facts(group, model)
@@ -98,18 +98,18 @@ class TrainingRows:
         for columns, texts in chosen:
             identity = hash_question(json.dumps(texts))
             if identity in rows:
-                self.not_kept["the same as a row that is kept"] += len(texts)
+                self.not_kept["same as another row"] += len(texts)
             elif limit is not None and len(rows) >= limit:
-                self.not_kept["over --max-per-problem"] += len(texts)
+                self.not_kept["more than --max-per-problem"] += len(texts)
             else:
                 rows.add(identity)
                 yield {**columns, **facts}
 
 
 def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
-    """Write the rows of a file of groups beside it, whole or not at all. Return their file and their number.
+    """Write the training rows of a file of groups beside it; return the path and the number of rows.
 
-    Raises ConfigError if another file is at their path.
+    The file is complete, or missing after an error. Raises ConfigError if another file exists at the path.
     """
     assert selection.keep is not None
     out = kept_path(groups, selection.keep)
@@ -131,17 +131,17 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raise ConfigError if a file at the path holds anything but rows of ours."""
+    """Raise ConfigError if a file exists at the path that contains no training rows of ours."""
     with suppress(FileNotFoundError), path.open("rb") as lines:
         first = lines.readline()
         if first and not all(f'"{column}": '.encode() in first for column in ("reference", "pass_rate", "group_size")):
             raise ConfigError(
-                f"{path} exists, and holds no rows to train on", remedy="move the file, or name other groups"
+                f"{path} exists, but does not contain training rows", remedy="move it, or write the groups elsewhere"
             )
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row for each completion that is kept, without the facts of the group, and the completion."""
+    """Yield a row for each selected completion, without the group's facts, and the completion."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -164,10 +164,10 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row for each pair of a correct completion and another, without the facts of the group, and the pair."""
+    """Yield a row for each pair of a correct and a wrong completion, without the group's facts, and the pair."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
-    for chosen, rejected in zip(right, wrong, strict=False):  # as many pairs as there are of the fewer
+    for chosen, rejected in zip(right, wrong, strict=False):  # surplus completions stay without a pair
         columns = {
             "prompt": [dict(message) for message in chosen.prompt],
             "chosen": [dict(chosen.conversation[-1])],
@@ -183,5 +183,5 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 
 def _question(group: DumpedGroup) -> str:
-    """Return a hash of the task and the question: of the prompt's last message."""
+    """Return a hash of the task and the question, which is the prompt's last message."""
     return hash_without_whitespace(f"{group.item_id} {group.reference if group.question is None else group.question}")

@@ -1,7 +1,7 @@
 """Judge the completions of a file's rows, and write the rows with their scores.
 
-The rows are those that `verdicts.py` judges. Lines of our own dumps, process files and evaluations count as rows too.
-The rows stay in their order; whatever the size of the files, memory holds twice as many rows as there are workers.
+Rows are described in `verdicts.py`. Lines of our own dumps, process files and evaluations are rows too. The rows keep
+their order. Memory contains twice as many rows as there are workers, whatever the size of the files.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .verdicts import (
     read_row,
 )
 
-NO_GROUP = "the row is no group of a dump, of `process` or of an evaluation"
+NO_GROUP = "the row is not a group of a dump, of `process` or of an evaluation"
 
 
 @dataclass(frozen=True)
 class RowFiles:
     """Files of rows.
 
-    `columns` says where rows of other programs have `reference`, and `completion` or `completions`: the name of a
-    column, or a path of names and positions with dots in between, such as `response.body.choices.0.message`. The rows
-    get these columns beside their own.
+    `columns` maps `reference`, and `completion` or `completions`, to the columns of another program's rows: a name, or
+    a path of names and positions separated by dots, such as `response.body.choices.0.message`. The rows get these
+    columns in addition to their own.
     """
 
     paths: Sequence[Path]
@@ -59,7 +59,7 @@ class RowFiles:
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is the group that a line of dumps holds. The group of a `repeated` line was read before.
+    `group` is the group in a line of dumps. `repeated`: the same group was read before.
     """
 
     number: int
@@ -82,16 +82,20 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, rows to train on are written instead, made of the groups among the rows with their new
-    scores. A folder stands for its files of rows: see `row_files`; for `columns` see `RowFiles`. A killed call goes on.
-    `on_row` is called after each row.
+    With `selection.keep`, training rows are written instead, from the groups among the rows, with their new scores. A
+    folder stands for its files of rows (see `row_files`); for `columns` see `RowFiles`. After an interruption, the same
+    call resumes. `on_row` is called after each row.
 
-    The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
-    ours left without), and `outside`, the rows whose pass rate is not wanted. With `selection.keep` it has `not_kept`
-    too, the completions without a row by reason, and `wrong_now`, the completions that only the stored score calls
-    right.
+    The card has
 
-    Raises ConfigError for files that cannot be used: without a row that can be judged, or of other settings.
+    - `rows` and `judged`,
+    - `left_out`: the number of skipped rows and the first such row, by reason,
+    - `without_score`: the number of rows without scores because of an infrastructure error,
+    - `outside`: the number of rows whose pass rate is outside the range,
+    - with `selection.keep`, `not_kept`: the number of completions without a row, by reason,
+    - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
+
+    Raises ConfigError if no row can be judged, or if the output has other settings.
     """
     check_output(out, "--out")
     files = RowFiles(row_files(paths, out), columns or {})
@@ -112,7 +116,7 @@ async def judge_rows(
             counts = _count(judged, selection)
             if not counts["judged"] and not counts["without_score"]:
                 judged.remove()
-                raise nothing_found(paths[0], "row that can be judged", counts["left_out"])
+                raise nothing_found(paths[0], "rows that can be judged", counts["left_out"])
             card = {"command": command, **counts, "made_with": decided_by}
             if selection.keep is None:
                 rows = _rows_with_scores(_joined(files, judged), selection)
@@ -129,9 +133,9 @@ async def judge_rows(
 async def judge_files(
     session: Session[object], files: RowFiles, *, done: Container[str] = (), groups_alone: bool = False
 ) -> AsyncGenerator[tuple[NumberedRow, RowVerdicts]]:
-    """Yield the rows of files in order, each with what is added to it.
+    """Yield the rows of files in order, each with its verdicts.
 
-    Rows whose numbers are in `done` are passed over. With `groups_alone`, rows that are no groups are left out.
+    Rows whose numbers are in `done` are omitted. With `groups_alone`, rows that are not groups are marked as skipped.
     """
 
     async def judge(numbered: NumberedRow) -> RowVerdicts:
@@ -143,13 +147,12 @@ async def judge_files(
 
 
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
-    """Return the files of rows that paths stand for, each once.
+    """Return the files of rows at the paths, each once.
 
-    A folder stands for its files of rows, in the order of their names, and a folder without any for those of its
-    subfolders (see `folders_of_files`). Left out are `out`, and what `process` writes
-    beside its lines.
+    A folder stands for its files of rows, sorted by name; without such files, for those of its subfolders (see
+    `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
 
-    Raises ConfigError for a path that cannot be read, and for a folder without files of rows.
+    Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
     """
     files: dict[str, Path] = {}
     output = None if out is None else os.path.realpath(out)
@@ -162,19 +165,17 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
             raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
         others = {real: file for file in found if (real := os.path.realpath(file)) != output}
         if not others and found:
-            raise ConfigError(f"{path} is the output too", setting="--out", remedy="name another file")
+            raise ConfigError(f"{path} is also the input", setting="--out", remedy="choose another file")
         if not others:
-            raise ConfigError(f"{path} holds no file of rows: none ends in {', '.join(READABLE)}", setting="PATH")
+            raise ConfigError(f"{path} contains no files that end in {', '.join(READABLE)}", setting="PATH")
         files |= others
     return list(files.values())
 
 
 def _schema(out: Path, files: RowFiles) -> Schema:
-    """Return the types of the output's columns, before any work; None for JSON lines.
+    """Return the types of the output's columns before any row is judged; None for JSON lines.
 
-    Rows that no session can judge are ignored.
-
-    Raises ConfigError for a column with values of several types.
+    Rows that cannot be judged are ignored. Raises ConfigError if a column has values of several types.
     """
     if out.suffix != PARQUET:
         return None
@@ -195,7 +196,7 @@ def _schema(out: Path, files: RowFiles) -> Schema:
 
 
 def _made_with(session: Session[object], files: RowFiles, selection: Selection) -> dict[str, object]:
-    """Return what decides the scores. Files count by their sizes and times."""
+    """Return all values that determine the scores. Files are identified by their sizes and modification times."""
     facts = [file.stat() for file in files.paths]
     return made_with(
         session.settings,
@@ -209,7 +210,7 @@ def _made_with(session: Session[object], files: RowFiles, selection: Selection) 
 
 
 def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
-    """Yield the rows; a line of dumps becomes a row, marked where its group was read before."""
+    """Yield the rows. A line of dumps becomes a row, marked as repeated if its group was read before."""
     numbers = count(1)
     seen = SeenGroups()
     for file in files.paths:
@@ -220,7 +221,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
                 try:
                     group = as_group(row)
                 except ValueError as error:
-                    row = Malformed(f"the line is no group: {describe(error)}")
+                    row = Malformed(f"the line is not a valid group: {describe(error)}")
                 else:
                     row = _row_of_group(group)
             if not isinstance(row, Malformed):
@@ -230,7 +231,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Return a row with what stands elsewhere in it as columns of their own; what it lacks is left out."""
+    """Return a row with added columns, copied from other columns or paths in the row; missing values are omitted."""
     found = {name: _at(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 
@@ -239,7 +240,7 @@ _MISSING = object()
 
 
 def _at(row: Row, path: str) -> object:
-    """Return what stands at a path in a row; _MISSING where there is nothing."""
+    """Return the value at a path in a row; _MISSING if there is none."""
     if path in row:
         return row[path]
     value: object = row
@@ -272,11 +273,11 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    """Return the verdicts of a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
-        added = left_out_row("the group stood in an earlier line or file")
+        added = left_out_row("the group is already in an earlier line or file")
     elif groups_alone and numbered.group is None:
         added = left_out_row(NO_GROUP)
     else:
@@ -287,7 +288,7 @@ async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: 
 
 
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
-    """Return the counts of rows that the card holds."""
+    """Return the counts of rows for the card."""
     rows = scored = without_score = outside = 0
     for added in in_order(judged):
         if "left_out" in added:
@@ -305,7 +306,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
 
 
 class LeftOut(TypedDict):
-    """How many rows are left out for a reason, and the first of them: its file, its number there, its own cause."""
+    """Number of rows skipped for a reason, and the first such row: its file, its number there, and the details."""
 
     rows: int
     first_file: str
@@ -314,13 +315,13 @@ class LeftOut(TypedDict):
 
 
 def nothing_found(path: Path, what: str, left_out: Mapping[str, LeftOut], remedy: str | None = None) -> ConfigError:
-    """Return the error of files without what is wanted, with the reasons for which their rows are left out."""
+    """Return the error for files without usable rows, with the reasons why rows were skipped."""
     causes = [f"{reason} ({facts['first']})" for reason, facts in left_out.items()]
-    return ConfigError("; ".join([f"{path} holds no {what}", *causes]), setting="PATH", remedy=remedy)
+    return ConfigError("; ".join([f"{path} contains no {what}", *causes]), setting="PATH", remedy=remedy)
 
 
 def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, LeftOut]:
-    """Return the rows that are left out, by reason."""
+    """Return the counts of skipped rows, by reason."""
     found: dict[str, LeftOut] = {}
     for added in rows:
         if "left_out" in added:
@@ -330,11 +331,11 @@ def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, LeftOut]:
 
 
 Scored = tuple[NumberedRow, Row]
-"""A row, and what is added to it."""
+"""A row and its verdicts."""
 
 
 def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
-    """Yield the rows with what is added to each, in their order, without the rows that are left out."""
+    """Yield the rows with their verdicts, in order, without the skipped rows."""
     for numbered, added in zip(read_judgeable_rows(files), in_order(judged), strict=True):
         position = added.pop("key")
         assert position == str(numbered.number), "every row has been judged or left out"
@@ -343,7 +344,7 @@ def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
 
 
 def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
-    """Yield the rows with a pass rate that is wanted, with their scores."""
+    """Yield the rows whose pass rate is in the range, with their scores."""
     for numbered, added in scored:
         assert not isinstance(numbered.row, Malformed)
         if selection.wants(added["pass_rate"]):
@@ -352,9 +353,9 @@ def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterato
 
 @dataclass
 class NotKept:
-    """Completions of groups that give no row to train on, by reason.
+    """Completions of groups that become no training row, by reason.
 
-    `wrong_now` counts completions that only the stored score calls right.
+    `wrong_now` counts completions that were right and are wrong now.
     """
 
     not_kept: Counter[str] = field(default_factory=Counter)
@@ -362,7 +363,7 @@ class NotKept:
 
 
 def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept) -> Iterator[Row]:
-    """Yield rows to train on, and count up in `left` the completions that give none."""
+    """Yield training rows, and count the completions without a row in `left`."""
     made = TrainingRows(selection)
     models: dict[Path, str | None] = {}
     for numbered, added in scored:

@@ -1,6 +1,6 @@
 """Judge the completions of rows.
 
-A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that holds it.
+A row has `reference` and `completion` or `completions`. A completion is a string, or a conversation that ends with it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
-"""Pauses before a row is judged again after an infrastructure error: a fork server starts in 0.7 s, under load in 6."""
+"""Pauses before retries after infrastructure errors. A fork server starts in 0.7 s, or in 6 s under load."""
 REFERENCE, SINGLE, SEVERAL = "reference", "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
     SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
 }
-"""The columns that rows get, by their column of completions, each with its type in Parquet: see `tables`."""
+"""The columns added to rows, by their column of completions, each with its type in Parquet (see `tables`)."""
 
 
 async def verdicts(
     session: Session[object], rows: Iterable[Row] | AsyncIterable[Row]
 ) -> AsyncIterator[dict[str, object]]:
-    """Yield the rows with their scores, in order, as `judge_rows` writes them. The session is started.
+    """Yield the rows with their scores, in order, as `judge_rows` writes them. The session must be started.
 
-    A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
-    fault of ours that persists, the score is None. Memory holds twice as many rows as the session has workers.
+    Rows that cannot be judged are skipped: a warning is logged once per reason, with the first row's number (from 1).
+    If an infrastructure error persists, the score is None. Memory contains twice as many rows as the session has
+    workers.
     """
     left_out: Counter[str] = Counter()
     number = 0
@@ -63,16 +64,21 @@ async def verdicts(
                 continue
             left_out[reason] += 1
             if left_out[reason] == 1:
-                logger.warning("left out from row %d on: %s (%s)", number, reason, added.get("why", reason))
+                logger.warning(
+                    "skipped row %d: %s (%s); further rows with this problem are skipped without a warning",
+                    number,
+                    reason,
+                    added.get("why", reason),
+                )
 
 
 async def judge_each(
     session: Session[object], rows: AsyncIterable[T], judge: Callable[[T], Coroutine[Any, Any, RowVerdicts]]
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
-    """Yield rows with what `judge` returns for each, in order.
+    """Yield rows with the results of `judge`, in order.
 
-    Twice as many rows as the session has workers are judged at a time: the next one waits when a worker is done, of
-    either role.
+    Twice as many rows as the session has workers are judged at the same time, so that a row is always ready when a
+    worker of either role is done.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
@@ -105,12 +111,12 @@ async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterat
 
 
 class RowVerdicts(TypedDict, total=False):
-    """What is stored of a row: its scores, which are None after a fault that persists, or why the row is left out."""
+    """The result for a row: scores, which are None if an infrastructure error persists, or why the row is skipped."""
 
     scores: list[float] | None
     reasons: list[str] | None
     answers: list[str | None]
-    """What was read of the completions; not stored."""
+    """The answers found in the completions; not stored."""
     pass_rate: float | None
     left_out: str
     why: str
@@ -121,7 +127,7 @@ class RowVerdicts(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """What a row asks for: verdicts on texts, which answer the problem of a reference."""
+    """A row's request: judge the completions `texts` of the problem with this reference."""
 
     reference: Reference
     texts: Sequence[str]
@@ -134,14 +140,14 @@ def completions_column(row: Row) -> str:
 
 
 def read_row(row: Row) -> JudgeRequest | RowVerdicts:
-    """Return what a row asks for, or `left_out` for a row that no session can judge."""
+    """Return a row's request, or `left_out` for a row that no session can judge."""
     reference = row.get(REFERENCE)
     if not isinstance(reference, str):
         return left_out_row("the row has no reference", _columns_of(row))
     if row.get(SEVERAL) is not None and row.get(SINGLE) is not None:
         return left_out_row(f"the row has both `{SINGLE}` and `{SEVERAL}`")
     kind = completions_column(row)
-    if kind not in row:  # a null in `completion` is a model that wrote nothing
+    if kind not in row:  # a null in `completion` means that the model wrote nothing
         return left_out_row("the row has no completion", _columns_of(row))
     try:
         texts = read_completions(row[kind] if kind == SEVERAL else [row[kind]])
@@ -149,28 +155,28 @@ def read_row(row: Row) -> JudgeRequest | RowVerdicts:
     except InvalidReferenceError as error:
         return left_out_row("the reference cannot be read", error.problem)
     except (ConfigError, KeyError, TypeError) as error:
-        return left_out_row("the row's completions are no texts or conversations", str(error))
+        return left_out_row("the row's completions must be strings or conversations", str(error))
 
 
 def _columns_of(row: Row) -> str:
     names = ", ".join(map(str, row))
-    return f"its columns are {names}; name the right ones with --columns reference=NAME,completion=NAME"
+    return f"its columns are {names}; choose columns with --columns reference=NAME,completion=NAME"
 
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
-    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    """Return the verdicts of a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     asked = read_row(row)
     if not isinstance(asked, JudgeRequest):
         return asked
     task = asked.reference.task
     if task not in {task.name for task in session.library.tasks}:
-        return left_out_row("the reference's task is not known here", task)
+        return left_out_row("the task of the reference is unknown here", task)
     try:
         found = await _verdicts(session, asked)
     except InvalidReferenceError as error:
-        return left_out_row("the question comes out differently here", error.problem)
+        return left_out_row("the reference gives another question here", error.problem)
     except GenerationError as error:
-        return left_out_row("the problem of the reference cannot be generated", str(error))
+        return left_out_row("the problem of the reference cannot be generated here", str(error))
     if found is None:
         return {"scores": None, "reasons": None, "pass_rate": None}
     return {
@@ -182,12 +188,12 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
 
 
 def left_out_row(reason: str, why: str = "") -> RowVerdicts:
-    """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
+    """Return the result for a skipped row: one of a few reasons, and the details of this row."""
     return {"left_out": reason, "why": (why or reason)[:400]}
 
 
 async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdict] | None:
-    """Return the verdicts; None after faults of ours that persist."""
+    """Return the verdicts; None if an infrastructure error persists."""
     for pause_s in (*RETRY_PAUSES_S, None):
         try:
             return await session.judge(str(asked.reference), asked.texts, thinking=asked.thinking)
@@ -200,7 +206,7 @@ async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdi
 
 
 def _thinking(row: Row) -> Thinking | None:
-    """Return the formats of thinking of a line of dumps; None for the session's."""
+    """Return the thinking formats of a line of dumps; None means the session's formats."""
     if "thinking_formats" not in row:
         return None
     formats = row["thinking_formats"]
@@ -208,7 +214,7 @@ def _thinking(row: Row) -> Thinking | None:
 
 
 def added_columns(row: Row, added: Mapping[str, Any]) -> dict[str, object]:
-    """Return the columns that a row gets: lists for `completions`, single values for `completion`."""
+    """Return the columns to add to a row: lists for `completions`, single values for `completion`."""
     if completions_column(row) == SEVERAL:
         return {name: added[name] for name in ADDED[SEVERAL]}
     scores, reasons = added["scores"] or [None], added["reasons"] or [None]

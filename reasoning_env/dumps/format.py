@@ -56,12 +56,12 @@ _NAME = re.compile(rf"(?:{PASSED.prefix}|{FAILED.prefix})_.+_\d{{4,}}\.jsonl", r
 
 
 def is_dump(path: Path) -> bool:
-    """Tell whether the path has the name of a file of dumps that a writer appends to."""
+    """Return True if the path has the name of a dump file."""
     return _NAME.fullmatch(path.name) is not None
 
 
 class Keep(StrEnum):
-    """Which completions of a group become rows to train on."""
+    """Which completions of a group become training rows."""
 
     BEST = "best"
     """The completion with the best score, if that is above 0."""
@@ -72,14 +72,14 @@ class Keep(StrEnum):
 
 
 def kept_path(groups: Path, keep: Keep) -> Path:
-    """Return the path of the rows to train on that `process` writes beside a file of groups."""
+    """Return the path of the training rows that `process` writes beside a file of groups."""
     return groups.with_stem(f"{groups.stem}-{keep}")
 
 
 def files_beside(groups: Path) -> set[Path]:
-    """Return the paths of what `process` makes of a file of groups: rows to train on, and the same groups as Parquet.
+    """Return the paths of the files that `process` derives from a file of groups: training rows, and Parquet.
 
-    Empty for a file of groups that `process` has not written.
+    Empty if `process` did not write the file of groups.
     """
     if not header_path(groups).exists():
         return set()
@@ -87,9 +87,9 @@ def files_beside(groups: Path) -> set[Path]:
 
 
 def model_of(file: Path) -> str | None:
-    """Return the model of a file of groups, several joined by commas; None where the file's header names none.
+    """Return the model of a file of groups, or several separated by commas; None if the file's header has none.
 
-    The header of `process` has `models`, that of an evaluation `model`. Dumps have no header.
+    The header of `process` has `models`; the header of an evaluation has `model`. Dumps have no header.
     """
     made_with = read_made_with(file)
     models = made_with.get("models", [made_with["model"]] if "model" in made_with else [])
@@ -104,11 +104,11 @@ def encode_group(
 ) -> bytes:
     """Return the group's line with its newline. `more` adds keys to the line, `more_of_rollouts` to each rollout.
 
-    Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
-    Raises ValueError when `metadata_json` is not JSON.
+    Values unknown to JSON (a NaN in the metadata, an enum among the parameters) are written as strings. Raises
+    ValueError if `metadata_json` is not JSON.
     """
-    # A call of the encoder holds the interpreter's lock until its end. With one call for each rollout the event loop
-    # runs in between; one call for a group of long completions would stall the loop for tens of milliseconds.
+    # Encoding blocks the event loop until a call ends. With one call per rollout, the loop runs in between; one call
+    # for a group of long completions would block it for tens of milliseconds.
     prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
     extras = more_of_rollouts or [{}] * len(group.rollouts)
     rollouts = ", ".join(
@@ -166,7 +166,7 @@ def _message(message: Any) -> dict[str, object]:
     try:
         return {key: message[key] for key in ("role", "content")}
     except (KeyError, TypeError) as error:
-        raise ValueError("a message is an object with `role` and `content`") from error
+        raise ValueError("a message must be an object with `role` and `content`") from error
 
 
 _Message = Annotated[Mapping[str, str], BeforeValidator(_message)]
@@ -179,11 +179,13 @@ class DumpedRollout:
 
     Only `conversation` and `score` are required; unknown keys are ignored.
 
-    `conversation` holds messages with `role` and `content`; the completion is the last. `thinking` is the thinking that
-    a server returned apart from the completion. `score` is the reward that was sent, `verifier_score` the score before
-    the length penalty, both in [0, 1]. `frames` names what came off the answer before its value was read. `tokens` is
-    the number of tokens of the completion. Only evaluations have `seconds`, and `library_score` by the library's own
-    rules.
+    - `conversation`: messages with `role` and `content`; the completion is the last message.
+    - `thinking`: the thinking that the server returned separately.
+    - `score`: the reward for the trainer, in [0, 1].
+    - `verifier_score`: the score before the length penalty, in [0, 1].
+    - `frames`: names of the formatting that was removed from the answer before its value was read.
+    - `tokens`: the number of completion tokens.
+    - `seconds` and `library_score` (the score by reasoning-gym's own rules): only in evaluations.
     """
 
     conversation: Annotated[tuple[_Message, ...], Field(min_length=1)] = field(repr=False)
@@ -199,7 +201,7 @@ class DumpedRollout:
     frames: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return a line with the beginning of the answer."""
+        """Return one line with the beginning of the answer."""
         answer = "none" if self.answer is None else visible(repr(self.answer), 60)
         return f"<rollout with score {self.score:g}, reason {self.reason}, answer {answer}>"
 
@@ -214,7 +216,7 @@ class DumpedRollout:
 
     @property
     def judged_score(self) -> float:
-        """The verifier's score before the length penalty; the reward where the line has no such score."""
+        """The verifier's score before the length penalty; the reward if the line has no such score."""
         return self.score if self.verifier_score is None else self.verifier_score
 
     @property
@@ -224,7 +226,7 @@ class DumpedRollout:
 
     @cached_property
     def outcome(self) -> str:
-        """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason of a later version."""
+        """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason that a later version added."""
         return outcome(self.judged_score, self.reason, self.finish_reason, self.thinking)
 
 
@@ -232,16 +234,15 @@ class DumpedRollout:
 class DumpedGroup:
     """One line. Only `item_id` and `rollouts` are required.
 
-    `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
-    the completions that no server returned, and `sent` records how the requests were sent. With a `dataset_size`, the
-    problem is number `item` of the library's dataset of that size and seed. `thinking_formats` names the formats of
-    thinking that counted. `library_answer` is the library's own answer, where it is wrong and `expected_answer` is
-    another.
-
-    `key` is unique in a file of `process` or of an evaluation.
-
-    Dumps have the `time` at which the group was scored, in seconds since 1970, and the trainer's `step` at that time.
-    Older lines and other files have neither.
+    - `item_id`: the task's name.
+    - `reference`: any process can generate the problem again from it.
+    - `failed`: in evaluations, the number of completions that the server did not return.
+    - `sent`: in evaluations, how the requests were sent.
+    - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
+    - `thinking_formats`: names of the thinking formats that were removed before answers were read.
+    - `library_answer`: reasoning-gym's own answer, if it is wrong and therefore differs from `expected_answer`.
+    - `key`: unique in a file of `process` or of an evaluation.
+    - `time` and `step`: only in dumps; when the group was scored, in seconds since 1970, and the trainer's step then.
     """
 
     item_id: Name
@@ -265,7 +266,7 @@ class DumpedGroup:
     sent: JsonValue = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """Return a line: answers and parameters may have thousands of characters."""
+        """Return one line, because answers and parameters may have thousands of characters."""
         level = "" if self.level is None else f" at level {self.level:g}"
         scores = ", ".join(f"{score:g}" for score in self.scores)
         name = self.item_id if self.reference is None else self.reference
@@ -273,7 +274,7 @@ class DumpedGroup:
 
     @property
     def prompt(self) -> DumpedMessages:
-        """The prompt of the first completion; without a completion, no messages."""
+        """The prompt of the first completion; empty without completions."""
         return self.rollouts[0].prompt if self.rollouts else ()
 
     @property
@@ -286,9 +287,9 @@ class DumpedGroup:
         return tuple(rollout.score for rollout in self.rollouts)
 
     def digest(self) -> bytes | None:
-        """Return a hash of the group, the same for each copy of its line; None where nothing tells a copy.
+        """Return a hash of the group that is equal for copies of its line; None if copies cannot be recognized.
 
-        A dump's line has the `time` to a millisecond. Equal lines without a time may be two groups of one problem.
+        A dump's line has the `time` in milliseconds. Equal lines without a time may be two groups of one problem.
         """
         if self.time is None:
             return None
@@ -297,9 +298,9 @@ class DumpedGroup:
         return hashlib.blake2b(repr((facts, texts)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     def facts(self, model: str | None) -> dict[str, object]:
-        """Return the columns that the group has in every table of groups, rollouts or rows to train on.
+        """Return the group's columns in all tables of groups, rollouts or training rows (see `FACT_COLUMNS`).
 
-        `FACT_COLUMNS` names them; `params` is JSON. What is not known is None.
+        `params` is a JSON string. Unknown values are None.
         """
         return {
             "task": self.item_id,
@@ -334,7 +335,7 @@ FACT_COLUMNS = {
     "model": "text",
     "expected_answer": "text",
 }
-"""The columns of `DumpedGroup.facts`, each with its type in Parquet: see `data/tables.py`."""
+"""The columns of `DumpedGroup.facts`, each with its type in Parquet (see `data/tables.py`)."""
 
 _GROUP = TypeAdapter(DumpedGroup)
 
@@ -345,14 +346,14 @@ def read_group(line: bytes) -> DumpedGroup:
 
 
 def as_group(line: object) -> DumpedGroup:
-    """Return the group of a line that is read as JSON. Raises ValueError for another value."""
+    """Return the group in a line that was parsed as JSON. Raises ValueError for an invalid line."""
     return _GROUP.validate_python(_with_tokens(line))
 
 
 def _with_tokens(line: object) -> object:
-    """Return a line of `process` with the number of tokens of each completion: masks are -100 over the prompt.
+    """Return a line of `process` with the number of tokens of each completion, derived from the masks.
 
-    The masks of chat servers are empty, and give no number.
+    Masks are -100 over the prompt. With chat servers masks are empty, so there is no number.
     """
     if not isinstance(line, dict):
         return line

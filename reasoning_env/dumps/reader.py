@@ -27,7 +27,7 @@ class DumpFormatError(ReasoningEnvError):
 
     def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
         place = visible(str(path)) if line is None else f"{visible(str(path))}, line {line}"
-        remedy = "mend the file, or read with strict=False to skip the damage" if strict else None
+        remedy = "repair the file, or read with strict=False to skip damaged lines" if strict else None
         super().__init__(problem, setting=place, remedy=remedy)
         self.path = path
         self.line = line
@@ -37,16 +37,16 @@ OnDamage = Callable[[DumpFormatError], None]
 
 
 class SeenGroups:
-    """The groups that were read, so that one that stands twice counts once.
+    """Recognizes groups that were read before, so that copies count once.
 
-    A group with a `key` is known in its file, a group of a dump in every file: a copy of the file has the same groups.
+    A group with a `key` is identified within its file, a group of a dump in all files, because files may be copied.
     """
 
     def __init__(self) -> None:
         self._identities: set[object] = set()
 
     def add(self, group: DumpedGroup, file: Path) -> bool:
-        """Add a group of a file; False where it was there already."""
+        """Add a group of a file; return False if it was added before."""
         identity = group.digest() if group.key is None else (str(file), group.key)
         if identity is None:
             return True
@@ -56,7 +56,7 @@ class SeenGroups:
 
 
 def _warn(error: DumpFormatError) -> None:
-    logger.warning("skipped: %s", error)
+    logger.warning("skipped damaged rollouts: %s", error)
 
 
 def stream_groups(
@@ -64,14 +64,14 @@ def stream_groups(
 ) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Blank lines are passed over. A torn last line is skipped, and so are groups that were `seen`, in an earlier call
-    too. With `strict=False`, other malformed lines are skipped too, as are files that cannot be read and the rest of a
-    damaged `.gz` file. After a file, `on_damage` is told in one sentence what was left out of it, and in another how
-    many of its groups were seen.
+    Empty lines, a torn last line, and groups in `seen` are skipped. With `strict=False`, other malformed lines,
+    unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called with
+    an error that describes the skipped lines, and with another one that counts the repeated groups.
 
-    Raises OSError when the path cannot be read, or is no regular file.
-    Raises DumpFormatError at a malformed line, a file that cannot be read, or a damaged `.gz` file, unless
-    `strict=False`.
+    Raises:
+        OSError: The path cannot be read, or is not a regular file.
+        DumpFormatError: A line is malformed, a file cannot be read, or a `.gz` file is damaged (not with
+            `strict=False`).
     """
     known = SeenGroups() if seen is None else seen
     return (
@@ -82,24 +82,24 @@ def stream_groups(
 
 
 LINES = (".jsonl", ".jsonl.gz")
-"""Ends of the names of files of lines."""
+"""Suffixes of files with groups."""
 
 
 def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
-    """Return the files that a path stands for: itself, or those of a folder as `folders_of_files` and `files_in` say.
+    """Return the files at a path: the path itself, or a folder's files (see `folders_of_files` and `files_in`).
 
-    Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
+    Raises OSError if the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
         return [file for folder in folders_of_files(path, ends, besides=besides) for file in files_in(folder, ends)]
-    require_regular(path)  # raises at the call, not at the first group
+    require_regular(path)  # raise at the call instead of at the first group
     return [path]
 
 
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
-    """Return the folders whose files a folder stands for, in name order: itself or, without files, its subfolders.
+    """Return the folder itself or, if it has no files, its subfolders sorted by name.
 
-    So a folder of evaluations stands for all its evaluations. The file `besides` does not count. Raises OSError.
+    So a folder of evaluations stands for all its evaluations. The file `besides` is ignored. Raises OSError.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]
@@ -107,9 +107,9 @@ def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path
 
 
 def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
-    """Return the files of a folder whose names have one of the ends, in name order.
+    """Return the files of a folder with one of the suffixes, sorted by name.
 
-    What `process` writes beside its groups is left out: the same completions again. Raises OSError.
+    Files that `process` derives from its groups are omitted, because they have the same completions. Raises OSError.
     """
     files = sorted(file for file in folder.iterdir() if file.name.endswith(ends) and not file.is_dir())
     beside = {path for file in files for path in files_beside(file)}
@@ -119,7 +119,7 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
 def read_lines(
     path: Path, *, strict: bool = True, on_damage: OnDamage = _warn, seen: SeenGroups | None = None
 ) -> Iterator[tuple[Mapping[str, object], DumpedGroup]]:
-    """Yield the lines of one file, each with its group, as `stream_groups` does; errors of the file come at a line."""
+    """Yield the lines of a file, each with its group, as `stream_groups` does. Errors are raised during iteration."""
     known = SeenGroups() if seen is None else seen
     read = repeated = left_out = 0
     first = ""
@@ -134,7 +134,7 @@ def read_lines(
                 continue
             read += 1
             if known.add(group, path):
-                assert isinstance(value, dict), "a group stands in an object"
+                assert isinstance(value, dict), "`_as_group` accepts only objects"
                 yield value, group
             else:
                 repeated += 1
@@ -144,10 +144,10 @@ def read_lines(
             raise damage from error
         on_damage(damage)
     if left_out:
-        what = f"lines left out: {left_out}" if read else "holds no groups of rollouts that this version can read"
+        what = f"skipped {left_out} lines" if read else "contains no groups of rollouts that this version can read"
         on_damage(DumpFormatError(path, None, f"{what}; {first}"))
     if repeated:
-        what = f"groups that stood in an earlier line or file, and count once: {repeated}"
+        what = f"skipped {repeated} groups that are already in an earlier line or file"
         on_damage(DumpFormatError(path, None, what))
 
 

@@ -1,11 +1,11 @@
-"""Write dumps: take groups from the event loop, and append them in order on a thread of the writer's own.
+"""Write dumps: receive groups on the event loop, and append them in order on a separate thread.
 
-The event loop never waits for the disk. Groups that cannot be written (disk full, folder gone) wait in memory in their
-order, up to `max_waiting_bytes` of text, and are written when the disk has room again. Beyond the limit the newest
-group is dropped and counted.
+The event loop never waits for the disk. Groups that cannot be written (disk full, folder missing) wait in memory, in
+order, up to `max_waiting_bytes` of text, and are written as soon as the disk works again. Above the limit, new groups
+are dropped and counted.
 
-The name of a file contains the run's uuid, and numbers of existing files are passed over. So each file has one writer,
-no file is overwritten, nothing is appended behind a torn line, and no locks are needed.
+File names contain the run's uuid, and numbers of existing files are not used again. So each file has one writer, no
+file is overwritten, nothing is appended after a torn line, and no locks are needed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 
 class NumberedFiles:
-    """New files of one kind, in the order of their numbers.
+    """New files of one kind, with increasing numbers.
 
-    Numbers of existing files are passed over. `written` counts the lines. One thread owns the object; every thread may
+    Numbers of existing files are not used again. `written` counts the lines. One thread owns the object; any thread may
     read `written`.
     """
 
@@ -47,10 +47,10 @@ class NumberedFiles:
         self._lines = 0
 
     def append(self, line: bytes) -> None:
-        """Write a line. Raises OSError, and then leaves nothing of the line, so that the call may be repeated."""
+        """Write a line. Raises OSError and then writes no part of the line, so that the call may be repeated."""
         if self._file is not None and not self._file.in_place():
             logger.warning(
-                "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
+                "another process moved, removed or truncated %s, which had %d groups; continuing in a new file",
                 self._file.path,
                 self._lines,
             )
@@ -61,13 +61,13 @@ class NumberedFiles:
         self._lines += 1
         self.written += 1
         if self._lines == self._kind.groups_per_file:
-            logger.debug("%s is finished, with %d groups", self._file.path, self._lines)
+            logger.debug("finished %s with %d groups", self._file.path, self._lines)
             self.close()
 
     def close(self) -> None:
-        """Close the open file, if any; the next line begins a new file."""
+        """Close the open file, if any; the next line starts a new file."""
         if self._file is not None:
-            with suppress(OSError):  # the system has every line
+            with suppress(OSError):  # all lines were passed to the system before
                 self._file.close()
         self._file = None
         self._lines = 0
@@ -86,15 +86,16 @@ class NumberedFiles:
 class RolloutDumper:
     """Writes groups to `folder`, each as one JSON line.
 
-    With `dump_passed`, groups with any score above `score_threshold` go to
-    `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
-    scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
+    With `dump_passed`, groups with any score above `score_threshold` are written to
+    `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 per file. With `dump_failed`, groups whose
+    scores are all 0 are written to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 per
+    file.
 
-    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step`: what `step`
-    returns at that time, None without a trainer.
+    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step` at that time
+    (the return value of `step`; None without a trainer).
 
-    No file is created before `start`; groups that are offered earlier wait for the start. Later errors of the disk are
-    logged and counted, and never raised.
+    No file is created before `start`; groups offered earlier wait. Later disk errors are logged and counted, but never
+    raised.
     """
 
     def __init__(
@@ -126,18 +127,18 @@ class RolloutDumper:
         self._failed = NumberedFiles(FAILED, folder, run_uuid)
 
     def start(self) -> None:
-        """Make the folder and start the thread; a second call does nothing. Raises OSError."""
+        """Create the folder and start the thread. A second call has no effect. Raises OSError."""
         if self._thread is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        # A daemon: a disk that hangs must not keep the process from ending.
+        # A daemon thread, so that a hanging disk does not keep the process alive.
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Take the group if its scores choose a kind of dump. Returns at once: the caller's thread encodes nothing.
+        """Queue the group if its scores select a kind of dump. Returns at once, because the writer's thread encodes.
 
-        A group that is offered after `close`, or while `max_waiting_bytes` wait, is dropped and counted.
+        A group offered after `close`, or while `max_waiting_bytes` already wait, is dropped and counted.
         """
         files = self._files_for(group.scores)
         if files is None:
@@ -153,10 +154,10 @@ class RolloutDumper:
             else:
                 self._dropped += 1
         if room:
-            self._dropping.over("rollouts are kept for dumping again")
+            self._dropping.over("accepting rollouts for dumps again")
         else:
-            reason = "the dumps are closed" if self._closing else "too many wait in memory already"
-            self._dropping.note(f"rollouts are dropped: {reason}")
+            reason = "the dumps are closed" if self._closing else "too many are waiting in memory for the disk"
+            self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
         """Return the counts so far, from any thread. A group may briefly count as both written and waiting."""
@@ -164,10 +165,10 @@ class RolloutDumper:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Write the waiting groups and close the files; from a coroutine: `await asyncio.to_thread(dumper.close)`.
+        """Write the waiting groups and close the files. In a coroutine, use `await asyncio.to_thread(dumper.close)`.
 
-        Waits at most `timeout_s`. Groups that cannot be written in one last try are dropped, counted and logged. A
-        second call waits again where the first one timed out, and otherwise does nothing.
+        Waits at most `timeout_s`. Groups that cannot be written in one last attempt are dropped, counted and logged. A
+        second call waits again if the first call timed out, and otherwise has no effect.
         """
         with self._changed:
             self._closing = True
@@ -177,7 +178,7 @@ class RolloutDumper:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             logger.error(
-                "rollouts were not all written to %s within %.1f s: %d groups still wait; is the disk hanging?",
+                "not all rollouts were written to %s within %.1f s: %d groups still wait; check whether the disk hangs",
                 self.folder,
                 timeout_s,
                 self.stats().waiting,
@@ -191,7 +192,7 @@ class RolloutDumper:
         return None
 
     def _work(self) -> None:
-        """Write group after group, until `close` was called and no group waits. Runs on the writer's thread."""
+        """Write groups until `close` was called and no group waits. Runs on the writer's thread."""
         while (waiting := self._next()) is not None:
             written = self._write(waiting)
             with self._changed:
@@ -202,29 +203,29 @@ class RolloutDumper:
         self._passed.close()
         self._failed.close()
         if self._dropped:
-            logger.error("%d groups of rollouts were dropped in this run", self._dropped)
+            logger.error("%d groups of rollouts are missing in the dumps of this run", self._dropped)
 
     def _next(self) -> _Waiting | None:
-        """Wait for the oldest group, which stays in the queue until it was written or dropped. None at the end."""
+        """Wait for the oldest group and return it without removing it from the queue; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             return self._waiting[0] if self._waiting else None
 
     def _write(self, waiting: _Waiting) -> bool:
-        """Write a group, with retries until the disk takes the line. False for a group that must be dropped."""
+        """Write a group, with retries until the disk works. Return False for a group that must be dropped."""
         try:
             line = encode_group(waiting.group, more=waiting.facts)
-        except Exception:  # a single bad group must not end the thread
-            logger.exception("a group of %s cannot be written as JSON and is dropped", waiting.group.problem.task)
+        except Exception:  # one invalid group must not end the thread
+            logger.exception("dropped a group of %s that cannot be written as JSON", waiting.group.problem.task)
             return False
         for pause_s in pauses():
-            closing = self._closing  # read before the try, so that one whole try follows `close`
+            closing = self._closing  # read before writing, so that one complete attempt follows `close`
             try:
                 waiting.files.append(line)
             except OSError as error:
-                self._outage.note(f"rollouts cannot be written to {self.folder} ({error}) and wait in memory")
+                self._outage.note(f"cannot write rollouts to {self.folder} ({error}); they wait in memory")
             else:
-                self._outage.over(f"rollouts are written to {self.folder} again")
+                self._outage.over(f"writing rollouts to {self.folder} again")
                 return True
             if closing:
                 return False
@@ -235,7 +236,7 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not written yet, the files to which the group goes, and further keys of the line."""
+    """A group that is not written yet, the files to write it to, and further keys of the line."""
 
     files: NumberedFiles
     group: Group
@@ -244,16 +245,16 @@ class _Waiting:
 
 
 def _without_tokens(group: Group) -> Group:
-    """Return the group without its tokens and entry, which no dump shows, and which take megabytes."""
+    """Return the group without tokens and entry, which take megabytes and are not dumped."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 
 
 def _size_bytes(group: Group) -> int:
-    """Return about how much memory the group takes without its tokens, in bytes."""
+    """Return the approximate memory of the group without its tokens, in bytes."""
     texts: list[str | None] = [group.problem.question, group.problem.metadata_json]
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:
         texts += [rollout.text, rollout.verdict.answer if rollout.verdict else None]
-    objects_bytes = 1024 * len(group.rollouts)  # otherwise many short texts would count for almost nothing
+    objects_bytes = 1024 * len(group.rollouts)  # without this, many short completions would count for almost nothing
     return sum(map(getsizeof, texts)) + objects_bytes

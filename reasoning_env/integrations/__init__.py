@@ -1,4 +1,4 @@
-"""Other trainers and frameworks, one module each. A module needs the extra of its name."""
+"""Integrations with other trainers and frameworks, one module each. A module needs the extra of the same name."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..sources.score_function import ScoreFunction
 def process_bridge(settings_json: str = "{}") -> Bridge:
     """Return the bridge of this process, with keywords of `Bridge` as JSON.
 
-    For trainers that call reward functions in processes of their own: a bridge works only in the process that made it.
-    With the variable `REASONING_JUDGE_URL`, the bridge asks that `judge` instead. It starts its workers at the first
-    call, on its own thread.
+    A bridge works only in the process that created it, so trainers that call reward functions in several processes need
+    one bridge per process. The bridge starts its workers at the first call, on its own thread. If the environment
+    variable `REASONING_JUDGE_URL` is set, the bridge sends completions to that `judge` server instead.
     """
     return _bridge_of(os.getpid(), settings_json)
 
 
 @cache
 def _bridge_of(process: int, settings_json: str) -> Bridge:
-    """Return the bridge of a process. The process is a key, because a fork inherits the bridges of its parent."""
+    """Return the bridge of a process. The process id is part of the key, because forks inherit the parent's bridges."""
     url = os.environ.get("REASONING_JUDGE_URL")
     if url:
         return Bridge(judge=JudgeClient(url), start=False)

@@ -1,4 +1,4 @@
-"""Inspect AI: the evaluation set as a task, judged by this project's verifiers.
+"""Inspect AI: the evaluation set as a task, scored by this project's verifiers.
 
     inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
     inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T preset=rg-hard -T limit=5
@@ -53,7 +53,7 @@ def reasoning_gym(
     bridge = _bridge(json.dumps(chosen, sort_keys=True))
     samples = [
         Sample(
-            # Not its position: a retry reuses a sample by its id, also where the set of another run has other problems.
+            # A position would not identify the problem: retries reuse samples by id, and other runs may differ.
             id=problem.reference,
             input=[MESSAGES[message["role"]](content=message["content"]) for message in bridge.messages(problem)],
             target=problem.answer or "",

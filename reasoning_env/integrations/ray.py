@@ -1,20 +1,20 @@
-"""Ray: judge on every node of a cluster, and make and judge the rows of Ray Data.
+"""Ray: judge on every node of a cluster, and generate and judge the rows of Ray Data.
 
     judges = RayJudges(ReasoningSettings())
     verdicts = await judges.judge(problem.reference, completions)
 
-`RayJudges.judge` takes references, or rows with a score function, and is otherwise `Session.judge`, so a training loop
-or `JudgeServer` can use `RayJudges` in place of a session. The least busy node judges. When a node dies, another node
-judges again. All nodes give the same verdicts, because a reference makes the same problem on every node.
+`RayJudges.judge` accepts references, or rows if there is a score function. Otherwise it works as `Session.judge`, so a
+training loop or `JudgeServer` can use `RayJudges` instead of a session. The least busy node judges. If a node dies,
+another node judges again. All nodes return the same verdicts, because a reference gives the same problem everywhere.
 
     rows = problem_rows(ReasoningSettings(tasks=["gcd"]), Wanted(count=100_000), parts=64)
     judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
 
-`actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` stands for your own stage, which adds
-`completion` or `completions`; `examples/ray_data.py` is a whole program. If a node dies, Ray repeats its work on
-another node. The result is the same: a part has the same rows at each call.
+`actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own stage, which adds the column
+`completion` or `completions`; `examples/ray_data.py` is a complete program. If a node dies, Ray repeats its work on
+another node with the same result, because a part always has the same rows.
 
-A session lives in an actor, starts with the actor's first work, and ends with the actor.
+Each actor has a session, which starts with the first call and ends with the actor.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Actor:
-    """An actor with a session, which starts at the first call. Ray restarts the actor when its process dies."""
+    """An actor with a session that starts at the first call. Ray restarts the actor if its process dies."""
 
     def __init__(self, settings: ReasoningSettings | None = None, score: str | ScoreFunction | None = None) -> None:
         self._settings = settings or ReasoningSettings()
@@ -52,7 +52,7 @@ class _Actor:
         self._starting: asyncio.Task[Session[Problem]] | None = None
 
     async def _session(self) -> Session[Problem]:
-        """Return the session when it has started. After an error, the next call starts another."""
+        """Return the started session. After an error, the next call starts a new session."""
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
         return await asyncio.shield(self._starting)
@@ -70,15 +70,15 @@ class _Judge(_Actor):
 
 
 class RayJudges:
-    """One session for each node that the cluster of `ray.init` has at construction.
+    """One session on each node that the cluster of `ray.init` has when this object is created.
 
     Args:
-        settings: Those of the sessions.
-        score: Score function in place of tasks, as for `Session`. Each node must be able to import its module.
+        settings: Settings of the sessions.
+        score: Score function instead of tasks, as for `Session`. Each node must be able to import its module.
     """
 
     REST_S = 30.0
-    """Seconds for which a failed judge comes last in the order, while Ray restarts the judge."""
+    """How long other nodes are preferred after a judge failed, while Ray restarts the judge."""
 
     def __init__(self, settings: ReasoningSettings | None = None, *, score: str | ScoreFunction | None = None) -> None:
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -91,7 +91,7 @@ class RayJudges:
     async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
 
-        Raises the errors of the nodes' judges, and ScoringError when every node fails.
+        Raises the errors of the nodes' judges, and ScoringError if all nodes fail.
         """
         untried = set(self._busy)
         while untried:
@@ -105,21 +105,23 @@ class RayJudges:
                 if not isinstance(error.cause, WorkerError):
                     raise error.cause from None
                 cause: Exception = error.cause
-            except ray.exceptions.RayError as error:  # the actor or its node is gone
+            except ray.exceptions.RayError as error:  # the actor or its node died
                 cause = error
             finally:
                 self._busy[judge] -= 1
             self._resting_until[judge] = time.monotonic() + self.REST_S
             logger.warning(
-                "the judge of a node failed, and comes last for %g s: %s", self.REST_S, str(cause).splitlines()[0]
+                "the judge on one node failed, so other nodes are preferred for %g s: %s",
+                self.REST_S,
+                str(cause).splitlines()[0],
             )
-        raise ScoringError("no node of the Ray cluster can judge")
+        raise ScoringError("the judges on all nodes of the Ray cluster failed")
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be judged at the moment, in one line; None unless the judges of all nodes have failed."""
+        """Why nothing can be judged at the moment, in one line; None unless the judges on all nodes failed recently."""
         if all(until > time.monotonic() for until in self._resting_until.values()):
-            return "the judges of all nodes of the Ray cluster failed"
+            return "the judges on all nodes of the Ray cluster failed"
         return None
 
     def _order(self, judge: object) -> tuple[bool, int]:
@@ -128,7 +130,7 @@ class RayJudges:
 
 
 class MakeProblems(_Actor):
-    """Makes the rows of parts: a batch has the column `part`, and becomes blocks of rows."""
+    """Generates the rows of parts: a batch with the column `part` becomes blocks of rows."""
 
     def __init__(self, settings: ReasoningSettings, wanted: Wanted, form: ProblemForm) -> None:
         super().__init__(settings)
@@ -149,9 +151,9 @@ class MakeProblems(_Actor):
 
 
 class JudgeRows(_Actor):
-    """For `map_batches` with `batch_format="pyarrow"`: rows with `reference` and completions get their scores.
+    """Adds scores to rows with `reference` and completions; for `map_batches` with `batch_format="pyarrow"`.
 
-    A row that cannot be judged is left out; the log of the actor tells each reason, with the first row of the batch.
+    Rows that cannot be judged are skipped. The actor logs each reason with the first such row of the batch.
     """
 
     async def __call__(self, batch: pyarrow.Table) -> AsyncIterator[pyarrow.Table]:
@@ -171,7 +173,7 @@ class JudgeRows(_Actor):
 
 
 def _plain(value: object) -> object:
-    """Return a list for an array of NumPy, which Ray may make of lists between stages."""
+    """Return NumPy arrays as lists, because Ray may convert lists to arrays between stages."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -183,9 +185,10 @@ def problem_rows(
     form: ProblemForm = ProblemForm.ROWS,
     **options: object,
 ) -> ray.data.Dataset:
-    """Return a data set with the rows of `problems`, made in so many parts. `options` are those of `map_batches`.
+    """Return a data set with the rows of `problems`, generated in `parts` parts. `options` are passed to `map_batches`.
 
-    With up to as many parts as tasks, each part has tasks of its own. With more, parts of a task draw all its problems.
+    With at most as many parts as tasks, each part has its own tasks. With more parts, each part of a task generates all
+    problems of the task and keeps its share.
     """
     numbers = ray.data.from_items([{"part": part} for part in range(1, parts + 1)], override_num_blocks=parts)
     return numbers.map_batches(

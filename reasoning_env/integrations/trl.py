@@ -9,17 +9,17 @@
         trainer.train()
 
 Without a GPU, GRPOConfig needs use_cpu=True. `gym.reward` works in an `RLOOTrainer` too.
-`gym.rewards()` in place of `gym.reward` gives a reward function for each part of the score, for GDPO.
+For GDPO, use `gym.rewards()` instead of `gym.reward`: one reward function for each part of the score.
 
-The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions, and the first
-rank learns from the verdicts of all ranks. After an infrastructure error the reward is None, which TRL leaves out of
-the group.
+The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions. The first rank
+updates the sampler with the verdicts of all ranks. After an infrastructure error the reward is None, and TRL excludes
+this completion from the group.
 
     with Bridge(score="my_rewards:score") as bridge:
         trainer = GRPOTrainer(model, reward_funcs=score_reward(bridge), args=args, train_dataset=your_rows)
         trainer.train()
 
-judges the completions of a data set of yours by any score function.
+judges the completions of your own data set with any score function.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TrlEnvironment:
 
         A row is drawn when the trainer iterates.
         """
-        # datasets pickles the generator and its arguments to hash them: only a number is given.
+        # datasets pickles the generator and its arguments to hash them, so the argument is only a number.
         _environments[id(self.bridge)] = self
         return IterableDataset.from_generator(_draw_rows, gen_kwargs={"number": id(self.bridge)})
 
@@ -97,9 +97,9 @@ class TrlEnvironment:
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return a reward function for each part of the score, in place of `reward`. A batch is judged once.
+        """Return a reward function for each part of the score, to use instead of `reward`. A batch is judged once.
 
-        For `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`, which is GDPO.
+        Use them for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
         """
         return [self._reward_of(part) for part in ("format", "answer", "length")]
 
@@ -124,13 +124,13 @@ class TrlEnvironment:
         log_extra: LogColumn | None = None,
         log_metric: LogMetric | None = None,
     ) -> list[Verdict | None]:
-        """Judge a batch, learn from it, and log its reasons."""
+        """Judge a batch, update the sampler, and log the reasons."""
         indices: dict[str, list[int]] = defaultdict(list)
         for index, name in enumerate(reference):
             indices[name].append(index)
         judged = await asyncio.gather(
             *(
-                # Only the first rank has the problems; the other ranks make them from their references.
+                # Only the first rank has the problems; other ranks generate them from their references.
                 self.bridge.ajudge(self.problems.get(name, name), [completions[index] for index in of_problem])
                 for name, of_problem in indices.items()
             )
@@ -151,14 +151,14 @@ class TrlEnvironment:
         return verdicts
 
     def callback(self) -> TrainerCallback:
-        """Return the callback that checks the trainer's arguments, saves the stream in checkpoints and logs metrics."""
+        """Return the callback that checks the trainer's arguments, saves the stream's state and logs metrics."""
         return _StreamCallback(self)
 
     def draw(self) -> dict[str, object]:
         """Return the next row, the same on every rank. All ranks must call this method equally often."""
         if self._objects is None and dist.is_initialized() and dist.get_world_size() > 1:
-            # Not earlier: ranks find each other when GRPOConfig is made. A group of its own, because the trainer's
-            # group may be of GPUs, which cannot send objects.
+            # Ranks are connected only after GRPOConfig was created. A separate group is needed, because the trainer's
+            # group may use GPUs, which cannot send Python objects.
             self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
             self._objects = dist.new_group(backend="gloo")
         row: list[Any] = [None]
@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Hand the groups of all ranks to the first rank's session. Each bool says if the limit cut the completion."""
+        """Pass the groups of all ranks to the first rank's session. The bools mark truncated completions."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
@@ -189,14 +189,14 @@ class TrlEnvironment:
 
 
 NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_metric", "environments"})
-"""What GRPOTrainer gives reward functions besides prompts, completions and the columns of the data set."""
+"""Arguments of reward functions in GRPOTrainer that are not columns of the data set."""
 
 
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
-    """Return a reward function that judges each completion by its row of the data set, its prompt included.
+    """Return a reward function that judges each completion with its row of the data set, which includes the prompt.
 
     The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the
-    columns `NAME/reason`, `NAME/error` and `NAME/parts`, and the metrics have the share of each reason.
+    columns `NAME/reason`, `NAME/error` and `NAME/parts`; the metrics include the share of each reason.
     """
 
     async def reward(
@@ -215,7 +215,7 @@ def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable
         _log_reasons(verdicts, f"{name}/reason", name, log_extra, log_metric)
         if log_extra is not None:
             log_extra(f"{name}/error", ["" if verdict is None else verdict.error or "" for verdict in verdicts])
-            # As text, because functions may give other parts to other completions, and TRL wants the same columns.
+            # As JSON, because the parts may differ between completions, and TRL needs the same columns for all.
             parts = [{} if verdict is None else dict(verdict.own_parts or {}) for verdict in verdicts]
             log_extra(f"{name}/parts", [json.dumps(of_one) for of_one in parts])
         return _scores(verdicts)
@@ -251,23 +251,23 @@ class _StreamCallback(TrainerCallback):
     def on_init_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if args.shuffle_dataset:
             raise ConfigError(
-                "a shuffled stream draws far ahead of the curriculum",
+                "must be False: shuffling draws problems long before they are used, so the curriculum cannot adapt",
                 setting="GRPOConfig.shuffle_dataset",
-                remedy="set it to False",
+                remedy="set shuffle_dataset=False",
             )
         expected = self._environment.bridge.session.group_size
         if args.num_generations != expected:
             raise ConfigError(
-                f"the bridge expects groups of {expected}",
+                f"must be {expected}, the group size of the bridge",
                 setting="GRPOConfig.num_generations",
                 got=args.num_generations,
-                remedy=f"make the bridge with Bridge(group_size={args.num_generations})",
+                remedy=f"use Bridge(group_size={args.num_generations})",
             )
         self._environment.max_completion_tokens = args.max_completion_length
         self._environment.bridge.session.metrics.token_limit = (
             f"max_completion_length of {type(args).__name__}, which is {args.max_completion_length}"
         )
-        # The trainer would draw all rows of the steps before once more, and throw them away.
+        # Otherwise a resumed trainer would draw the rows of all earlier steps again and discard them.
         args.ignore_data_skip = True
 
     def on_train_begin(
@@ -278,13 +278,13 @@ class _StreamCallback(TrainerCallback):
         if limit is not None and _has_learnt_positions(model, limit):
             # Observed: GPT-2 learned nothing from 18,000 completions of two tasks, but did learn from one task.
             logger.warning(
-                "the model has learnt positions, as GPT-2 has, and TRL pads prompts on the left without telling the "
-                "model their positions: with prompts of unlike lengths such a model learns next to nothing; take a "
-                "model with rotary positions, or give it positions (docs/trainers.md, TRL)"
+                "the model has learned position embeddings (as GPT-2), and TRL pads prompts on the left without "
+                "`position_ids`. With prompts of different lengths such a model learns almost nothing. Use a model "
+                "with rotary position embeddings, or pass `position_ids` (docs/trainers.md, TRL)"
             )
         if limit is not None:
             most_prompt_tokens = limit - args.max_completion_length
-            # A copy: the trainer switches padding and truncation on, which changes its tokenizer on every thread.
+            # Copied, because the trainer turns padding and truncation of its own tokenizer on for all threads.
             tokenizer: Any = copy.deepcopy(given["processing_class"])
 
             def fits(problem: Problem) -> bool:
@@ -301,8 +301,8 @@ class _StreamCallback(TrainerCallback):
                 bridge.resume(read_json(path))
             except (OSError, ValueError) as error:
                 raise ConfigError(
-                    f"the stream of problems cannot continue from this checkpoint: {path} cannot be used "
-                    f"({describe(error)})"
+                    f"cannot resume the stream of problems: {path} cannot be read ({describe(error)})",
+                    remedy="choose another checkpoint, or train without resume_from_checkpoint",
                 ) from error
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
@@ -317,7 +317,7 @@ class _StreamCallback(TrainerCallback):
 
 
 def _has_learnt_positions(model: Any, limit: int) -> bool:
-    """Return whether a table of the model has a row for each position, `limit` in all."""
+    """Return True if the model has an embedding table with a row for each of `limit` positions."""
     tokens = model.get_input_embeddings()
     tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding) and module is not tokens]
     return any(table.num_embeddings == limit for table in tables)

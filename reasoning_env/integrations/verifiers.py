@@ -56,7 +56,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def parts(self, trace: Any) -> dict[str, float]:
-        """Return `format`, `answer` and `length`, whose product is the reward. verifiers asks for metrics first."""
+        """Return `format`, `answer` and `length`, whose product is the reward. Metrics are called before rewards."""
         verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
         return dict(verdict.parts)
 
@@ -74,7 +74,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
         return verdict.score
 
     async def validate(self, runtime: object) -> bool | None:
-        """Tell whether a right answer is judged and paid; None for a problem without a known one."""
+        """Return True if a right answer gets the full score; None if no right answer is known."""
         problem = await asyncio.to_thread(self._bridge().remake, self.data.reference)
         if problem.known_answer is None:
             return None
@@ -120,7 +120,7 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
 
     def load(self) -> Iterator[ReasoningGymTask]:
         config = self.config
-        # Rewards may be computed in another folder.
+        # Rewards may be computed in another working directory.
         modules = ",".join(absolute_entry(entry) for entry in config.task_modules.split(",") if entry)
         checkout = None if config.checkout is None else os.path.abspath(config.checkout)
         settings = {**config.settings, "task_modules": modules, "checkout": checkout}
@@ -139,7 +139,7 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
                 yield ReasoningGymTask(data, config.task)
 
     def _chosen(self) -> dict[str, Any]:
-        """Return the settings that choose the problems, and none that keep their defaults."""
+        """Return the settings that select the problems, without those that keep their defaults."""
         config = self.config
         if self.INFINITE:
             is_random = config.level == "random"
@@ -151,7 +151,8 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
         else:
             if config.level == "random":
                 raise ConfigError(
-                    "level: an evaluation has one level for all problems, so `random` is for training alone"
+                    "level must be a number for evaluations, which have one level for all problems; `random` is for "
+                    "training only"
                 )
             chosen = {
                 "eval_seed": config.seed,

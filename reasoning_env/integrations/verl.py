@@ -35,7 +35,7 @@ from reasoning_env.integrations import process_bridge
 from reasoning_env.records import Subject, Verdict
 
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
-"""The last pause is longer than the restart of a judge takes."""
+"""Pauses between retries. The last pause is longer than a judge needs to restart."""
 
 
 async def compute_score(
@@ -68,12 +68,12 @@ async def compute_score_of_row(
     settings: Mapping[str, object] | None = None,
     **_: object,
 ) -> dict[str, object]:
-    """Return the score of a completion by a score function, which gets the ground truth and the extra information.
+    """Return the score of a completion from a score function, called with the ground truth and the extra information.
 
-    Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
+    Raises ScoringError if an infrastructure error persists, and ConfigError if the function cannot be used.
     """
     verdict = await _verdict(settings, {**(extra_info or {}), "ground_truth": ground_truth}, solution_str)
-    # The function's numbers as text: verl wants the same names for all completions of a batch.
+    # As JSON, because verl needs the same names for all completions of a batch.
     parts = json.dumps(dict(verdict.own_parts or {}))
     return {**_score(verdict), "error": verdict.error or "", "parts": parts}
 
@@ -93,7 +93,7 @@ async def _verdict(settings: Mapping[str, object] | None, subject: Subject, comp
 
 
 def _as_json(arguments: Mapping[str, object] | None) -> str:
-    """Return the arguments of a bridge as text, also where they are mappings and lists of Hydra."""
+    """Return the arguments of a bridge as JSON, also if they are Hydra's mappings and lists."""
     return json.dumps(arguments or {}, sort_keys=True, default=_plain)
 
 

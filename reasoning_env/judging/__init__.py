@@ -1,1 +1,1 @@
-"""Verdicts for others: the server of verdicts over HTTP, and its client."""
+"""The reward server (`judge`) over HTTP, and its client."""

@@ -1,4 +1,4 @@
-"""Read the bodies of requests within limits of size, number, depth, time and memory."""
+"""Read the bodies of requests within limits on size, number of values, depth, time and memory."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
-"""Bytes of text up to which the event loop reads or writes, because a thread costs more than it saves, and up to which
-a request needs no room."""
+"""Bodies up to this size, in bytes, are read on the event loop and need no room, because a thread would cost more."""
 MAX_DEPTH = 32
-"""Most lists and objects around a value. Workers, which read rows too, take some hundreds."""
+"""Maximum nesting of lists and objects. Workers, which read rows too, accept a few hundred."""
 PIECE_BYTES = 1 << 16
-"""Bytes of a body that are searched at a time."""
+"""Number of bytes to search at a time."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
-"""How much larger than its UTF-8 a text can be in memory: one emoji makes every character take four bytes."""
+"""Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
 
 
 class TooManyValuesError(ValueError):
-    """The JSON has more values than the server reads."""
+    """The JSON has more values than the server allows."""
 
 
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two rooms bound the memory of all requests together: `room_of_body` for the bytes, until the reply is sent, and the
-    room of texts while they are judged. Bodies up to SHORT_BODY need neither, so that clients that send or read slowly
-    do not delay small requests.
+    Two rooms limit the memory of all requests together: `room_of_body` for the bytes, until the reply is sent, and one
+    for the completions while they are judged. Bodies up to SHORT_BODY need neither room, so slow clients do not delay
+    small requests.
     """
 
     def __init__(self, limits: JudgeLimits) -> None:
@@ -48,48 +47,48 @@ class BodyReader:
         self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * limits.max_body_bytes)
 
     def check_head(self, request: web.BaseRequest) -> None:
-        """Raise the reply 413 or 415 for a body that the server will not read."""
+        """Raise the reply 413 or 415 if the head shows that the server will not read the body."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-            raise Refused(415, "a packed body is not read; send it without Content-Encoding")
+            raise Refused(415, "the server does not read compressed bodies; send the body without Content-Encoding")
         if (request.content_length or 0) > self._limits.max_body_bytes:
             raise self._too_large()
 
     def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
-        """Wait until there is room for the body, and hold it."""
+        """Wait until there is room for the body, and keep the room inside the context."""
         size = request.content_length
-        if size is None:  # no body, or one in chunks
+        if size is None:  # no body, or a chunked body
             size = self._limits.max_body_bytes if request.body_exists else 0
         return self._bodies.take(size if size > SHORT_BODY else 0)
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest, kind: type[R]) -> AsyncIterator[R]:
-        """Return the body as a record, and hold the room of its texts while the caller is inside.
+        """Yield the body as a record, and keep the room for its completions inside the context.
 
-        Raises the reply 400, 408 or 413 for another body.
+        Raises the reply 400, 408 or 413 for an invalid body.
         """
         body = await self._read_bytes(request)
         async with self._texts.take(TEXT_GROWTH * len(body) if len(body) > SHORT_BODY else 0):
             record = await self.parse(body, kind)
-            del body  # its bytes would stay in memory while the texts are judged
+            del body  # free its memory before the completions are judged
             for name, value in msgspec.structs.asdict(record).items():
                 if isinstance(value, list) and len(value) > self._limits.max_texts:
                     most = self._limits.max_texts
-                    raise Refused(413, f"{name!r} has {len(value)} texts, more than max_texts, {most}")
+                    raise Refused(413, f"{name!r} has {len(value)} entries; the limit is {most} (--max-texts)")
             yield record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
-        """Return the record that JSON stands for. Raises the reply 400 or 413 for other JSON."""
+        """Return the record in JSON. Raises the reply 400 or 413 for invalid JSON."""
         max_values = self._limits.max_values
         try:
             return await beside_the_loop_if_long(len(body), read_request, body, kind, max_values)
         except TooManyValuesError:
             raise Refused(
                 413,
-                f"the body has more than {max_values} JSON values, as many as max_texts, "
-                f"{self._limits.max_texts}, allows",
+                f"the body has more than {max_values} JSON values, the limit for {self._limits.max_texts} completions "
+                "(--max-texts)",
             ) from None
         except ValueError as error:
-            raise Refused(400, f"the body is not the JSON of a request: {error}") from None
+            raise Refused(400, f"the body is not a valid request: {error}") from None
 
     async def _read_bytes(self, request: web.BaseRequest) -> bytearray:
         """Return the bytes of the body. Raises the reply 400, 408 or 413."""
@@ -101,25 +100,25 @@ class BodyReader:
                     if len(body) > self._limits.max_body_bytes:
                         raise self._too_large()
         except TimeoutError:
-            raise Refused(408, f"the body took more than {BODY_TIMEOUT_S:g} s") from None
+            raise Refused(408, f"the client took more than {BODY_TIMEOUT_S:g} s to send the body") from None
         except (web.RequestPayloadError, ConnectionError):
-            raise Refused(400, "the body is not whole") from None
+            raise Refused(400, "the body is incomplete") from None
         return body
 
     def _too_large(self) -> Refused:
-        return Refused(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
+        return Refused(413, f"the body is larger than {self._limits.max_body_mb} MB (--max-body-mb)")
 
 
 async def beside_the_loop_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
-    """Do `work` on `size` bytes: at once up to SHORT_BODY, else on a thread."""
+    """Call `work` for `size` bytes: directly up to SHORT_BODY bytes, else on a thread."""
     return work(*arguments) if size <= SHORT_BODY else await in_background(work, *arguments)
 
 
 def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
-    """Return the record that a stranger's JSON stands for.
+    """Return the record in untrusted JSON.
 
-    Values are counted before one is made: 12 MB of short texts would become three million objects, in a second of the
-    event loop. Raises TooManyValuesError, and ValueError for JSON of another form.
+    Values are counted before they are created: 12 MB of short strings would become three million objects and block the
+    event loop for a second. Raises TooManyValuesError, and ValueError for invalid JSON.
     """
     _count_values(body, max_values)
     try:
@@ -129,9 +128,9 @@ def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
 
 
 def _count_values(body: bytes | bytearray, max_values: int) -> None:
-    """Raise TooManyValuesError for more values, and ValueError for deeper ones.
+    """Raise TooManyValuesError for too many values, and ValueError for values nested too deeply.
 
-    A piece of the body is searched at a time, so that other threads keep their turn.
+    One piece of the body is searched at a time, so that other threads can run in between.
     """
     values = 1
     depth = 0
@@ -144,14 +143,14 @@ def _count_values(body: bytes | bytearray, max_values: int) -> None:
         if escapes_next:
             piece += body[end : end + 1]
         position += len(piece)
-        # Without escapes, each quote begins or ends a text: every second part stands outside of texts.
+        # Without escaped quotes, each quote begins or ends a string, so every second part is outside of strings.
         parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         signs = b"".join(parts[quotes % 2 :: 2])
         quotes += len(parts) - 1
         values += sum(map(signs.count, (b",", b"[", b"{")))
-        if values > max_values or quotes > 4 * max_values:  # a value may have a key, and each of them two quotes
+        if values > max_values or quotes > 4 * max_values:  # a value and its key have two quotes each
             raise TooManyValuesError
         for bracket in _BRACKETS.findall(signs):
             depth += 1 if bracket in b"[{" else -1
             if depth > MAX_DEPTH:
-                raise ValueError(f"more than {MAX_DEPTH} lists and objects around a value")
+                raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep")

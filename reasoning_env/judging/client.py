@@ -1,6 +1,6 @@
-"""Ask a `judge` server for verdicts, and wait while the server is busy or away.
+"""Get verdicts from a `judge` server, and wait while the server is busy or away.
 
-The server is on another machine and may be another program, so its reply is checked like any reply of a stranger.
+The server is on another machine and may be another program, so its replies are validated.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 NOT_GENERATED_KIND = "not_generated"
-"""The `kind` of a refusal for a problem that cannot be generated, though its reference is sound."""
+"""The `kind` of a refusal if the reference is valid, but its problem cannot be generated."""
 RAISES_KIND = "raises"
-"""The `kind` of a refusal for a score function that has raised at every completion: waiting does not help."""
+"""The `kind` of a refusal if the score function raised at every completion, so that waiting does not help."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
-"""Statuses after which the same request may succeed later."""
+"""Statuses after which the client sends the same request again."""
 
 
 class JudgeClient:
     """Sends groups to the server at `url`, for a program or for `Bridge(judge=JudgeClient(url))`.
 
-    A group gets its verdicts within `timeout_s` seconds, waiting and retries included, or none. A client
-    serves one event loop, so give each bridge a client of its own.
+    `timeout_s` limits the time for a group's verdicts, including waits and retries. A client works on one event loop
+    only, so create one client per bridge.
     """
 
     def __init__(self, url: str, timeout_s: float = 120.0) -> None:
-        """Raises ConfigError for an address that is none, and for a token that HTTP cannot carry."""
+        """Raises ConfigError for an invalid address, and for a token that HTTP headers do not allow."""
         if not url:
             raise ConfigError("must be the address of a `judge` server", setting="judge_url", got=url)
         check_url("judge_url", url)
@@ -58,15 +58,15 @@ class JudgeClient:
         """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
-            ReasoningEnvError: The server refuses the request: a wrong reference, address or token; or its score
-                function raises at every completion.
+            ReasoningEnvError: The server refuses the request because of the reference, address or token, or because
+                its score function raises at every completion.
             GenerationError: The server cannot generate the problem.
-            ScoringError: The server gives no verdicts in time, or no sound verdicts.
+            ScoringError: The server returns no verdicts in time, or invalid verdicts.
         """
-        import aiohttp  # only needed with a server
+        import aiohttp  # imported here because only clients of a server need it
 
         named = {"ref": subject} if isinstance(subject, str) else {"row": json.loads(row_json(subject))}
-        # Half of a pair of surrogates, which a server of completions may escape in its JSON, is no UTF-8.
+        # A completion may have a lone surrogate, escaped in the inference server's JSON, which UTF-8 cannot encode.
         text = json.dumps({**named, "texts": list(completions)}, ensure_ascii=False)
         body = text.encode("utf-8", "replace")
         last = "no reply"
@@ -84,10 +84,10 @@ class JudgeClient:
                         pause_s = seconds_asked(reply.retry_after) or pause_s
                     await asyncio.sleep(pause_s)
         except TimeoutError:
-            last = f"none within {self._timeout_s:g} s; the last answer: {last}"
+            last = f"timeout after {self._timeout_s:g} s; the last reply: {last}"
         except aiohttp.ClientError as error:
             last = str(error) or type(error).__name__
-        raise ScoringError(f"the judge at {self._url} gives no verdicts: {last}")
+        raise ScoringError(f"the judge at {self._url} returned no verdicts: {last}")
 
     async def close(self) -> None:
         """Close the connections. Safe to call twice."""
@@ -100,25 +100,24 @@ class JudgeClient:
         if self._http is None:
             timeout = aiohttp.ClientTimeout(total=self._timeout_s)
             self._http = aiohttp.ClientSession(headers=self._headers, timeout=timeout)
-        # As a file, which aiohttp sends in pieces.
-        data = io.BytesIO(body)
+        data = io.BytesIO(body)  # aiohttp sends files in pieces
         async with self._http.post(f"{self._url}/score", data=data, headers=_JSON) as reply:
             return _JudgeReply(reply.status, reply.headers.get("Retry-After"), await reply.read())
 
     def _verdicts(self, reply: _JudgeReply, subject: Subject, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
-        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # other groups may be judged
-            raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
+        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # the judge may accept other groups
+            raise GenerationError(f"the judge at {self._url} cannot judge this group: {reply.error}")
         if 400 <= reply.status < 500 or reply.refusal.kind == RAISES_KIND:
-            raise ReasoningEnvError(f"the judge at {self._url} refuses the request: {reply.error}")
+            raise ReasoningEnvError(f"the judge at {self._url} refused the request: {reply.error}")
         if reply.status != 200:
-            raise ScoringError(f"the judge at {self._url} gives no verdicts: {reply.error}")
+            raise ScoringError(f"the judge at {self._url} returned no verdicts: {reply.error}")
         try:
             rows = msgspec.json.decode(reply.body, type=ScoreReply).verdicts
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise ScoringError(f"the judge at {self._url} sent an invalid verdict: {error}") from error
+            raise ScoringError(f"the judge at {self._url} returned an invalid verdict: {error}") from error
         if len(rows) != count:
-            raise ScoringError(f"the judge at {self._url} sent {len(rows)} verdicts on {count} completions")
+            raise ScoringError(f"the judge at {self._url} returned {len(rows)} verdicts for {count} completions")
         # The parts of a problem's verdict follow from its score and reason.
         own = [None if isinstance(subject, str) else row.parts for row in rows]
         return [
@@ -129,7 +128,7 @@ class JudgeClient:
 
 @dataclass(frozen=True)
 class _JudgeReply:
-    """A reply; `body` may hold anything."""
+    """A reply; `body` is not validated."""
 
     status: int
     retry_after: str | None
@@ -144,20 +143,20 @@ class _JudgeReply:
 
     @property
     def error(self) -> str:
-        """Why there are no verdicts, in the server's words if it has any."""
+        """Why there are no verdicts: the server's message or, without one, the status."""
         return self.refusal.error[:500] or f"status {self.status}"
 
 
 def judge_token() -> str | None:
-    """Return the token of server and clients, from the environment; None without one.
+    """Return the token of server and clients from the environment variable; None if it is not set.
 
-    Raises ConfigError for a token that does not come through a header of HTTP as it is.
+    Raises ConfigError for a token that would change on its way through an HTTP header.
     """
     token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and (token != token.strip() or not token.isprintable()):
         raise ConfigError(
-            "the token begins or ends with whitespace, or has control characters, which an HTTP header cannot carry",
+            "the token must not begin or end with whitespace, and must not contain control characters",
             setting=TOKEN_VARIABLE,
-            remedy="remove them; $(cat FILE) in a shell leaves out the line end of a file",
+            remedy="remove these characters; to read a file without its line end, use $(cat FILE) in a shell",
         )
     return token

@@ -1,4 +1,4 @@
-"""Limits of a judge server: the size of a request, the memory of all requests, and the time of a client."""
+"""Limits of a judge server: the size of a request, the memory of all requests, and the time for a client."""
 
 from __future__ import annotations
 
@@ -10,43 +10,42 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 HEAD_TIMEOUT_S = 10.0
-"""Seconds for the head of a request, and between two requests of a connection."""
+"""Time limit for the head of a request, and for the pause between two requests of a connection."""
 BODY_TIMEOUT_S = 30.0
-"""Seconds in which the client sends the body of a request."""
+"""Time limit for sending the body of a request."""
 REPLY_TIMEOUT_S = 30.0
-"""Seconds in which the client reads the reply."""
+"""Time limit for reading the reply."""
 BODIES_AT_ONCE = 18
-"""Bodies of the largest size that the server holds at a time, from the first byte until the reply is sent."""
+"""Maximum bodies of the largest size in memory, from the first byte until the reply is sent."""
 TEXTS_AT_ONCE = 2
-"""Requests of the largest size whose texts the server holds at a time: decoded texts may be four times as large."""
+"""Maximum requests of the largest size with decoded completions, which may take four times the memory of the body."""
 
 
 class JudgeLimits(BaseModel):
-    """Limits of one request to a judge server."""
+    """Limits of a request to a judge server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     max_texts: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Most completions in a request."""
+    """maximum completions per request"""
     max_body_mb: Annotated[int, Field(ge=1, le=1024)] = 12
-    """Largest body of a request, in megabytes. A group of 64 completions of 32,000 tokens has about 8. While the server
-    reads a body of 12, other requests wait for 50 ms at most."""
+    """maximum body of a request in megabytes; 64 completions of 32,000 tokens have about 8 MB"""
 
     @property
     def max_body_bytes(self) -> int:
-        """Largest body of a request."""
+        """Maximum size of a request's body, in bytes."""
         return self.max_body_mb * 2**20
 
     @property
     def max_values(self) -> int:
-        """Most JSON values in a request: the three lists of /get_reward, and prompts that are lists of messages."""
+        """Maximum JSON values in a request: enough for the three lists of /get_reward, with prompts as messages."""
         return 8 * self.max_texts + 64
 
 
 class Room:
-    """A semaphore that counts bytes: who asks for more bytes than are free waits until others have left.
+    """A semaphore that counts bytes: a caller waits until enough bytes are free.
 
-    Small requests may overtake large ones, so a small request waits only where every byte is taken.
+    Small requests may overtake large ones, so a small request waits only if no byte is free.
     """
 
     def __init__(self, size: int) -> None:
@@ -55,7 +54,7 @@ class Room:
 
     @asynccontextmanager
     async def take(self, size: int) -> AsyncIterator[None]:
-        """Hold `size` bytes, at most the room's size, while the caller is inside."""
+        """Reserve `size` bytes inside the context; `size` must not exceed the room's size."""
         while size > self._free:
             self._left.clear()
             await self._left.wait()

@@ -18,14 +18,14 @@ class ScoreRequest(msgspec.Struct):
 
 
 class RmRequest(msgspec.Struct):
-    """A completion of slime or miles. A label is a reference, a row, or a row's JSON."""
+    """A request of slime or miles. The label is a reference, a row, or a row's JSON."""
 
     response: str
     label: str | Row
 
 
 class GetRewardRequest(msgspec.Struct):
-    """Completions of OpenRLHF, each behind its prompt, with a label each."""
+    """A request of OpenRLHF: `query` has each prompt followed by its completion."""
 
     query: list[str]
     prompts: list[str]
@@ -33,7 +33,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict. On a row, `parts` and `error` are those of the score function."""
+    """A verdict. For a row, `parts` and `error` come from the score function."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason
@@ -49,7 +49,7 @@ class ScoreReply(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct):
-    """Why a request got no verdicts. `kind` tells refusals of one status apart, where a client needs it."""
+    """Why a request got no verdicts. `kind` distinguishes refusals with the same status if a client needs that."""
 
     error: str = ""
     kind: str | None = None

@@ -1,4 +1,4 @@
-"""What a judge server counts, with a table of its metrics."""
+"""The metrics of a judge server."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..metrics.stats import POOL, ObservedPool
 from ..records import Reason
 
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503)
-"""The statuses of replies: their counts begin at 0, so that a rate is known from the first one."""
+"""Statuses of replies. Their counts start at 0, so that Prometheus can compute rates from the first reply on."""
 REQUEST_DURATIONS = Metric[object](
     "judge/request_duration_s/ROUTE", Kind.HISTOGRAM, "seconds from the head of a request to its reply, by route"
 )
 
 
 class JudgeMetrics:
-    """The counts of one server. Every label has a value of a closed set, or is the name of a task that was judged."""
+    """The counts of a server. Labels have a fixed set of values, or are the names of judged tasks."""
 
     def __init__(self, routes: Iterable[str]) -> None:
         self.registry = new_registry()
@@ -29,17 +29,17 @@ class JudgeMetrics:
         self.verdicts: Counter[str] = Counter()
         self.replies: Counter[int] = Counter()
         self.requests = 0
-        """Requests under way."""
+        """Requests in progress."""
         self.faults = 0
         self.unread_replies = 0
         self.pool: ObservedPool | None = None
         """The workers of this process; None for a judge on a Ray cluster."""
         self.build: Family | None = None
-        """The versions at work."""
+        """The versions in use."""
         self.answers = RecentAnswers()
 
     def readings(self) -> Iterator[Reading]:
-        """Yield the values of all metrics but the histogram."""
+        """Yield the values of all metrics except the histogram."""
         yield from read(JUDGE, self)
         yield from read(ANSWERS, self.answers)
         if self.pool is not None:
@@ -53,7 +53,12 @@ JUDGE: Sequence[Metric[JudgeMetrics]] = (
         "verdicts, by reason",
         lambda judge: {reason.value: judge.verdicts[reason] for reason in Reason},
     ),
-    Metric("judge/faults", Kind.COUNT, "infrastructure errors; these get no verdict", lambda judge: judge.faults),
+    Metric(
+        "judge/faults",
+        Kind.COUNT,
+        "infrastructure errors while judging; they never give a verdict",
+        lambda judge: judge.faults,
+    ),
     Metric(
         "judge/replies/STATUS",
         Kind.COUNT,

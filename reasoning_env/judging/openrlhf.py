@@ -1,4 +1,4 @@
-"""Find the completion in a query of OpenRLHF, which holds a prompt and its completion."""
+"""Find the completion in a query of OpenRLHF, which consists of a prompt and its completion."""
 
 from __future__ import annotations
 
@@ -6,38 +6,40 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 PROMPT_END = 160
-"""Bytes of a prompt's end, without blanks, that a query must hold.
+"""Bytes at the end of a prompt, without whitespace, that a query must contain.
 
-The longest text that a chat template writes behind a question has 79 (cohere2, of the 108 templates of TRL 1.16 and
-axolotl 0.19), so that at least half of the end is of the question.
+Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so at
+least half of these bytes belong to the question.
 """
-_BLANKS = b" \t\n\r\x0b\x0c"
+_WHITESPACE = b" \t\n\r\x0b\x0c"
 
 
 def completion_behind(prompt: str, query: str) -> str | None:
-    """Return the completion in a query of OpenRLHF, a prompt and its completion; None if the prompt is not there.
+    """Return the completion in a query of OpenRLHF; None if the query does not contain the prompt.
 
-    A query is tokens that were decoded, so that its prompt may differ from `prompt`: a beginning-of-text mark stands in
-    front, blanks are lost or added (decoders with `clean_up_tokenization_spaces` change ` . .` to `..`), and a prompt
-    that is too long is cut on the left. The prompt's end is then searched for without blanks; where the prompt holds
-    this end twice, a longer end is searched for.
+    A query is decoded from tokens, so its prompt may differ from `prompt`: it may start with a BOS token, its spaces
+    may differ (`clean_up_tokenization_spaces` changes ` . .` to `..`), and a long prompt is truncated on the left.
+    Therefore the function searches the query for the end of the prompt, without whitespace. If the prompt contains this
+    end twice, a longer end is used.
 
-    A model may repeat the prompt, followed by an answer. The first match counts, so that all of the model's text is
-    judged. A first match that lies deeper in the query than the prompt is long is the model's own, and is ignored.
+    The first match counts, so that all of the model's text is judged even if the model repeats the prompt. A match that
+    begins later than the prompt is long comes from the model and is ignored.
     """
     if query.startswith(prompt):
         return query[len(prompt) :]
     raw = query.encode()
-    seen = raw.translate(None, _BLANKS)
-    asked = prompt.encode().translate(None, _BLANKS)
+    seen = raw.translate(None, _WHITESPACE)
+    asked = prompt.encode().translate(None, _WHITESPACE)
     length = min(PROMPT_END, len(asked))
     while asked.find(asked[-length:]) < len(asked) - length:
         length = min(2 * length, len(asked))
     start = seen.find(asked[-length:], 0, len(asked) + PROMPT_END) if asked else -1
     if start == -1:
         return None
-    # The place in `raw` behind as many bytes that are no blanks.
-    place = bisect_left(range(len(raw)), start + length, key=lambda at: at - sum(raw.count(b, 0, at) for b in _BLANKS))
+    # The position in `raw` after the same number of bytes that are not whitespace.
+    place = bisect_left(
+        range(len(raw)), start + length, key=lambda at: at - sum(raw.count(b, 0, at) for b in _WHITESPACE)
+    )
     return raw[place:].decode().lstrip()
 
 

@@ -1,4 +1,4 @@
-"""Error replies of a judge server: each is one line of JSON, also where a request is not HTTP."""
+"""Error replies of a judge server: each is one line of JSON, even if the request is not HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .limits import HEAD_TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
-INTERNAL_ERROR = "an internal error; the server's log has it"
+INTERNAL_ERROR = "internal error; see the server's log"
 
 
 class Refused(Exception):
-    """A request gets no verdicts. The reply tells why, in one line of JSON, and in how many seconds to ask again."""
+    """A request gets no verdicts. The reply has the reason as one line of JSON, and after how many seconds to retry."""
 
     def __init__(self, status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None) -> None:
         super().__init__(reason)
@@ -32,10 +32,10 @@ class Refused(Exception):
 
 
 class _Connection(web.RequestHandler):
-    """A connection that answers heads that are not HTTP with JSON.
+    """A connection that replies to invalid HTTP heads with JSON.
 
-    aiohttp answers with a line of text, and logs each such head as an error with a traceback and a part of the request.
-    A stranger could fill the log, and the log would hold the tokens of clients whose head has a mistake.
+    aiohttp itself replies with plain text, and logs each such head with a traceback and a part of the request. Anybody
+    could fill the log, and the log could contain the tokens of clients that send an invalid head.
     """
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        line = "the head of the request is not HTTP, or is too large"
+        line = "the head of the request is not valid HTTP, or is too large"
         if status >= 500:
             logger.error("a request failed", exc_info=exc)
             line = INTERNAL_ERROR
@@ -57,7 +57,7 @@ class _Connection(web.RequestHandler):
 
 
 class JsonServer(web.Server):
-    """aiohttp's low-level server, all of whose replies are JSON. Cancels the handler when the client is gone."""
+    """aiohttp's low-level server with JSON replies only. Cancels the handler when the client disconnects."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(handler, handler_cancellation=True)

@@ -1,4 +1,4 @@
-"""Serve verdicts over HTTP, for trainers with a reward server. A session or a Ray cluster judges.
+"""Serve verdicts over HTTP, for trainers that use a reward server. A session or a Ray cluster judges.
 
 - `POST /score {"ref": reference, "texts": [completion, ...]}` ->
   `{"verdicts": [{"score", "reason", "answer", "parts"}, ...]}`
@@ -8,12 +8,11 @@
 - `GET /health` -> `{"status": "ok"}`; 503 and `{"error": reason}` while no worker answers
 - `GET /metrics` -> metrics in Prometheus' text format
 
-Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
-line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
-has limits of size and time (`JudgeLimits`).
+Requests contain references to problems, so any server can judge any problem. A client's mistake gets a status 4xx and
+one line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never gives a score.
+Size and time of a request are limited (`JudgeLimits`).
 
-A judge of rows (a session with a score function) takes `row` in place of `ref`, and rows as labels: objects, or their
-JSON as text.
+A session with a score function judges rows: send `row` instead of `ref`, and rows as labels (objects, or JSON strings).
 """
 
 from __future__ import annotations
@@ -61,20 +60,20 @@ class Judge(Protocol):
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be judged at the moment, in one line; None otherwise."""
+        """Why the judge cannot work at the moment, in one line; None if it works."""
 
 
 Route = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
 class JudgeServer:
-    """The routes over a judge. With `token` (`judge_token`), every request but /health needs this bearer token."""
+    """The routes of a judge server. If `token` is set, every request except /health needs this bearer token."""
 
     AT_ONCE = 8
-    """Completions of a request with several references that are judged at a time. Each has turns of its own: with 64, a
-    group of 8 answers waited 3 s beside 4 such requests."""
+    """Completions of one request with several references that are judged at the same time. With 64, a group of 8
+    answers waited 3 s beside 4 such requests."""
     SHUTDOWN_TIMEOUT_S = 2.0
-    """Seconds for requests under way at the end. aiohttp waits for them up to twice."""
+    """Time for requests in progress at shutdown. aiohttp may wait for this time twice."""
 
     def __init__(
         self,
@@ -90,14 +89,14 @@ class JudgeServer:
         self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
         self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
-        """Whether a query without its prompt was logged."""
+        """Whether a query without its prompt was logged before."""
 
     def runner(self) -> web.ServerRunner:
         """Return a runner for aiohttp's sites. Call it on the event loop that will serve."""
         return web.ServerRunner(JsonServer(self.handle), shutdown_timeout=self.SHUTDOWN_TIMEOUT_S)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Reply to a request, with one line of JSON to every error."""
+        """Reply to a request; every error gets one line of JSON."""
         started = time.monotonic()
         self.metrics.requests += 1
         try:
@@ -117,12 +116,12 @@ class JudgeServer:
     def _route(self, request: web.BaseRequest) -> Route:
         """Return the function for a request. Raises the reply 401, 404 or 405."""
         if request.path != "/health" and not self._is_known(request):
-            raise Refused(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
+            raise Refused(401, "send the server's token in the header Authorization: Bearer TOKEN")
         if request.path not in {*self._posts, *self._gets}:
-            raise Refused(404, f"there is no route {request.path[:100]!r}")
+            raise Refused(404, f"unknown path {request.path[:100]!r}; use {', '.join([*self._posts, *self._gets])}")
         routes = {"POST": self._posts, "GET": self._gets, "HEAD": self._gets}.get(request.method, {})
         if request.path not in routes:
-            raise Refused(405, f"{request.path} takes {'POST' if request.path in self._posts else 'GET'}")
+            raise Refused(405, f"use {'POST' if request.path in self._posts else 'GET'} for {request.path}")
         return routes[request.path]
 
     async def _reply(self, request: web.BaseRequest, route: Route) -> web.Response:
@@ -132,21 +131,21 @@ class JudgeServer:
             return await route(request)
         except Refused as error:
             return error.reply()
-        except Exception:  # the client must get a status that is no score
-            logger.exception("a request failed")
+        except Exception:  # the client must get an error status instead of a score
+            logger.exception("a request failed with an internal error; the client gets status 500")
             return Refused(500, INTERNAL_ERROR, retry_after_s=5).reply()
 
     async def _send(self, request: web.BaseRequest, reply: web.Response) -> web.Response:
-        """Send a reply. A client that does not read it in time loses its connection."""
+        """Send a reply. If the client does not read it in time, close the connection."""
         self.metrics.replies[reply.status] += 1
         try:
             async with asyncio.timeout(REPLY_TIMEOUT_S):
                 if request.transport is not None:
-                    request.transport.set_write_buffer_limits(0)  # `drain` waits until the system has taken everything
+                    request.transport.set_write_buffer_limits(0)  # `drain` then waits until the system has all bytes
                 await reply.prepare(request)
                 await reply.write_eof()
                 await request.writer.drain()
-        except ConnectionError:  # the client is gone, as aiohttp notices too
+        except ConnectionError:  # the client disconnected, which aiohttp notices too
             pass
         except TimeoutError:
             self.metrics.unread_replies += 1
@@ -167,10 +166,10 @@ class JudgeServer:
         async with self._bodies.read(request, ScoreRequest) as body:
             subject = body.ref if body.row is None else body.row
             if subject is None:
-                raise Refused(400, "give `ref`, the reference of a problem, or `row`")
+                raise Refused(400, "the body needs `ref`, the reference of a problem, or `row`")
             verdicts = await self._verdicts(subject, body.texts)
             reply = await _encode(verdicts, of_row=not isinstance(subject, str))
-        # As a file, which aiohttp sends in pieces, without a copy.
+        # aiohttp sends files in pieces, without copying them.
         return web.Response(body=io.BytesIO(reply), content_type="application/json")
 
     async def _rm(self, request: web.BaseRequest) -> web.Response:
@@ -186,18 +185,23 @@ class JudgeServer:
     async def _rewards(self, body: GetRewardRequest) -> web.Response:
         queries, prompts = body.query, body.prompts
         if not len(queries) == len(prompts) == len(body.labels):
-            raise Refused(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
+            raise Refused(
+                400,
+                "`query`, `prompts` and `labels` must have the same length; "
+                f"got {len(queries)}, {len(prompts)} and {len(body.labels)}",
+            )
         subjects = await self._subjects(body.labels)
         size = sum(map(len, queries)) + sum(map(len, prompts))
         found = await beside_the_loop_if_long(size, completions_behind, prompts, queries)
         completions = [completion for completion in found if completion is not None]
         if len(completions) < len(found):
             number = found.index(None)
-            reason = f"query {number} does not hold the end of its prompt, so its completion is unknown"
-            if not self._prompt_missed:  # OpenRLHF itself logs next to nothing
+            reason = f"query {number} does not contain the end of its prompt, so the completion cannot be found"
+            if not self._prompt_missed:  # OpenRLHF itself logs hardly anything
                 self._prompt_missed = True
                 logger.warning(
-                    "%s; it begins with %r, and the prompt ends with %r (the metrics count further ones)",
+                    "%s; the query begins with %r, and the prompt ends with %r. This is logged once; the metric "
+                    "judge/replies/422 counts all cases",
                     reason,
                     queries[number][:80],
                     prompts[number][-80:],
@@ -206,7 +210,7 @@ class JudgeServer:
         judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
         logs = {"correct": [float(verdict.correct) for verdict in judged]}
-        if all(isinstance(subject, str) for subject in subjects):  # parts of a score function have other names
+        if all(isinstance(subject, str) for subject in subjects):  # score functions have other parts
             logs["format"] = [verdict.parts["format"] for verdict in judged]
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
@@ -221,20 +225,20 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return labels with a row for each text that is the JSON of a row. Raises the reply 400 or 413."""
+        """Return the labels; JSON strings of rows become rows. Raises the reply 400 or 413."""
         texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
         if not texts:
             return list(labels)
         rows = await self._bodies.parse(f"[{','.join(texts)}]".encode(), list[Row])
         if len(rows) != len(texts):
-            raise Refused(400, "a label that begins with { must be one row in JSON")
+            raise Refused(400, "a label that begins with { must be a row as JSON")
         found = iter(rows)
         return [next(found) if isinstance(label, str) and label.startswith("{") else label for label in labels]
 
     # ---- judging
 
     async def _judge_each(self, subjects: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
-        """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
+        """Return a verdict for each completion. After the first error, cancel the others and raise the error."""
 
         async def judge(pair: tuple[Subject, str]) -> Verdict:
             subject, text = pair
@@ -246,7 +250,7 @@ class JudgeServer:
 
     async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
-        # Not more retries, because the client waits. Not fewer, because miles never repeats a request.
+        # More retries would let the client wait too long. Some retries are needed because miles never retries.
         retry_pauses = islice(pauses(), 2)
         while True:
             try:
@@ -267,7 +271,7 @@ class JudgeServer:
                 self.metrics.faults += 1
                 pause_s = next(retry_pauses, None)
                 if pause_s is None:
-                    logger.warning("a request gets no verdict, and the client is told to retry: %s", error)
+                    logger.warning("judging a request failed, and the client gets status 503 to retry: %s", error)
                     raise Refused(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
@@ -278,10 +282,10 @@ class JudgeServer:
 
 
 async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
-    """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
+    """Return the verdicts as JSON. Long answers are encoded on a thread, one verdict at a time."""
 
     def write() -> bytes:
-        # Half of a pair of surrogates, which a score function may write, is no UTF-8.
+        # A score function may return lone surrogates, which UTF-8 cannot encode.
         rows = [
             json.dumps(_describe(verdict, of_row), ensure_ascii=False).encode("utf-8", "replace")
             for verdict in verdicts
@@ -292,7 +296,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. `parts` of a row are its score function's; `error` is what a verifier raised."""
+    """Return a verdict as JSON values. For a row, `parts` come from the score function. `error` is a verifier's."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

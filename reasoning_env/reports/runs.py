@@ -70,7 +70,7 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {describe(error)}") from error
         if not of_path:
-            raise ConfigError(f"{path} holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz")
+            raise ConfigError(f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files")
         for run in of_path:
             run.files = [file for file in run.files if real_path(file) not in files_seen]
             files_seen.update(map(real_path, run.files))

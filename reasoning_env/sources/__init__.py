@@ -1,1 +1,1 @@
-"""Where problems come from: the contract of a source, and the modules of a user that add tasks to reasoning-gym."""
+"""Sources of problems: their interface, and the user's modules that add tasks to reasoning-gym."""

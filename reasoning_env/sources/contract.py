@@ -1,15 +1,15 @@
-"""The contract between the workers and a source of problems: names, problems, scores.
+"""The interface between the workers and a source of problems: task names, problems, scores.
 
-A source is made once, in the process that workers are forked from, and runs in workers only. reasoning-gym
-(`workers/library.py`) is the first source. A module of `task_modules` with a function `make_source()` adds another, as
-`examples/rlve_tasks.py` does. A source says three things:
+A source is created once, in the process that workers are forked from, and runs only in workers. reasoning-gym
+(`workers/library.py`) is the first source. A module in `task_modules` with a function `make_source()` adds another one.
+A source has three members:
 
 - `tasks`: the names of its tasks, each with its category, its release, and whether it has levels
-- `generate`: the problem of a task, a seed, a level and parameters, the same in every process
-- `scorer`: what scores answers to such a problem
+- `generate`: returns the problem of a task, seed, level and parameters; the same problem in every process
+- `scorer`: returns an object that scores answers to a problem
 
 Generators never see model text. Verifiers read model text and are sandboxed: `Answers.score` may raise, hang or end its
-process, and the pool turns the end into a reason. Pool, streams, references and reports know nothing else of a source.
+process, and the pool turns this into a reason. Pool, streams, references and reports use nothing else of a source.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ..runtime.text import error_text
 class SourceTask:
     """A task of a source.
 
-    - `release` names what makes the task's problems, as references do; it holds no colon.
-    - `has_levels` tells whether a level changes the task's problems.
-    - `left_out` is why training leaves the task out unless it is named; "" for other tasks, and for reasoning-gym's, of
-      which their declarations tell.
-    - A task that `needs_trial` makes a problem at the start of a session, where its mistakes are errors.
+    - `release` identifies the version of the task in references; it must not contain a colon.
+    - `has_levels` is whether a level changes the task's problems.
+    - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. For reasoning-gym's
+      tasks it is always "", because their declarations have the reason.
+    - `needs_trial`: generate a problem when a session starts, so that the task's mistakes are reported then.
     """
 
     category: str
@@ -44,9 +44,9 @@ class SourceTask:
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem. `flawed` counts the rejected problems that were generated before, by cause.
+    """A problem. `flawed` counts the rejected problems that were generated before it, by cause.
 
-    `entry` is the source's own record, which its `scorer` gets back unchanged. `answer` is None where many are right.
+    `entry` is the source's own record, which `scorer` receives unchanged. `answer` is None if many answers are right.
     """
 
     question: str
@@ -60,60 +60,60 @@ class Generated:
 
 
 class Answers(Protocol):
-    """The scorer of one problem.
+    """Scores answers to one problem.
 
-    It may have two more attributes, which go to the caller with the verdict on the last answer: `frames`, the names of
-    the frames that came off before the value was read, and `parts`, further numbers by name.
+    An object may have two more attributes, which are copied into the verdict of the last answer: `frames`, the names of
+    the formatting that was removed before the value was read, and `parts`, further numbers by name.
     """
 
     def score(self, answer: str) -> float:
-        """Return the score of an answer, in [0, 1]. Raises any error; the answer then earns 0 with a reason."""
+        """Return the score of an answer, in [0, 1]. May raise any error; the answer then scores 0 with a reason."""
         ...
 
 
 class Source(ABC):
-    """Tasks of one kind; see the module."""
+    """A source of tasks; see the module's docstring."""
 
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, SourceTask]:
-        """The tasks by name. A name is CATEGORY/NAME, except in reasoning-gym; no colon, comma, blank or wildcard."""
+        """The tasks by name. Names are CATEGORY/NAME (not in reasoning-gym), without colon, comma, space, wildcard."""
 
     @abstractmethod
     def generate(self, request: ProblemRequest) -> Generated:
-        """Return the problem that is asked for. Equal requests give equal problems in every process.
+        """Return the requested problem. Equal requests return equal problems in every process.
 
-        Raises any error if there is none.
+        May raise any error if the problem cannot be generated.
         """
 
     @abstractmethod
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
-        """Return the scorer of a problem that `generate` made with these parameters, at this level.
+        """Return the scorer of a problem that `generate` returned for these parameters and this level.
 
-        `plainly` asks for the scores of the source's own evaluation. Raises any error, which is an infrastructure
-        error and never a score.
+        With `plainly`, answers are scored as in the source's own evaluation. An error raised here is an infrastructure
+        error and never gives a score.
         """
 
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the verifier of a problem as its author wrote it, whatever it returns. For audits only.
+        """Return the original verifier of a problem, without any check of its return value. For audits only.
 
-        A score outside of [0, 1] is a finding then. Raises errors as `scorer` does.
+        The audit reports scores outside of [0, 1]. May raise the same errors as `scorer`.
         """
         return self.scorer(task, params, entry, level, plainly=True).score
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Return the fault in a user's parameters, in one line; None if they make a problem."""
+        """Return the mistake in a user's parameters, in one line; None if a problem can be generated with them."""
         try:
             self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
             as_json = json.dumps(dict(params), default=repr)
-            return f"{task}: no problem can be made with {as_json} ({error_text(error)})"
+            return f"{task} cannot generate a problem with {as_json} ({error_text(error)})"
         return None
 
     def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the parameters of a task by name, each with its `default` and, if levels move it, `levels`."""
+        """Return a task's parameters by name, each with its `default` and, if levels change it, its `levels`."""
         return {}

@@ -1,4 +1,4 @@
-"""Several sources as one: each task is its own source's."""
+"""Combine several sources into one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .modules import TaskModuleError
 
 
 class JoinedSources(Source):
-    """The tasks of all sources. Raises TaskModuleError for a name that two sources have, or that no reference holds."""
+    """The tasks of all sources. Raises TaskModuleError for duplicate and invalid names."""
 
     def __init__(self, first: Source, others: Sequence[Source]) -> None:
         self._tasks = dict(first.tasks)
@@ -18,11 +18,11 @@ class JoinedSources(Source):
         for source in others:
             for name, task in source.tasks.items():
                 if name in self._tasks:
-                    raise TaskModuleError(f"two sources have a task {name}")
+                    raise TaskModuleError(f"two sources have a task {name}; rename one of them")
                 if not name.startswith(f"{task.category}/") or set(name) & set(":,*?[] "):
                     raise TaskModuleError(
-                        f"the task {name!r} of another source must begin with its category, {task.category}/, and hold "
-                        "no colon, comma, blank or wildcard"
+                        f"the name of task {name!r} must begin with its category, {task.category}/, and must not "
+                        "contain colons, commas, spaces or wildcards"
                     )
                 self._tasks[name] = task
                 self._source_of[name] = source

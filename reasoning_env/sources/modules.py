@@ -1,10 +1,10 @@
 """Import the modules of `task_modules`. Runs in the fork server only.
 
 A module registers tasks with reasoning-gym, or has a function `make_source()` that returns a source of other tasks
-(`contract.py`), or both. It is a name that Python can import, or the path of a `.py` file.
+(`contract.py`), or both. It is given as an importable name, or as the path of a `.py` file.
 
-The code is the user's own: it is imported before the sandbox closes, in the process that workers are forked from, and
-never in the process of the event loop.
+The user's own code is trusted: it is imported before the sandbox starts, in the process that workers are forked from,
+and never in the process of the event loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..runtime.text import error_text
 from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
-"""Names that references, patterns and lists of names can hold."""
+"""Names that references, patterns and lists of names allow."""
 
 
 class TaskModuleError(Exception):
@@ -36,7 +36,7 @@ class TaskModuleError(Exception):
 
 @dataclass(frozen=True)
 class ImportedModules:
-    """What modules add: for each task that is registered with reasoning-gym, its module; and sources of other tasks."""
+    """What modules add: the module of each task registered with reasoning-gym, and sources of other tasks."""
 
     modules: Mapping[str, TaskModule]
     sources: Sequence[Source]
@@ -47,7 +47,7 @@ class ImportedModules:
 class TaskModule:
     """An imported module: its name, which is also the category of its tasks, and its release.
 
-    `read_paths` are the folder of a package, or the one file: what its late imports and its data may read.
+    `read_paths` is the folder of a package, or the single file. Later imports and data files may be read from there.
     """
 
     name: str
@@ -63,18 +63,18 @@ def import_task_modules(
 ) -> ImportedModules:
     """Import the modules, which register tasks in `registry`, and return what they add.
 
-    `folder` is the working directory of the user, in which modules are looked for last. `announce` is told each entry
-    before its import. Raises TaskModuleError:
+    `folder` is the user's working directory, which is searched last. `announce` is called with each entry before its
+    import. Raises TaskModuleError if
 
-    - two modules have one name
-    - a module is missing, raises, or registers no task
-    - a task has the name of another task, or a name that a reference cannot hold
+    - two modules have the same name,
+    - a module is missing, raises, or registers no task, or
+    - a task has the name of another task, or a name that references do not allow.
     """
     named: dict[str, str] = {}
     for entry in dict.fromkeys(entries):
         name = module_name(entry)
         if name in named:
-            raise TaskModuleError(f"two modules are called {name}: {named[name]} and {entry}")
+            raise TaskModuleError(f"two modules have the name {name}: {named[name]} and {entry}; rename one of them")
         named[name] = entry
     found: dict[str, TaskModule] = {}
     sources: list[Source] = []
@@ -89,7 +89,7 @@ def import_task_modules(
             sources.append(_make_source(entry, module))
         elif not new:
             raise TaskModuleError(
-                f"{entry} registers no task: call register_dataset of reasoning_gym.factory for each of its tasks"
+                f"{entry} registers no task; call reasoning_gym.factory.register_dataset for each of its tasks"
             )
         described = TaskModule(name, release_of(name, module, is_file=_is_path(entry)), read_paths(module))
         found |= dict.fromkeys(new, described)
@@ -101,14 +101,14 @@ def _make_source(entry: str, module: ModuleType) -> Source:
     try:
         source = module.make_source()
     except Exception as error:
-        raise TaskModuleError(f"{entry} makes no source: {_describe(error)}") from error
+        raise TaskModuleError(f"make_source() of {entry} raised {_describe(error)}") from error
     if not isinstance(source, Source):
-        raise TaskModuleError(f"make_source() of {entry} returns {type(source).__name__}, which is no Source")
+        raise TaskModuleError(f"make_source() of {entry} must return a Source; got {type(source).__name__}")
     return source
 
 
 def import_module(entry: str, folder: str | None) -> ModuleType:
-    """Import one module of the user's, as `import_task_modules` does. Raises TaskModuleError."""
+    """Import one module of the user, as `import_task_modules` does. Raises TaskModuleError."""
     return _import(module_name(entry), entry, folder)
 
 
@@ -118,7 +118,7 @@ def module_name(entry: str) -> str:
 
 
 def absolute_entry(entry: str) -> str:
-    """Return the absolute path of a module's file; the name of a module stays."""
+    """Return the absolute path of a module's file; return the name of a module unchanged."""
     return str(Path(entry).expanduser().absolute()) if _is_path(entry) else entry
 
 
@@ -138,18 +138,18 @@ def _import(name: str, entry: str, folder: str | None) -> ModuleType:
     except ModuleNotFoundError as error:
         if not _is_path(entry) and error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise TaskModuleError(
-                f"there is no module {name}: give a name that Python can import, or the path of a .py file"
+                f"there is no module {name}; use a name that Python can import, or the path of a .py file"
             ) from error
         raise TaskModuleError(f"{entry} cannot be imported: {_describe(error)}") from error
-    except BaseException as error:  # whatever a module raises while it is imported, SystemExit included
+    except BaseException as error:  # a module may raise anything during its import, even SystemExit
         if isinstance(error, ValueError) and "already registered" in str(error):
-            raise TaskModuleError(f"{entry} registers a name that exists: {error}") from error
+            raise TaskModuleError(f"{entry} registers a name that already exists: {error}") from error
         raise TaskModuleError(f"{entry} cannot be imported: {_describe(error)}") from error
 
 
 def _import_file(name: str, path: Path) -> ModuleType:
     if path.suffix != ".py":
-        raise TaskModuleError(f"{path} is no .py file; write the name of a package as Python imports it")
+        raise TaskModuleError(f"{path} is not a .py file; for a package, use the name that Python imports")
     if not path.is_file():
         raise TaskModuleError(f"there is no file {path}")
     other = sys.modules.get(name)
@@ -159,14 +159,14 @@ def _import_file(name: str, path: Path) -> ModuleType:
     else:
         is_other = not _is_same(getattr(other, "__file__", None) or "", path)
     if is_other:
-        raise TaskModuleError(f"{path} has the name of another module, {name}: rename the file")
+        raise TaskModuleError(f"{path} has the same name as another module, {name}; rename the file")
     if other is not None:
         return other
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # entries hold objects of the module, which are unpickled by its name
-    # Modules beside the file can be imported, as for a script. Last, so that none of them hides an installed module.
+    sys.modules[name] = module  # entries may contain objects of the module, which unpickling finds by its name
+    # As for a script, modules beside the file can be imported. The folder comes last, so it hides no installed module.
     sys.path.append(str(path.parent))
     spec.loader.exec_module(module)
     return module
@@ -177,7 +177,7 @@ def _is_same(path: str, other: Path) -> bool:
 
 
 def _describe(error: BaseException) -> str:
-    """Return an error in one line, with the last line of code that the traceback names."""
+    """Return an error as one line, with the last line of code in its traceback."""
     text = error_text(error)
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
@@ -190,14 +190,14 @@ def _check_names(module: str, before: Mapping[str, object], registry: Mapping[st
     for task, classes in registry.items():
         if task in before:
             if classes is not before[task]:
-                raise TaskModuleError(f"{module} registers a name that exists: {task}")
+                raise TaskModuleError(f"{module} registers a name that already exists: {task}")
         elif not isinstance(task, str) or TASK_NAME.fullmatch(task) is None:
             raise TaskModuleError(
-                f"{module} registers the name {task!r}: a name has letters, digits and _ . + - alone, and no blank"
+                f"{module} registers {task!r}, but a task name may contain only letters, digits and _ . + -"
             )
         elif task.casefold() in known:
             other = known[task.casefold()]
-            raise TaskModuleError(f"{module} registers a name that exists in other letters: {task} beside {other}")
+            raise TaskModuleError(f"{module} registers {task}, which differs from {other} only in case")
         else:
             known[task.casefold()] = task
 
@@ -206,10 +206,10 @@ def _check_names(module: str, before: Mapping[str, object], registry: Mapping[st
 
 
 def release_of(name: str, module: ModuleType, *, is_file: bool) -> str:
-    """Return `NAME@VERSION` of the module's installed distribution, or `NAME@HASH` of its source if it has none.
+    """Return `NAME@VERSION` of the module's installed distribution, or `NAME@HASH` of its source without one.
 
-    The hash covers the one file, or all `.py` files below the folder of a package. An editable installation changes
-    without its version, so it has a hash.
+    The hash covers the single file, or all `.py` files of a package. An editable installation gets a hash too, because
+    its code changes without its version.
     """
     version = None if is_file else _installed_version(name.partition(".")[0], module)
     if version is None:
@@ -221,9 +221,9 @@ def release_of(name: str, module: ModuleType, *, is_file: bool) -> str:
 
 
 def _installed_version(package: str, module: ModuleType) -> str | None:
-    """Return the version of the distribution that installed a package; None if the package lies elsewhere."""
+    """Return the version of the distribution that installed a package; None if no distribution installed it."""
     first, *_ = _source_files(module) or [Path()]
-    # Most distributions have their package's name. To ask for the names of all packages takes half a second.
+    # Most distributions have their package's name. Looking up the names of all packages takes half a second.
     names = [package]
     if not {"site-packages", "dist-packages"}.isdisjoint(first.parts):
         names += importlib.metadata.packages_distributions().get(package, ())
@@ -243,6 +243,6 @@ def _source_files(module: ModuleType) -> list[Path]:
 
 
 def read_paths(module: ModuleType) -> tuple[str, ...]:
-    """Return the folder of a package, or the one file of a module."""
+    """Return the folder of a package, or the single file of a module."""
     folders = tuple(str(folder) for folder in getattr(module, "__path__", ()))
     return folders or (str(module.__file__),)

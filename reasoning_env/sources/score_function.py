@@ -1,8 +1,8 @@
-"""A score function of the user as a source without problems: the function receives a completion and its row.
+"""The user's score function as a source without problems.
 
 The function is called as `function(completion, **row)`, and returns a number from 0 to 1, or a mapping with `score` and
-further numbers. It runs in verifier workers only. What it returns besides a number in range is an error of the answer,
-with the words that a verdict repeats.
+further numbers. It runs in verifier workers only. If it returns anything else, the answer scores 0, and the verdict has
+the error message.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .contract import Answers, Generated, Source, SourceTask
 from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 
 SCORE_TASK = "score"
-"""Stands for the task of a row, which has none."""
+"""Task name of rows, which belong to no task."""
 MAX_VERDICT_PARTS = 32
-"""Further numbers of a verdict."""
+"""Maximum further numbers of a verdict."""
 MAX_PART_NAME = 60
-"""Characters of the name of such a number. A worker's reply has room for MAX_VERDICT_PARTS such names in any script."""
+"""Maximum length of such a number's name. A worker's reply has room for MAX_VERDICT_PARTS names in any script."""
 
 
 @dataclass(frozen=True)
 class ScoreFunction:
-    """A function `MODULE:NAME`, and what its processes may use that others may not.
+    """A function `MODULE:NAME`, and the permissions of its worker processes.
 
-    - `name`: the module is a name that Python can import, or the path of a `.py` file.
+    - `name`: the module is an importable name, or the path of a `.py` file.
     - `read`: files and folders that the function may read, besides Python's and its own module's.
-    - `environment`: names of variables of this process that the function may see.
+    - `environment`: names of environment variables that the function may see.
     - `threads`: whether the function may start threads.
 
-    Paths become absolute. Raises ConfigError for a path that is not there, and a name that is no text.
+    Paths become absolute. Raises ConfigError if a path does not exist, or if the name is not a string.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ScoreFunction:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise ConfigError("must be a text, 'MODULE:FUNCTION'", setting="score", got=self.name)
+            raise ConfigError("must be a string, 'MODULE:FUNCTION'", setting="score", got=self.name)
         module, _, function = self.name.rpartition(":")
         paths = tuple(str(Path(path).expanduser().absolute()) for path in self.read)
         for path in paths:
@@ -60,12 +60,12 @@ class ScoreFunction:
 
 
 def problem_of_row(row: Row) -> Problem:
-    """Return a row as what workers score. Raises ConfigError for a row that is no JSON object."""
+    """Return a row in the form that workers score. Raises ConfigError if the row is not JSON-serializable."""
     return Problem(ProblemSpec(ProblemRequest(SCORE_TASK, 0), Split.TRAIN, 0), "", None, "{}", row_json(row).encode())
 
 
 def row_json(row: Row) -> str:
-    """Return a row as JSON; arrays and numbers of numpy become lists and numbers. Raises ConfigError for other rows."""
+    """Return a row as JSON; NumPy's arrays and numbers become lists and numbers. Raises ConfigError for others."""
     try:
         return json.dumps(dict(row), allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
@@ -73,9 +73,9 @@ def row_json(row: Row) -> str:
 
 
 def check_row(row: Row, signature: inspect.Signature | None, *, setting: str = "row", name: str = "the row") -> None:
-    """Raise ConfigError for a row that the function cannot be called with, whatever the completion is.
+    """Raise ConfigError if the function does not accept the row's columns as arguments.
 
-    `signature` is the function's; None where that is unknown. `name` is what the message calls the row.
+    `signature` is the function's signature; None if it is unknown. `name` is the row's name in the message.
     """
     if signature is None:
         return
@@ -83,10 +83,10 @@ def check_row(row: Row, signature: inspect.Signature | None, *, setting: str = "
         signature.bind("", **{str(column): None for column in row})
     except TypeError as error:
         raise ConfigError(
-            f"the function cannot be called with {name}: {error}",
+            f"the function does not accept {name}: {error}",
             setting=setting,
             got=sorted(map(str, row)),
-            remedy="it is called as score(completion, **row), with every column of the row",
+            remedy="accept every column, or add **columns: the call is score(completion, **row)",
         ) from None
 
 
@@ -105,29 +105,29 @@ def read_signature(parameters: Sequence[tuple[str, str, bool]] | None) -> inspec
 
 def _plain(value: object) -> object:
     if not hasattr(value, "tolist"):
-        raise TypeError(f"{short(value)} is no value of JSON")
+        raise TypeError(f"{short(value)} cannot be written as JSON")
     return value.tolist()
 
 
 class ScoreError(Exception):
-    """The function returned no valid score; the text says what it returned."""
+    """The function returned an invalid score; the text says what it returned."""
 
 
 class FunctionSource(Source):
-    """The source of a score function; generates nothing. Raises TaskModuleError if there is no such function."""
+    """The source of a score function; it has no tasks. Raises TaskModuleError if the function cannot be used."""
 
     def __init__(self, name: str, folder: str | None) -> None:
         entry, _, attribute = name.rpartition(":")
         if not entry or not attribute:
-            raise TaskModuleError(f"{name} is not of the form MODULE:FUNCTION")
+            raise TaskModuleError(f"{name} must have the form MODULE:FUNCTION")
         if not attribute.isidentifier():
-            raise TaskModuleError(f"{attribute} cannot be the name of a function: write a function that calls it")
+            raise TaskModuleError(f"{attribute} is not a function's name; write a function that calls it")
         module = import_module(entry, folder)
         function = getattr(module, attribute, None)
         if function is None:
             raise TaskModuleError(f"{entry} has no function {attribute}")
         self.parameters = _check_plain(name, function)
-        """Name, kind and whether there is a default, of each parameter; None for a function of C."""
+        """Name, kind and whether there is a default, for each parameter; None for a function written in C."""
         self._function: Callable[..., Any] = function
         self.read_paths = read_paths(module)
 
@@ -136,7 +136,7 @@ class FunctionSource(Source):
         return {}
 
     def generate(self, request: ProblemRequest) -> Generated:
-        raise NotImplementedError("a score function makes no problems")
+        raise NotImplementedError("a score function cannot generate problems")
 
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
@@ -155,7 +155,7 @@ class FunctionSource(Source):
 
 
 class ScoredRow:
-    """Scores the completions of a row, each with a row of its own, since a function may change it.
+    """Scores the completions of a row, each with a new copy of the row, because a function may change it.
 
     `parts` are the further numbers of the last score.
     """
@@ -166,41 +166,43 @@ class ScoredRow:
         self.parts: Mapping[str, float] = {}
 
     def score(self, answer: str) -> float:
-        """Return the score. Raises ScoreError for what is none, and any error of the function."""
+        """Return the score. Raises ScoreError for an invalid score, and any error of the function."""
         self.parts = {}
         returned = self._function(answer, **json.loads(self._row_json))
         if isinstance(returned, Mapping):
             if "score" not in returned:
-                raise ScoreError("the function returned a mapping without `score`")
+                raise ScoreError("the function must return a number, or a mapping with `score`; the mapping has none")
             self.parts = _parts(returned)
             returned = returned["score"]
         number = as_number(returned)
         if number is None:
-            raise ScoreError(f"the function returned {_short(returned)}, which is no number")
+            raise ScoreError(f"the function must return a number from 0 to 1; got {_short(returned)}")
         if not 0.0 <= number <= 1.0:
-            raise ScoreError(f"the function returned {number!r}, which is not from 0 to 1")
+            raise ScoreError(f"the function must return a number from 0 to 1; got {number!r}")
         return number
 
 
 def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None:
-    """Return the function's parameters. Raises TaskModuleError unless a call returns at once and takes a completion."""
+    """Return the function's parameters. Raises TaskModuleError if it cannot be called with a row."""
     if inspect.isclass(function):
-        raise TaskModuleError(f"{name} is a class, not a function")
+        raise TaskModuleError(f"{name} must be a function; it is a class")
     if not callable(function):
-        raise TaskModuleError(f"{name} is not a function, but {_short(function)}")
+        raise TaskModuleError(f"{name} must be a function; it is {_short(function)}")
     for called in (function, getattr(function, "__call__", None)):  # noqa: B004 - an object's own `__call__`
         if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
-            raise TaskModuleError(f"{name} is asynchronous: write a function without `async`")
+            raise TaskModuleError(f"{name} is asynchronous; write a function without `async`")
         if inspect.isgeneratorfunction(called):
-            raise TaskModuleError(f"{name} is a generator: write a function that returns its score")
+            raise TaskModuleError(f"{name} is a generator; write a function that returns its score")
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a function of C, which tells nothing
+    except (TypeError, ValueError):  # functions written in C may have no signature
         return None
     try:
         signature.bind_partial("")
     except TypeError:
-        raise TaskModuleError(f"{name} takes no completion: it is called as score(completion, **row)") from None
+        raise TaskModuleError(
+            f"{name} does not accept a completion as its first argument; it is called as score(completion, **row)"
+        ) from None
     return [
         (parameter.name, parameter.kind.name, parameter.default is not inspect.Parameter.empty)
         for parameter in signature.parameters.values()
@@ -208,24 +210,26 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
 
 
 def _parts(returned: Mapping[object, object]) -> dict[str, float]:
-    """Return the further numbers. Raises ScoreError for what is no finite number, and for too many."""
+    """Return the further numbers. Raises ScoreError for values that are not finite numbers, and for too many."""
     parts = {}
     for name, value in returned.items():
         if name == "score":
             continue
         number = as_number(value)
         if number is None or not math.isfinite(number):
-            raise ScoreError(f"{_short(name)} of the mapping is {_short(value)}, which is no finite number")
+            raise ScoreError(f"{_short(name)} in the mapping must be a finite number; got {_short(value)}")
         if not isinstance(name, str) or len(name) > MAX_PART_NAME:
-            raise ScoreError(f"the name {_short(name)} is no text of at most {MAX_PART_NAME} characters")
+            raise ScoreError(
+                f"names in the mapping must be strings of at most {MAX_PART_NAME} characters; got {_short(name)}"
+            )
         parts[name] = number
     if len(parts) > MAX_VERDICT_PARTS:
-        raise ScoreError(f"the mapping has {len(parts)} numbers besides `score`, over {MAX_VERDICT_PARTS}")
+        raise ScoreError(f"the mapping may have at most {MAX_VERDICT_PARTS} numbers besides `score`; got {len(parts)}")
     return parts
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number, numpy's and truth values included, as a float; None for anything else."""
+    """Return a number as a float, also NumPy's numbers and booleans; None for anything else."""
     if isinstance(value, (str, bytes, bytearray)) or value is None:
         return None
     try:

@@ -94,7 +94,7 @@ def test_damaged_line_is_left_out(write: Write, compare: Compare, caplog: pytest
         samples.write("nonsense\n")
     (one,) = compare(first, second)
     assert one["overall"]["change"] == -1.0
-    assert f"{second}/samples.jsonl: lines left out: 1; line 2: not JSON" in caplog.text
+    assert f"{second}/samples.jsonl: skipped 1 lines; line 2: not JSON" in caplog.text
 
 
 def change_problem(folder: Path, number: int) -> None:

@@ -50,7 +50,7 @@ def test_foreign_row_raises(out: Path, line: str) -> None:
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
-        pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished is damaged \(1 lines .*; remove the file"),
+        pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished is damaged: 1 lines .*; remove the file"),
         rows_under_way(out, MADE_WITH),
     ):
         pass

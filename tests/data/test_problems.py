@@ -193,7 +193,7 @@ async def test_finished_file_stays(write: Write, tmp_path: Path) -> None:
 @on_module_loop
 async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
-    with pytest.raises(ConfigError, match="without a card that says"):
+    with pytest.raises(ConfigError, match="it has no card"):
         await write(tmp_path / "a.jsonl", 4)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
 

@@ -39,7 +39,7 @@ BAD_VALUES: dict[str, Callable[[], Any]] = {
     "late day": lambda: pyarrow.array([0, 2**30, 0], pyarrow.int32()).cast(pyarrow.date32()),
     "deep schema": nested,
 }
-DAMAGED = r"PATH: .*a\.parquet is damaged, or no file of Parquet \("
+DAMAGED = r"PATH: .*a\.parquet is damaged, or not a Parquet file \("
 
 
 @pytest.mark.parametrize("kind", BAD_VALUES)

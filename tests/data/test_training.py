@@ -135,7 +135,7 @@ def test_training_rows_are_not_read_as_groups(path: Path) -> None:
 
 def test_other_data_is_not_replaced(path: Path) -> None:
     kept_path(path, Keep.ALL).write_text('{"question": "mine"}\n')
-    with pytest.raises(ConfigError, match="holds no rows to train on"):
+    with pytest.raises(ConfigError, match="does not contain training rows"):
         kept(path, line(RIGHT))
     assert "mine" in kept_path(path, Keep.ALL).read_text()
 

@@ -124,7 +124,7 @@ async def test_reasons_are_grouped(rescore: Rescore, problem: Problem, tmp_path:
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
     assert card["left_out"] == {
-        "the reference's task is not known here": {
+        "the task of the reference is unknown here": {
             "rows": 3,
             "first_file": str(path),
             "first_row": 1,
@@ -148,7 +148,7 @@ async def test_rows_can_be_judged_in_python(workers: Any, problem: Problem, capl
     async with Session(pool=workers, tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
         judged = [(row["n"], row["score"]) async for row in verdicts.verdicts(session, rows)]
     assert judged == [(n, float(n % 2)) for n in range(6)]
-    assert "left out from row 4 on: the reference cannot be read" in caplog.text
+    assert "skipped row 4: the reference cannot be read" in caplog.text
 
 
 def test_shown_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,8 +211,8 @@ async def test_unused_completions_are_counted_by_reason(rescore: Rescore, proble
     card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=selection)
     assert card["not_kept"] == {
         "not correct": 1,
-        "the same as a row that is kept": 1,
-        "over --max-per-problem": 1,
+        "same as another row": 1,
+        "more than --max-per-problem": 1,
     }
     assert (card["rows"], card["wrong_now"]) == (1, 1)
 
@@ -327,7 +327,7 @@ async def test_file_without_rows_raises(
     rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
 ) -> None:
     path = write(tmp_path / "a.jsonl", *rows)
-    with pytest.raises(ConfigError, match=rf"^PATH: {path} holds no row that can be judged{said}$"):
+    with pytest.raises(ConfigError, match=rf"^PATH: {path} contains no rows that can be judged{said}$"):
         await rescore(path, tmp_path / "b.jsonl")
     assert list(tmp_path.iterdir()) == [path]
 
@@ -386,7 +386,9 @@ async def test_parquet_columns_can_be_named(rescore: Rescore, problem: Problem, 
 @on_module_loop
 async def test_row_without_completion_names_its_columns(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = as_verl(problem.reference, "none")
-    with pytest.raises(ConfigError, match=r"no reference \(its columns are input, output, gts, score, step; name the"):
+    with pytest.raises(
+        ConfigError, match=r"no reference \(its columns are input, output, gts, score, step; choose columns"
+    ):
         await rescore(write(tmp_path / "a.jsonl", row, row), tmp_path / "b.jsonl")
 
 
@@ -414,13 +416,17 @@ async def test_repeated_line_is_left_out(rescore: Rescore, problem: Problem, tmp
     dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)
     for number, line in enumerate(({"key": "0", **dumped}, {"time": 1.5, **dumped})):
         card = await rescore(write(tmp_path / f"a{number}.jsonl", line, line), tmp_path / f"b{number}.jsonl")
-        assert (card["rows"], list(card["left_out"])) == (1, ["the group stood in an earlier line or file"])
+        assert (card["rows"], list(card["left_out"])) == (1, ["the group is already in an earlier line or file"])
 
 
 @on_module_loop
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("missing.jsonl", "cannot be read: No such file"), ("folder", "holds no file of rows"), ("a.csv", "must end in")],
+    [
+        ("missing.jsonl", "cannot be read: No such file"),
+        ("folder", "contains no files that end in"),
+        ("a.csv", "must end in"),
+    ],
 )
 async def test_paths_without_rows_raise(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "folder").mkdir()

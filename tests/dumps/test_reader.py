@@ -87,7 +87,7 @@ def test_repeated_line_is_counted_with_warning(tmp_path: Path, caplog: pytest.Lo
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
     assert indices(stream_groups(tmp_path)) == [1, 2, 1]
     assert [record.getMessage().partition("a.jsonl: ")[2] for record in caplog.records] == [
-        "groups that stood in an earlier line or file, and count once: 2"
+        "skipped 2 groups that are already in an earlier line or file"
     ]
 
 
@@ -97,7 +97,7 @@ def test_copied_dump_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))
     assert indices(stream_groups(tmp_path)) == [1, 2]
     assert [record.getMessage().partition("copy.jsonl: ")[2] for record in caplog.records] == [
-        "groups that stood in an earlier line or file, and count once: 2"
+        "skipped 2 groups that are already in an earlier line or file"
     ]
 
 
@@ -159,7 +159,7 @@ def test_malformed_line_raises_or_is_skipped(tmp_path: Path, line: bytes, caplog
     assert (caught.value.path, caught.value.line) == (path, 2)
     assert indices(stream_groups(tmp_path, strict=False)) == [1, 2]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert f"{path}: lines left out: 1; line 2: " in caplog.text
+    assert f"{path}: skipped 1 lines; line 2: " in caplog.text
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
@@ -183,7 +183,7 @@ def test_too_long_line_is_skipped(
     path.write_bytes(compress(line + b"x" * 25_000 + b"\n" + line))
     damage: list[DumpFormatError] = []
     assert indices(stream_groups(path, strict=False, on_damage=damage.append)) == [1, 1]
-    assert [error.problem.partition(" more than")[0] for error in damage] == ["lines left out: 1; line 2: the line has"]
+    assert [error.problem.partition(" more than")[0] for error in damage] == ["skipped 1 lines; line 2: the line has"]
 
 
 def test_fifo_in_a_folder_is_skipped(tmp_path: Path) -> None:

@@ -112,9 +112,9 @@ async def test_fault_of_all_nodes(ray_judges: Any, error: Exception, monkeypatch
     judges = ray_judges()
     assert judges.fault is None
     NodeSession.errors = [error, error]
-    with pytest.raises(ScoringError, match="no node of the Ray cluster can judge"):
+    with pytest.raises(ScoringError, match="the judges on all nodes of the Ray cluster failed"):
         await judges.judge("reference", ["a"])
-    assert judges.fault == "the judges of all nodes of the Ray cluster failed"
+    assert judges.fault == "the judges on all nodes of the Ray cluster failed"
     monkeypatch.setattr(judges, "_resting_until", dict.fromkeys(judges._resting_until, 0.0))
     assert judges.fault is None
 

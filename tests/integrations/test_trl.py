@@ -183,7 +183,7 @@ def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "line"),
     [
-        ({"shuffle_dataset": True}, r"GRPOConfig\.shuffle_dataset: .*; set it to False"),
+        ({"shuffle_dataset": True}, r"GRPOConfig\.shuffle_dataset: .*; set shuffle_dataset=False"),
         ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make .* Bridge\(group_size=4\)"),
     ],
 )

@@ -44,5 +44,5 @@ def test_nesting_depth_is_limited(around: bytes) -> None:
         return b'{"texts": [], "other": %b}' % value
 
     assert read_request(request(MAX_DEPTH - 1), ScoreRequest, 100).texts == []
-    with pytest.raises(ValueError, match="more than 32 lists and objects"):
+    with pytest.raises(ValueError, match="nested more than 32 levels"):
         read_request(request(MAX_DEPTH), ScoreRequest, 100)

@@ -180,7 +180,7 @@ def test_prompt_of_spaces_is_not_found() -> None:
 async def test_query_without_its_prompt_is_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
-    assert "query 0 does not hold the end of its prompt" in await error_of(reply)
+    assert "query 0 does not contain the end of its prompt" in await error_of(reply)
 
 
 async def test_health_of_a_faulty_judge_is_503() -> None:
@@ -251,13 +251,13 @@ async def test_metrics_have_the_most_frequent_answer(client: Client) -> None:
         ("/score", b'{"ref": "\\ud800", "texts": []}', "unexpected end of escaped utf-16"),
         ("/score", b"[]", "Expected `object`, got `array`"),
         ("/score", b'{"ref": "a"}', "Object missing required field `texts`"),
-        ("/score", b'{"texts": []}', "give `ref`, the reference of a problem, or `row`"),
+        ("/score", b'{"texts": []}', "the body needs `ref`, the reference of a problem, or `row`"),
         ("/score", b'{"ref": "a", "texts": "b"}', "Expected `array`, got `str` - at `$.texts`"),
         ("/score", b'{"ref": "a", "texts": [1]}', "Expected `str`, got `int` - at `$.texts[0]`"),
         ("/score", b'{"ref": 1, "texts": []}', "Expected `str | null`, got `int` - at `$.ref`"),
         ("/score", b'{"row": [], "texts": []}', "Expected `object | null`, got `array` - at `$.row`"),
         ("/rm", b'{"response": "b", "label": null}', "Expected `str | object`, got `null` - at `$.label`"),
-        ("/get_reward", b'{"query": ["a"], "prompts": [], "labels": []}', "1 queries, 0 prompts and 0 labels"),
+        ("/get_reward", b'{"query": ["a"], "prompts": [], "labels": []}', "must have the same length; got 1, 0 and 0"),
     ],
 )
 async def test_malformed_request_is_named(client: Client, path: str, body: bytes, line: str) -> None:
@@ -276,14 +276,14 @@ async def test_invalid_reference_is_422(client: Client, judge: Judge) -> None:
 async def test_unknown_route_is_one_line(client: Client) -> None:
     reply = await client.get("/nowhere")
     assert reply.status == 404
-    assert await error_of(reply) == "there is no route '/nowhere'"
+    assert (await error_of(reply)).startswith("unknown path '/nowhere'; use /score,")
 
 
 @pytest.mark.parametrize(("method", "path", "right"), [("GET", "/score", "POST"), ("POST", "/health", "GET")])
 async def test_wrong_method_is_one_line(client: Client, method: str, path: str, right: str) -> None:
     reply = await client.request(method, path)
     assert reply.status == 405
-    assert await error_of(reply) == f"{path} takes {right}"
+    assert await error_of(reply) == f"use {right} for {path}"
 
 
 async def test_client_may_expect_100_continue(client: Client) -> None:
@@ -297,7 +297,7 @@ async def test_request_without_token_is_refused(judge: Judge, header: str | None
         headers = {} if header is None else {"Authorization": header}
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers=headers)
         assert reply.status == 401
-        assert "bearer token" in await error_of(reply)
+        assert "Authorization: Bearer" in await error_of(reply)
     assert judge.asked == []
 
 
@@ -443,7 +443,7 @@ async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCapture
     ids=["no HTTP", "broken head", "long address", "long header"],
 )
 async def test_error_before_a_route_is_json(judge: Judge, data: bytes) -> None:
-    line = "the head of the request is not HTTP, or is too large"
+    line = "the head of the request is not valid HTTP, or is too large"
     async with serving(judge) as served:
         reader = await served.send(data)
         assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 400
@@ -486,7 +486,7 @@ async def test_large_body_is_refused(judge: Judge, body: bytes) -> None:
     async with serving(judge, max_body_mb=1) as served:
         reader = await served.send(body)
         assert await status_of(reader) == 413
-        assert b"larger than max_body_mb, 1 megabytes" in await reader.readuntil(b"}")
+        assert b"larger than 1 MB (--max-body-mb)" in await reader.readuntil(b"}")
 
 
 async def test_large_chunked_body_is_refused(judge: Judge) -> None:
@@ -568,13 +568,17 @@ async def test_unread_reply_ends_in_time(judge: Judge, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("path", "body", "line"),
     [
-        ("/score", {"ref": REFERENCE, "texts": [""] * 4097}, "'texts' has 4097 texts, more than max_texts, 4096"),
-        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "as many as max_texts, 4096, allows"),
-        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "as many as max_texts, 4096, allows"),
+        (
+            "/score",
+            {"ref": REFERENCE, "texts": [""] * 4097},
+            "'texts' has 4097 entries; the limit is 4096 (--max-texts)",
+        ),
+        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "the limit for 4096 completions (--max-texts)"),
+        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "the limit for 4096 completions (--max-texts)"),
         (
             "/get_reward",
             {"query": ["a"] * 4097, "prompts": [""] * 4097, "labels": [REFERENCE] * 4097},
-            "'query' has 4097 texts, more than max_texts, 4096",
+            "'query' has 4097 entries; the limit is 4096 (--max-texts)",
         ),
     ],
 )

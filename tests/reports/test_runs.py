@@ -85,8 +85,8 @@ def test_copied_dump_counts_once(tmp_path: Path) -> None:
     write(dump, *lines, lines[0])
     data = report(dump, dump.parent, copy)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("run/a.jsonl", 3)]
-    words = "groups that stood in an earlier line or file, and count once:"
-    assert data["notes"] == [f"{dump}: {words} 1", f"{copy}: {words} 3"]
+    words = "groups that are already in an earlier line or file"
+    assert data["notes"] == [f"{dump}: skipped 1 {words}", f"{copy}: skipped 3 {words}"]
 
 
 def test_equal_names_get_folders(tmp_path: Path) -> None:

@@ -44,13 +44,17 @@ def test_check_makes_a_problem() -> None:
     joined = JoinedSources(Echo("gcd"), [Echo("lab/a")])
     assert joined.check("lab/a", {}, None) is None
     assert joined.check("lab/a", {"n": 1}, None) == (
-        'lab/a: no problem can be made with {"n": 1} (ValueError: no parameters)'
+        'lab/a cannot generate a problem with {"n": 1} (ValueError: no parameters)'
     )
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("gcd", "two sources have a task gcd"), ("a", "must begin with its category, lab/"), ("lab/a:b", "no colon")],
+    [
+        ("gcd", "two sources have a task gcd"),
+        ("a", "must begin with its category, lab/"),
+        ("lab/a:b", "must not contain colons"),
+    ],
 )
 def test_bad_name(name: str, message: str) -> None:
     with pytest.raises(TaskModuleError, match=message):

@@ -78,15 +78,15 @@ BAD = {
     "exits": ("raise SystemExit(3)", "cannot be imported: SystemExit: 3 (line 1 of exits.py)"),
     "misspelt": ("def f(:", "cannot be imported: SyntaxError: invalid syntax (misspelt.py, line 1)"),
     "needs": ("import no_such_thing", "cannot be imported: ModuleNotFoundError: No module named 'no_such_thing'"),
-    "silent": ("", "registers no task: call register_dataset"),
-    "takes": (REGISTERS.format("gcd"), "registers a name that exists: gcd"),
+    "silent": ("", "registers no task; call reasoning_gym.factory.register_dataset"),
+    "takes": (REGISTERS.format("gcd"), "registers a name that already exists: gcd"),
     "refused": (
         "raise ValueError(\"Dataset 'gcd' is already registered\")",
-        "registers a name that exists: Dataset 'gcd' is already registered",
+        "registers a name that already exists: Dataset 'gcd' is already registered",
     ),
-    "shouts": (REGISTERS.format("GCD"), "registers a name that exists in other letters: GCD beside gcd"),
-    "blank": (REGISTERS.format("a b"), "registers the name 'a b': a name has letters, digits"),
-    "colon": (REGISTERS.format("a:b"), "registers the name 'a:b': a name has letters, digits"),
+    "shouts": (REGISTERS.format("GCD"), "registers GCD, which differs from gcd only in case"),
+    "blank": (REGISTERS.format("a b"), "registers 'a b', but a task name may contain only letters"),
+    "colon": (REGISTERS.format("a:b"), "registers 'a:b', but a task name may contain only letters"),
 }
 
 
@@ -100,12 +100,12 @@ def test_bad_module(name: str, tmp_path: Path, registry: dict[str, Any]) -> None
 
 
 def test_missing_module(registry: dict[str, Any]) -> None:
-    with pytest.raises(TaskModuleError, match=r"^there is no module no_such_lab: give a name"):
+    with pytest.raises(TaskModuleError, match=r"^there is no module no_such_lab; use a name"):
         import_task_modules(["no_such_lab"], registry)
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"), [("no/such.py", "there is no file no/such.py"), ("a/folder", "a/folder is no .py file")]
+    ("entry", "message"), [("no/such.py", "there is no file no/such.py"), ("a/folder", "a/folder is not a .py file")]
 )
 def test_missing_file(entry: str, message: str, registry: dict[str, Any]) -> None:
     with pytest.raises(TaskModuleError, match=message):
@@ -114,13 +114,13 @@ def test_missing_file(entry: str, message: str, registry: dict[str, Any]) -> Non
 
 def test_two_modules_with_one_name(tmp_path: Path, registry: dict[str, Any]) -> None:
     paths = [write(tmp_path / folder, "my_tasks.py", REGISTERS.format(folder)) for folder in ("a", "b")]
-    with pytest.raises(TaskModuleError, match=r"^two modules are called my_tasks: .*/a/.* and .*/b/.*$"):
+    with pytest.raises(TaskModuleError, match=r"^two modules have the name my_tasks: .*/a/.* and .*/b/.*; rename"):
         import_task_modules(paths, registry)
 
 
 def test_name_of_an_installed_module(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "statistics.py", REGISTERS.format("mine"))
-    with pytest.raises(TaskModuleError, match="has the name of another module, statistics: rename the file"):
+    with pytest.raises(TaskModuleError, match="has the same name as another module, statistics; rename the file"):
         import_task_modules([path], registry)
 
 
@@ -130,8 +130,8 @@ def test_one_module_named_twice(tmp_path: Path, registry: dict[str, Any]) -> Non
 
 
 SOURCES = {
-    "no_source": ("def make_source(): return 7", "make_source() of .* returns int, which is no Source"),
-    "raising": ("def make_source(): raise ValueError('no')", "makes no source: ValueError: no"),
+    "no_source": ("def make_source(): return 7", "make_source() of .* must return a Source; got int"),
+    "raising": ("def make_source(): raise ValueError('no')", r"make_source\(\) of .* raised ValueError: no"),
 }
 
 

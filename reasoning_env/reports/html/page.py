@@ -101,9 +101,9 @@ class PageData(TypedDict):
 
 
 def check_page(path: Path, setting: str | None = None) -> None:
-    """Raise ConfigError if a page cannot be written at the path, or would replace another file than a page."""
+    """Raise ConfigError if a page cannot be written at the path, or would replace a file that is not a page."""
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file in it")
+        raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file")
     try:
         with path.open("rb") as file:
             start = file.read(len(DOCTYPE))
@@ -112,7 +112,7 @@ def check_page(path: Path, setting: str | None = None) -> None:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", setting=setting) from error
     if start and start.lower() != DOCTYPE:
-        raise ConfigError(f"{path} exists, and is no page", setting=setting, remedy="choose another file for the page")
+        raise ConfigError(f"{path} exists, but is not an HTML page", setting=setting, remedy="choose another file")
 
 
 def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> PageData:
@@ -143,7 +143,8 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
         "notes": [
             *(line for run in runs for line in run.faults),
             *(
-                f"{run.name}: {share:.0%} of the questions of {task} are repeats; `tasks {task}` tells how many it has"
+                f"{run.name}: {share:.0%} of the questions of {task} are repeats; `tasks {task}` shows how many "
+                "different questions the task has"
                 for run, figures in read
                 for task, share in figures.often_repeated.items()
             ),
@@ -243,7 +244,7 @@ def _facts(results: Results | None) -> list[list[str]]:
     facts += results["versions"].items()
     overall = results["overall"]
     if overall is not None and overall.get("not_made"):
-        facts.append(("problems not made", overall["not_made"]))
+        facts.append(("problems not generated", overall["not_made"]))
     # One fact each, because the page compares the facts of two evaluations by their names.
     facts.append(("not as published", "; ".join(results["remarks"]) or None))
     facts.append(("not as requested", "; ".join(not_as_requested(results)) or None))
