@@ -107,8 +107,9 @@ def prepare(options: argparse.Namespace) -> None:
     sizes = TINY if options.model == "tiny" else REAL
     named = {"tests": options.tests, "warm_problems": options.warm_problems, "batch": options.batch}
     sizes = replace(sizes, **{name: value for name, value in named.items() if value is not None})
-    if set(SHORTCUTS) & set(options.tasks):
-        sizes = replace(sizes, completion_tokens=max(sizes.completion_tokens, SHORTCUT_TOKENS))
+    if set(SHORTCUTS) & set(options.tasks):  # copying an expression is learnt later than the tasks of `warm_goal`
+        tokens = max(sizes.completion_tokens, SHORTCUT_TOKENS)
+        sizes = replace(sizes, completion_tokens=tokens, warm_goal=None)
     options.sizes = replace(sizes, micro_batch=min(sizes.micro_batch, sizes.batch))
 
 
