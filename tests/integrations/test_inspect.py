@@ -83,7 +83,7 @@ def test_means_are_by_task(tmp_path: Path) -> None:
     assert {"gcd", "chain_sum"} <= set(score.metrics)
 
 
-def test_own_tasks(tmp_path: Path) -> None:
+def test_own_tasks_are_evaluated(tmp_path: Path) -> None:
     """The policy does not know the task; a judge without the module would fail the samples."""
     log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
@@ -150,7 +150,7 @@ def test_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     assert values(retried) == dict(zip(references, [1.0] * 3 + [0.0] * 3, strict=True))
 
 
-def test_set_asks_for_what_is_missing(tmp_path: Path, six: Any) -> None:
+def test_eval_set_samples_only_what_is_missing(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six, 4)
     done, [header] = inspect_ai.eval_set(
         six, model=mock.model, log_dir=str(tmp_path), retry_attempts=2, retry_wait=0.1, **QUIET
@@ -173,7 +173,7 @@ def test_reducer_joins_epochs(tmp_path: Path, six: Any) -> None:
     )
 
 
-async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")

@@ -220,7 +220,7 @@ def completion(problem: Problem, number: int) -> str:
     return WRONG if number % 3 == 0 else f"<think>hm</think><answer>{problem.answer}</answer>"
 
 
-def test_observation_is_the_prompt_alone(socket: Socket) -> None:
+def test_observation_has_only_the_prompt(socket: Socket) -> None:
     data = socket.ask("reset", {"task": "gcd", "seed": 3})["data"]
     observation = data["observation"]
     assert set(observation) == {"messages", "metadata", "reason", "parts"}
@@ -291,7 +291,7 @@ def test_wrong_reset_is_one_line(socket: Socket, options: dict[str, object], tol
 
 
 @pytest.mark.parametrize("kind", ["never asked", "answered"])
-def test_step_without_problem_is_told(socket: Socket, kind: str) -> None:
+def test_step_without_problem_is_an_error(socket: Socket, kind: str) -> None:
     if kind == "answered":
         socket.ask("reset", {"seed": 3})
         socket.ask("step", {"text": WRONG})
@@ -300,7 +300,7 @@ def test_step_without_problem_is_told(socket: Socket, kind: str) -> None:
     assert "there is no problem to answer" in reply["data"]["message"]
 
 
-def test_http_routes_tell_errors(server: RunningServer) -> None:
+def test_http_routes_return_errors(server: RunningServer) -> None:
     reset = httpx.post(f"{server.base_url}/reset", json={"task": "gdc"})
     step = httpx.post(f"{server.base_url}/step", json={"action": {"text": "x"}})
     assert (reset.status_code, step.status_code) == (422, 422)
@@ -316,7 +316,7 @@ def route(server: RunningServer, name: str, **body: object) -> httpx.Response:
     return httpx.post(f"{server.base_url}/reasoning_gym_environment/{name}", json=body, timeout=PATIENCE_S)
 
 
-def test_splits_and_tasks(server: RunningServer, socket: Socket) -> None:
+def test_splits_and_tasks_are_listed(server: RunningServer, socket: Socket) -> None:
     splits = httpx.get(f"{server.base_url}/reasoning_gym_environment/splits").json()
     assert splits == [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
     count = route(server, "num_tasks", split="test").json()["num_tasks"]
@@ -347,7 +347,7 @@ def test_training_tasks_have_numbers(server: RunningServer, socket: Socket) -> N
         ("num_tasks", {"split": None}, 422, "valid string"),
     ],
 )
-def test_wrong_task_requests_are_told(
+def test_wrong_task_requests_are_errors(
     server: RunningServer, name: str, body: dict[str, object], status: int, told: str
 ) -> None:
     reply = route(server, name, **body)
@@ -360,7 +360,7 @@ def test_wrong_settings_end_the_start() -> None:
         RunningServer(taks="gcd")
 
 
-def test_abandoned_problems_are_given_up(monkeypatch: pytest.MonkeyPatch, client_module: Any) -> None:
+def test_abandoned_problems_are_dropped(monkeypatch: pytest.MonkeyPatch, client_module: Any) -> None:
     from server import environment
 
     monkeypatch.setenv(environment.SETTINGS, '{"tasks": "gcd"}')

@@ -67,7 +67,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
 
 
 @on_module_loop
-async def test_bad_reference_is_raised(cluster: Any) -> None:
+async def test_invalid_reference_raises(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
 
@@ -92,7 +92,7 @@ async def test_dead_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
 
 
 @on_module_loop
-async def test_dead_node_is_passed_over(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dead_node_is_skipped(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
     judges = RayJudges(SETTINGS)
     cluster.remove_node(cluster.second, allow_graceful=False)
@@ -150,7 +150,7 @@ COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
 
 
 @on_module_loop
-async def test_score_function(cluster: Any) -> None:
+async def test_cluster_runs_a_score_function(cluster: Any) -> None:
     """Rows are judged on both nodes, and on one when the other is gone."""
     judges = RayJudges(ReasoningSettings(num_verifiers=1), score=SCORE)
     verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))

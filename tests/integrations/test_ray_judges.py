@@ -95,7 +95,7 @@ def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("reasoning_env.integrations.ray", None)
 
 
-async def test_verdicts_of_a_node(ray_judges: Any) -> None:
+async def test_node_gives_verdicts(ray_judges: Any) -> None:
     verdicts = await ray_judges().judge("reference", ["a", "b"])
     assert [verdict.answer for verdict in verdicts] == ["a", "b"]
 
@@ -108,7 +108,7 @@ async def test_another_node_judges(ray_judges: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [WorkerError("no worker"), RayError("the node is gone")])
-async def test_fault_of_all_nodes(ray_judges: Any, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failure_of_all_nodes_raises(ray_judges: Any, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     judges = ray_judges()
     assert judges.fault is None
     NodeSession.errors = [error, error]
@@ -119,7 +119,7 @@ async def test_fault_of_all_nodes(ray_judges: Any, error: Exception, monkeypatch
     assert judges.fault is None
 
 
-async def test_error_of_a_session(ray_judges: Any) -> None:
+async def test_session_error_is_raised(ray_judges: Any) -> None:
     judges = ray_judges()
     NodeSession.errors = [GeneratorFaultError("unexpected")]
     with pytest.raises(GeneratorFaultError, match="unexpected"):

@@ -110,6 +110,6 @@ async def test_parts_are_judged_once(adapter: Any) -> None:
     assert logged == ["reason", "reason"]
 
 
-async def test_fault_has_no_parts(adapter: Any) -> None:
+async def test_missing_verdict_has_no_parts(adapter: Any) -> None:
     parts = await rewards_by_name(adapter.TrlEnvironment(GradedBridge()).rewards(), ["right", "lost"])
     assert parts == {"format": [1.0, None], "answer": [1.0, None], "length": [1.0, None]}

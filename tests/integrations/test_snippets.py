@@ -48,7 +48,7 @@ def score_of(job: tuple[str, str]) -> float:
     return verdict.score
 
 
-def test_recipe_after_a_fork(problem: Problem) -> None:
+def test_recipe_works_after_a_fork(problem: Problem) -> None:
     """The parent has a bridge, and a forked process of a pool makes its own."""
     jobs = [(problem.reference, right(problem)), (problem.reference, WRONG)]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:

@@ -83,7 +83,7 @@ def test_every_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
     assert None not in gym.scores
 
 
-def test_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
     """GDPO, with the reward functions that the page shows."""
     gym = TrlEnvironment(bridge)
     trainer = make_trainer(gym, tmp_path, 2)
@@ -113,7 +113,7 @@ def test_cut_completions_name_the_trainers_limit(
 
 
 @pytest.mark.parametrize("name", ["GRPO", "RLOO"])
-def test_rows_of_a_file(model: str, tmp_path: Path, name: str) -> None:
+def test_rows_of_a_file_are_scored(model: str, tmp_path: Path, name: str) -> None:
     """A file of `problems --format trl` as training and as evaluation data."""
     rows = tmp_path / "rows.jsonl"
     options = ["--format", "trl", "--count", "8", "--tasks", "gcd", "--out", str(rows)]
@@ -154,7 +154,7 @@ def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
     assert not bridge.fits(replace(problem, question="word " * room))
 
 
-def test_learnt_positions_are_told(bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_learned_positions_log_a_warning(bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
     callback = TrlEnvironment(bridge).callback()
     small = {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
@@ -169,7 +169,7 @@ def test_learnt_positions_are_told(bridge: Bridge, tmp_path: Path, caplog: pytes
     assert told == [False, True]
 
 
-def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
+def test_metrics_are_logged(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
     trainer.train()
     logged = trainer.state.log_history[0]
@@ -187,7 +187,7 @@ def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
         ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make .* Bridge\(group_size=4\)"),
     ],
 )
-def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
+def test_wrong_trainer_arguments_raise(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
     given = {"shuffle_dataset": False, "num_generations": 8, "max_completion_length": 8}
     arguments = SimpleNamespace(**given | argument)
     with pytest.raises(ConfigError, match=line):
@@ -219,12 +219,14 @@ def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return found["trainer"].state
 
 
-def test_documented_code(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_code_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_shown("GRPOTrainer", model, monkeypatch).global_step == 1
 
 
-def test_documented_rows(bridge: Bridge, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_rows_are_scored(
+    bridge: Bridge, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     rows = []
     for problem in (bridge.draw(number) for number in range(2)):
@@ -247,7 +249,7 @@ def score(completion, prompt, answer):
 """
 
 
-def test_documented_score_function(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_score_function_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows whose completions earn 1, a half, an error and the end of the process."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     monkeypatch.chdir(tmp_path)
@@ -276,7 +278,7 @@ def start(output: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_resume_after_kill(tmp_path: Path) -> None:
+def test_killed_training_resumes(tmp_path: Path) -> None:
     with start(tmp_path, "--steps", "1000") as killed:
         saved = tmp_path / "checkpoint-5" / "reasoning_stream.json"
         until = time.monotonic() + PATIENCE_S

@@ -93,7 +93,7 @@ def test_all_tasks_validate(tmp_path: Path) -> None:
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 
-def test_hub_wheel(tmp_path: Path) -> None:
+def test_hub_wheel_is_complete(tmp_path: Path) -> None:
     """The wheel that a hub reads is built and installed, and its taskset runs without this clone."""
     wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
     output.mkdir()
@@ -119,7 +119,7 @@ def test_problem_is_the_prompt() -> None:
     assert task.data.reference.startswith("gcd:train:")
 
 
-def test_level_of_settings() -> None:
+def test_settings_set_the_level() -> None:
     [task] = islice(taskset(level=0.5), 1)
     assert task.data.reference.split(":")[3] == "0.5"
 
@@ -136,12 +136,12 @@ def test_preset_is_finite() -> None:
 
 
 @pytest.mark.parametrize(("message", "system"), [("Be brief.", "Be brief."), ("", None)])
-def test_system_message(message: str, system: str | None) -> None:
+def test_system_prompt_follows_the_settings(message: str, system: str | None) -> None:
     [task] = islice(taskset(system_message=message), 1)
     assert task.data.system_prompt == system
 
 
-async def test_wrong_right_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wrong_gold_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     class Harsh:
         def remake(self, reference: str) -> Problem:
             return make_problem(answer="2")
@@ -173,7 +173,7 @@ async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(judged) == 1
 
 
-async def test_own_task() -> None:
+async def test_own_task_is_judged() -> None:
     class Trace:
         id = "1"
         last_reply = "<answer>none</answer>"
@@ -185,7 +185,7 @@ async def test_own_task() -> None:
     task._bridge().close()
 
 
-async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")
@@ -206,7 +206,7 @@ def test_random_levels_differ() -> None:
     assert None not in levels
 
 
-def test_random_level_of_evaluation_is_refused() -> None:
+def test_random_level_of_evaluation_raises() -> None:
     with pytest.raises(ConfigError, match="level"):
         list(taskset(level="random", evaluation=True))
 

@@ -80,7 +80,7 @@ def item(row: Any, completion: str) -> DataProto:
     return DataProto(batch=batch, non_tensor_batch=others)
 
 
-def test_columns_of_rows(rows: Any) -> None:
+def test_rows_have_their_columns(rows: Any) -> None:
     assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert set(rows["ability"]) <= {"gcd", "chain_sum"}
     assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
@@ -146,7 +146,7 @@ def score(completion, ground_truth, **extra_info):
 
 
 @pytest.mark.parametrize("manager", ["naive", "remote"])
-async def test_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
+async def test_score_function_judges_rows(rows: Any, manager: str, tmp_path: Path) -> None:
     """The arguments that the page shows for a score function, which ends its process at one completion."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     words = shown_block("text", "compute_score_of_row").replace("my_rewards", f"{tmp_path}/my_rewards.py").split()
@@ -167,12 +167,12 @@ async def test_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("manager", ["batch", "prime"])
-def test_older_manager_is_not_known(manager: str) -> None:
+def test_older_manager_raises(manager: str) -> None:
     with pytest.raises(ValueError, match="Unknown reward manager"):
         resolve_reward_manager_cls(arguments(f"reward.reward_manager.name={manager}"))
 
 
-def test_documented_commands(tmp_path: Path) -> None:
+def test_documented_commands_write_rows(tmp_path: Path) -> None:
     train, test, _ = shown_commands("main_ppo")
     for words in (train, test):
         script = str(ROOT / words[1])
@@ -213,7 +213,7 @@ def test_documented_trainer_reaches_its_gpus(rows: Any, tmp_path: Path) -> None:
     assert "Total available GPUs 0 is less than total desired GPUs 8" in ended.stdout, ended.stdout[-3000:]
 
 
-async def test_lasting_fault_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lasting_infrastructure_error_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RESTART_PAUSES_S", (0.0,))
     monkeypatch.setattr(process_bridge("{}"), "ajudge", AsyncMock(return_value=[None]))
     with pytest.raises(ScoringError, match="could not be judged"):

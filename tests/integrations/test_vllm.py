@@ -202,7 +202,7 @@ async def test_end_of_answer_is_kept(make_client: Any, model: Any, server_type: 
     assert all(one.text.endswith("</answer>") and one.finish_reason == "stop" for one in ended)
 
 
-async def test_context_overflow_is_told(make_client: Any) -> None:
+async def test_context_overflow_is_one_line(make_client: Any) -> None:
     beyond = Sampling(temperature=1.0, top_p=1.0, token_limit=4 * CONTEXT, split="train")
     with pytest.raises(ServerError, match=rf"refuses requests .*{CONTEXT}") as raised:
         await make_client("completions").complete(1, beyond)
@@ -216,7 +216,7 @@ async def test_evaluation_keeps_model_filters(make_client: Any, servers: Servers
     assert len({tuple(one.tokens) for one in rollouts}) == different
 
 
-async def test_cancelled_request_ends(make_client: Any, servers: Servers) -> None:
+async def test_cancelled_request_ends_on_the_server(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
@@ -246,7 +246,7 @@ async def test_new_weights_are_sampled(processes: Processes, folder: Path, model
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_wrong_model_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_model_is_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["completions"].url, settings={"model_name": "other"})
     with pytest.raises(ServerError, match=r"`other` does not exist.*openai\.model_name") as raised:
         await client.check()
@@ -254,7 +254,7 @@ async def test_wrong_model_is_told(make_client: Any, servers: Servers, server_ty
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_wrong_key_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_key_is_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["second"].url, settings={"api_key": "wrong"})
     with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
         await client.check()
@@ -362,7 +362,7 @@ def test_groups_arrive_after_server_death(serve: Any, model: Any, servers: Serve
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_second_server_goes_on(serve: Any, servers: Servers) -> None:
+def test_second_server_continues(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()

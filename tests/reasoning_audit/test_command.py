@@ -65,12 +65,12 @@ def test_generous_task_fails(whole: Ended) -> None:
     assert whole.status == 1
 
 
-def test_table_has_levels(whole: Ended) -> None:
+def test_table_shows_levels(whole: Ended) -> None:
     assert whole.table["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
     assert ("generous", "1") not in whole.table
 
 
-def test_broken_task_in_table(whole: Ended) -> None:
+def test_table_shows_a_broken_task(whole: Ended) -> None:
     assert whole.table["broken", "1"][2] == "0"
     assert "ValueError: no such puzzle" in whole.output
 
@@ -110,7 +110,7 @@ def test_nothing_to_probe_names_the_cause(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("audited")
-def test_output_in_a_new_folder(run: Run) -> None:
+def test_output_makes_its_folder(run: Run) -> None:
     run("--output", "new/numbers.json")
     assert Path("new/numbers.json").is_file()
 
@@ -127,7 +127,9 @@ def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     ("argv", "rewards", "wrapper"),
     [((), "strict", None), (("--rewards", "plain"), "plain", BARE), (("--rewards", "library"), "library", BARE)],
 )
-def test_rewards_of_audit(run: Run, unstarted: Mock, argv: Sequence[str], rewards: str, wrapper: str | None) -> None:
+def test_audit_uses_the_chosen_rewards(
+    run: Run, unstarted: Mock, argv: Sequence[str], rewards: str, wrapper: str | None
+) -> None:
     with pytest.raises(WorkerError, match="not started"):
         run(*argv)
     assert unstarted.call_args.args[0].rewards == rewards
@@ -149,7 +151,7 @@ def test_bad_option_is_named(run: Run, argv: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("unstarted")
-def test_unwritable_output_is_refused_first(run: Run) -> None:
+def test_unwritable_output_raises_before_the_audit(run: Run) -> None:
     Path("taken").write_text("")
     with pytest.raises(ConfigError, match="--output"):
         run("--output", "taken/audit.json")
@@ -157,7 +159,7 @@ def test_unwritable_output_is_refused_first(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_fail_on(run: Run, limit: str, status: int) -> None:
+def test_fail_on_sets_the_exit_status(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 

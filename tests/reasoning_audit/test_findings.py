@@ -41,7 +41,7 @@ def test_every_defect_has_a_meaning() -> None:
     assert dict(named) == {defect.value: defect.severity.value for defect in Defect}
 
 
-def test_order_of_severity() -> None:
+def test_findings_are_sorted_by_severity() -> None:
     given = [finding(severity=severity) for severity in (Severity.LOW, Severity.HIGH, Severity.MEDIUM)]
     assert [one.severity for one in worst_first(given)] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
     assert count_by_severity(given[:2]) == {Severity.HIGH: 1, Severity.MEDIUM: 0, Severity.LOW: 1}
@@ -51,7 +51,7 @@ def test_order_of_severity() -> None:
     ("severity", "limit", "counts"),
     [(Severity.LOW, Severity.HIGH, False), (Severity.HIGH, Severity.MEDIUM, True), (Severity.LOW, Severity.LOW, True)],
 )
-def test_severity_at_least(severity: Severity, limit: Severity, counts: bool) -> None:
+def test_severity_limit_counts_higher_ones(severity: Severity, limit: Severity, counts: bool) -> None:
     assert is_at_least([finding(severity=severity)], limit) is counts
 
 
@@ -65,7 +65,7 @@ def test_severity_at_least(severity: Severity, limit: Severity, counts: bool) ->
         (Defect.TEXT_EXECUTED, "4" * 2_001, "again"),
     ],
 )
-def test_command_for_a_defect(defect: Defect, answer: str, shown: str) -> None:
+def test_defect_has_its_command(defect: Defect, answer: str, shown: str) -> None:
     problem = problem_of(make_spec("maze"))
     of_library = Reporter("maze", None, LibraryCommands("again"), is_watched=True)
     assert shown in of_library.finding(defect, "", problem, answer).command
@@ -115,7 +115,7 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
         ("the last line", Defect.COPY_PAID),
     ],
 )
-def test_defect_of_a_probe(probe: str, defect: Defect) -> None:
+def test_probe_has_its_defect(probe: str, defect: Defect) -> None:
     assert defect_of(probe) is defect
 
 
@@ -131,11 +131,11 @@ def test_finding_has_evidence() -> None:
 
 
 @pytest.mark.parametrize(("score", "found"), [(0.1, 0), (0.11, 1)])
-def test_garbage_has_a_low_bound(score: float, found: int) -> None:
+def test_garbage_must_earn_little(score: float, found: int) -> None:
     assert len(_found(_audit({"junk": score}))) == found
 
 
-def test_one_finding_of_a_defect() -> None:
+def test_findings_of_a_defect_are_merged() -> None:
     [finding] = merge(_found(_audit({"0": 0.5, "1": 0.75})))
     assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
 
@@ -159,7 +159,7 @@ def test_rare_unpaid_gold_is_medium() -> None:
         ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.9, Probe.PERTURBED: 0.9}, []),
     ],
 )
-def test_wrong_answer_paid_in_full(paid: Mapping[str, float], defects: list[Defect]) -> None:
+def test_fully_rewarded_wrong_answer_is_found(paid: Mapping[str, float], defects: list[Defect]) -> None:
     audit = _audit(paid)
     right = ProbeTally()
     for seed in range(4):
@@ -185,18 +185,18 @@ def test_task_left_out_is_low() -> None:
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_unpaid_gold_of_a_task_left_out() -> None:
+def test_unpaid_gold_of_a_task_left_out_is_high() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 
 
-def test_task_without_problems() -> None:
+def test_task_without_problems_is_found() -> None:
     [finding] = _found(EMPTY)
     assert (finding.defect, finding.detail) == (Defect.NO_PROBLEM, EMPTY.failures[0])
     assert finding.command == "again"
 
 
-def test_split_has_no_answer_to_score() -> None:
+def test_leak_by_split_has_its_own_command() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

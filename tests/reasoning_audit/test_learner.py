@@ -31,13 +31,13 @@ def test_tree_finds_a_count(decide: Callable[[str], bool]) -> None:
     assert sum(earned) > 0.8 * len(earned)
 
 
-def test_tree_earns_chance() -> None:
+def test_tree_earns_chance_on_random_answers() -> None:
     draws = random.Random(5)
     earned = score_best_tree(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
 
 
-def test_tree_of_few_problems() -> None:
+def test_tree_handles_few_problems() -> None:
     assert score_best_tree(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
 
 

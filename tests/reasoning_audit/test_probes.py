@@ -42,7 +42,7 @@ def test_completions_can_state_probes() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_probes_without_oracle() -> None:
+def test_problems_without_oracle_have_fewer_probes() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
@@ -64,7 +64,7 @@ def test_perturb_changes_last_letter(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 
-def test_probes_of_the_oracle() -> None:
+def test_oracle_gives_probes() -> None:
     probes = _probes(" 41")[0]
     assert (probes[Probe.ORACLE], probes[Probe.PERTURBED]) == (" 41", " 42")
 
@@ -82,7 +82,7 @@ def test_probes_of_the_oracle() -> None:
         *[(answer, []) for answer in ("0", "A", "a cat", "[[1, 2], [3, 4]]", "[7]", "[]", "1 2", "²³⁴")],
     ],
 )
-def test_wrong_answers(answer: str, wrong: list[str]) -> None:
+def test_wrong_answers_are_derived(answer: str, wrong: list[str]) -> None:
     assert [*wrong_answers(answer).values()] == wrong
 
 

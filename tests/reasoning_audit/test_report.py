@@ -26,7 +26,7 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_result_of_a_task(audit: TaskAudit, result: AuditOutcome) -> None:
+def test_result_follows_the_audit(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 

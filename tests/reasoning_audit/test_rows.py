@@ -39,7 +39,7 @@ def _nothing() -> None:
         ({"prompt": []}, ""),
     ],
 )
-def test_question_of_a_row(row: dict[str, Any], question: str) -> None:
+def test_question_is_read_from_a_row(row: dict[str, Any], question: str) -> None:
     assert _problems({**row, "answer": 7})[0].question == question
 
 
@@ -49,13 +49,13 @@ def test_row_is_a_problem() -> None:
     assert problem.entry == b'{"answer": 2.5}'
 
 
-def test_many_rows() -> None:
+def test_number_of_rows_is_limited() -> None:
     assert len(_problems(*[{"answer": 1}] * (MAX_ROWS + 5))) == MAX_ROWS
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("form", FORMS)
-async def test_form_is_found(form: CompletionForm) -> None:
+async def test_answer_form_is_detected(form: CompletionForm) -> None:
     def verify(problem: Problem, completion: str) -> Verdict:
         return Verdict(float(completion == form.completion(problem.answer or "")), Reason.SCORED, completion)
 
@@ -71,7 +71,7 @@ async def test_answers_are_scored_in_the_form() -> None:
 
 
 @pytest.mark.asyncio
-async def test_rows_end() -> None:
+async def test_end_of_rows_raises() -> None:
     workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX, _nothing)
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
@@ -131,7 +131,7 @@ def _findings() -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_clean_function(capsys: pytest.CaptureFixture[str]) -> None:
+def test_clean_function_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("boxed", "--fail-on", "low") == 0
     printed = capsys.readouterr().out
     assert "of the form '\\\\boxed{ANSWER}'" in printed
@@ -139,7 +139,7 @@ def test_clean_function(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_progress_is_told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "progress_bar", lambda title, total, **_: progress_bar(title, total, interval_s=0.01))
     with caplog.at_level("INFO"):
         _run("boxed")
@@ -153,7 +153,7 @@ def test_substring_is_found() -> None:
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-def test_function_with_a_file_and_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
+def test_function_may_read_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
     (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
     (folder / "data").mkdir()
     (folder / "data" / "secret.txt").write_text("")
@@ -192,14 +192,14 @@ def test_command_reproduces_finding(folder: Path) -> None:
         ([{"answer": "1"}], ["--read", "no/such/file"], "read: there is no such file"),
     ],
 )
-def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
+def test_bad_rows_raise(rows: list[Any], argv: list[str], message: str) -> None:
     _write(rows)
     with pytest.raises(ConfigError, match=message):
         _run("boxed", *argv)
 
 
 @pytest.mark.usefixtures("folder")
-def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_questions_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")
     assert "no column with questions" in capsys.readouterr().err
@@ -207,24 +207,24 @@ def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_missing_rows() -> None:
+def test_missing_rows_raise() -> None:
     Path("rows.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"--rows: rows\.jsonl cannot be read: No such file"):
         _run("boxed")
 
 
 @pytest.mark.usefixtures("folder")
-def test_row_lacks_an_argument() -> None:
+def test_missing_argument_names_the_row() -> None:
     with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: missing a required argument: 'level'"):
         _run("wants_level")
 
 
-def test_limits_of_the_function() -> None:
+def test_function_limits_need_score() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_score_needs_rows(argv: list[str], tmp_path: Path) -> None:
+def test_score_and_rows_go_together(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="go together"):
         audit_command(argv, tmp_path)

@@ -35,7 +35,7 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_bound_by_options(options: int, bound: float) -> None:
+def test_bound_depends_on_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
@@ -54,7 +54,7 @@ def test_missing_answer_earns_nothing() -> None:
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_faults_of_the_oracle(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
+def test_unpaid_oracle_is_a_fault(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
 
 
@@ -73,13 +73,13 @@ async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = Non
     return await audit_task(workers, AuditTarget("gcd", level), items)
 
 
-async def test_exact_verifier() -> None:
+async def test_exact_verifier_has_no_faults() -> None:
     audit = await _probe(FakeWorkers(_made))
     assert audit.items == 4
     assert {kind for kind in audit.tallies if audit.mean(kind)} == {Probe.ORACLE}
 
 
-async def test_generous_verifier() -> None:
+async def test_generous_verifier_has_faults() -> None:
     audit = await _probe(FakeWorkers(_made, _pays_everything))
     assert set(audit.faults) == set(filter(is_shortcut, audit.tallies)) > set(CONSTANT_ANSWERS)
 
@@ -93,7 +93,7 @@ async def test_best_constant_is_held_out() -> None:
     ("paid_until", "items", "at_fault"),
     [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
 )
-async def test_fault_is_confirmed_in_rounds(paid_until: int, items: int, at_fault: bool) -> None:
+async def test_faults_are_confirmed_in_rounds(paid_until: int, items: int, at_fault: bool) -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         paid = problem.spec.index < paid_until or answer == problem.answer
         return Verdict(float(paid), Reason.SCORED)
@@ -102,7 +102,7 @@ async def test_fault_is_confirmed_in_rounds(paid_until: int, items: int, at_faul
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_known_fault_is_confirmed_once() -> None:
+async def test_known_faults_take_one_round() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 

@@ -44,7 +44,7 @@ def test_each_rollout_has_one_outcome(tmp_path: Path, facts: dict[str, Any], out
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_cell_for_each_level(tmp_path: Path) -> None:
+def test_each_level_has_a_cell(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
@@ -63,13 +63,13 @@ def test_curve_has_few_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("groups", [11, 81, 401])
-def test_last_point_is_no_single_problem(tmp_path: Path, groups: int) -> None:
+def test_last_point_covers_several_problems(tmp_path: Path, groups: int) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
     *others, last = curve["groups"]
     assert last >= max(others) / 3
 
 
-def test_curve_with_far_index(tmp_path: Path) -> None:
+def test_curve_may_have_a_distant_index(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in [*range(300), 10**12]))
     assert sum(curve["groups"]) == 301
 
@@ -82,7 +82,7 @@ def test_points_have_step_and_time(tmp_path: Path) -> None:
     assert curve_of(tmp_path, group(rollout(), step=1, index=0), group(rollout(), index=1))["step"] is None
 
 
-def test_curves_by_task(tmp_path: Path) -> None:
+def test_each_task_has_a_curve(tmp_path: Path) -> None:
     lost = rollout(0.0, reason="no_answer", finish_reason="length", tokens=30)
     data = report(write(tmp_path / "a.jsonl", group(rollout(tokens=10), lost), group(rollout(), task="maze")))
     gcd, maze = data["runs"][0]["time"]["tasks"]
@@ -99,14 +99,14 @@ def test_evaluation_has_no_curve(tmp_path: Path) -> None:
     assert run["time"]["all"]["groups"] == []
 
 
-def test_lengths_in_tokens_where_known(tmp_path: Path) -> None:
+def test_lengths_are_in_tokens_if_known(tmp_path: Path) -> None:
     masks = [[-100, -100, 5, 6, 7, 8]]
     assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"
     known = run_of(tmp_path, {**group(rollout()), "masks": masks})
     assert (known["lengths"]["unit"], known["tokens"], known["lengths"]["bins"]) == ("tokens", 4, [[4, 1, 0, 0]])
 
 
-def test_figures_of_an_evaluation(tmp_path: Path) -> None:
+def test_evaluation_has_its_figures(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0)
     folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
     [run] = report(folder)["runs"]
@@ -146,7 +146,7 @@ def test_page_agrees_with_results(tmp_path: Path) -> None:
     assert {str(k): mean for k, mean, *_ in run["pass_at_k"]} == results["overall"]["pass_at"]
 
 
-def test_most_frequent_answer_of_a_task(tmp_path: Path) -> None:
+def test_share_of_the_most_frequent_answer_is_shown(tmp_path: Path) -> None:
     answers = ["0", "0", "7", None, "0"]
     groups = [group(rollout(0.0, answer=answer), index=index) for index, answer in enumerate(answers)]
     (row,) = run_of(tmp_path, *groups)["by_task"]

@@ -241,7 +241,7 @@ def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, sch
     view.close()
 
 
-def test_filters(view: View) -> None:
+def test_filters_select_groups(view: View) -> None:
     view.show("rollouts")
     of_task = 30  # every group of a task is of the same kind
     found: list[tuple[dict[str, str], int]] = [
@@ -258,7 +258,7 @@ def test_filters(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_corrected_answer_is_said(tab: Any, pages: dict[str, Path]) -> None:
+def test_corrected_answer_is_shown(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
@@ -312,7 +312,7 @@ def test_tables_sort_by_any_column(view: View) -> None:
     assert view.page.input_value("#l-high") == "0.1"
 
 
-def test_comparison_by_problem(view: View) -> None:
+def test_comparison_lists_problems(view: View) -> None:
     view.show("compare")
     # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
@@ -349,13 +349,13 @@ def test_point_names_its_task(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_group_in_the_list(view: View) -> None:
+def test_list_shows_the_group(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
 
 
-def test_table_as_csv(view: View) -> None:
+def test_table_is_saved_as_csv(view: View) -> None:
     view.show("tasks")
     with view.page.expect_download() as download:
         view.page.click("#tasks .card:first-child .csv")
@@ -379,7 +379,7 @@ def test_link_restores_what_is_shown(view: View) -> None:
     assert view.page.input_value("#l-low") == "0.2"
 
 
-def test_link_with_unknown_names(view: View, pages: dict[str, Path]) -> None:
+def test_unknown_names_in_link_are_ignored(view: View, pages: dict[str, Path]) -> None:
     view.page.goto("about:blank")
     view.open(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
     assert view.page.input_value("#curves select[aria-label=task]") == "maze"
@@ -401,7 +401,7 @@ def test_saved_rollouts_are_dumps(view: View, tmp_path: Path) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_two_rollouts_beside_each_other(view: View) -> None:
+def test_two_rollouts_are_compared(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     view.page.select_option(".chips select", index=1)
@@ -413,7 +413,7 @@ def test_two_rollouts_beside_each_other(view: View) -> None:
     assert "lost" in marked
 
 
-def test_evaluations_by_step(tab: Any, tmp_path: Path) -> None:
+def test_evaluations_are_sorted_by_step(tab: Any, tmp_path: Path) -> None:
     for number, step in enumerate((10, 20, 30)):
         lines = [group(rollout(float(index < 4 * number)), index=index, seed=index) for index in range(12)]
         results = {**RESULTS, "step": step, "started": f"2026-01-01T0{number}:00:00+0000"}
@@ -453,7 +453,7 @@ def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> N
     view.close()
 
 
-def test_two_means_of_a_published_model_are_told_apart(tab: Any, tmp_path: Path) -> None:
+def test_two_means_of_a_published_model_are_explained(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}

@@ -19,7 +19,7 @@ from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
-def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
+def test_headline_uses_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
@@ -30,7 +30,7 @@ def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
-def test_categories_of_tasks_from_elsewhere(tmp_path: Path) -> None:
+def test_tasks_of_other_sources_have_categories(tmp_path: Path) -> None:
     groups = [
         group(rollout()),
         group(rollout(), task="rlve/Sorting", reference=reference_of("rlve/Sorting", 0, release="rlve@0.0.1")),
@@ -116,7 +116,7 @@ def test_page_allows_only_its_own_script() -> None:
     assert page.count("<script") == 2
 
 
-def test_unwritable_output(tmp_path: Path) -> None:
+def test_unwritable_output_raises(tmp_path: Path) -> None:
     (tmp_path / "r.html").mkdir()
     (tmp_path / "r.html" / "x").touch()
     for path in (tmp_path / "none" / "r.html", tmp_path / "r.html"):

@@ -23,7 +23,7 @@ def test_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
     assert data["groups"] == report(path, characters=20_000)["groups"]
 
 
-def test_sample_holds_all_that_fits(tmp_path: Path) -> None:
+def test_sample_has_all_groups_that_fit(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *(group(rollout(), index=index) for index in range(200)))
     assert len(report(path)["groups"]) == 200
 
@@ -49,7 +49,7 @@ def test_runs_keep_the_same_problems(tmp_path: Path) -> None:
     assert len(first & second) >= min(len(first), len(second)) - 1 > 2
 
 
-def test_long_texts_have_a_gap(tmp_path: Path) -> None:
+def test_long_texts_are_cut_in_the_middle(tmp_path: Path) -> None:
     text, shown = "a" * 30_000 + "b" * 30_000, "a" * 20_000 + "b" * 20_000
     data = report(write(tmp_path / "a.jsonl", group(rollout(text=text, thinking=text))))
     [held] = data["groups"][0]["rollouts"]
