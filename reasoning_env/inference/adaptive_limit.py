@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 
-from ..runtime.retries import FIRST_PAUSE_S
+from ..runtime.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 RATE_REPLIES = 10
 """Replies after which the rate of a server that refused a request is logged."""
@@ -21,7 +21,8 @@ class AdaptiveLimit:
     span without a refusal the quota grows. Without any refusal there is no quota.
 
     Where the server does not say how long to wait, spans have FIRST_PAUSE_S, or a quarter of the time in which nothing
-    was taken if that is longer. `sent` requests were sent before, none of which was refused.
+    was taken if that is longer, and at most LONGEST_PAUSE_S. After a span without a refusal they halve: the server may
+    be back from a restart and have no limit at all. `sent` requests were sent before, none of which was refused.
     """
 
     GROWTH = 1.25
@@ -37,6 +38,8 @@ class AdaptiveLimit:
         self._sent = sent
         """Requests of the present span that were not refused."""
         self._span_s = 0.0
+        self._is_asked = False
+        """Whether the server asked for the length of the present span."""
         self._begins_s = -math.inf
         """When the present span begins; a pause lasts until then."""
         self._refused_s = -math.inf
@@ -55,7 +58,7 @@ class AdaptiveLimit:
             elif now_s >= ends_s and self._quota < math.inf:
                 self._begins_s, self._sent = now_s, 0
                 self._quota = math.ceil(self._quota * self.GROWTH)
-                self._span_s = max(self._span_s, FIRST_PAUSE_S)
+                self._span_s = max(self._span_s if self._is_asked else self._span_s / 2, FIRST_PAUSE_S)
             elif self._sent < self._quota:
                 self._sent += 1
                 return now_s
@@ -80,7 +83,8 @@ class AdaptiveLimit:
         if wait_s is not None:
             self._span_s = wait_s * self.MARGIN
         else:
-            self._span_s = max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4)
+            self._span_s = min(max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4), LONGEST_PAUSE_S)
+        self._is_asked = wait_s is not None
         self._sent = 0
         self._refused_s = now_s
         self._begins_s = now_s + self._span_s

@@ -46,6 +46,22 @@ async def test_limit_finds_the_rate_of_a_server(asks_for_s: float | None, monkey
     assert server.refusals < 120
 
 
+async def test_rate_returns_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway answers 503 for a minute while its server restarts, and the server has no limit."""
+    server = Limited(None)
+    monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
+    limit = AdaptiveLimit(clock=lambda: server.now_s)
+    taken = 0
+    while taken < 300:
+        sent_s = await limit.wait()
+        server.now_s += 0.01
+        if 1.0 <= server.now_s < 61.0:
+            limit.refused(sent_s, None)
+        else:
+            taken += 1
+    assert server.now_s < 61.0 + 25.0
+
+
 async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Limited(1.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
