@@ -33,7 +33,7 @@ from typing import Any
 
 from reasoning_env import ReasoningSettings, Session
 from reasoning_env.commands.problems import write_problems
-from reasoning_env.data.problems import Wanted
+from reasoning_env.data.problems import RowPlan
 from reasoning_env.data.tables import read_rows, write_rows
 from reasoning_env.data.verdict_files import judge_rows
 from reasoning_env.errors import GenerationError
@@ -96,7 +96,7 @@ def settings() -> ReasoningSettings:
 
 def write_ours(folder: Path, count: int) -> float:
     started = time.perf_counter()
-    asyncio.run(write_problems(Session(settings()), Wanted(count * len(TASKS)), folder / "ours.parquet"))
+    asyncio.run(write_problems(Session(settings()), RowPlan(count * len(TASKS)), folder / "ours.parquet"))
     return time.perf_counter() - started
 
 
@@ -232,7 +232,7 @@ def rows_of_ray(nodes: int, count: int) -> float:
     cluster.connect()
     actors: dict[str, Any] = {"compute": ray.data.ActorPoolStrategy(size=nodes), "num_cpus": 0.5}
     of_session = settings().model_copy(update={"num_generators": 1, "num_verifiers": 1})
-    made = problem_rows(of_session, Wanted(count * len(TASKS)), parts=2 * nodes, **actors).map_batches(
+    made = problem_rows(of_session, RowPlan(count * len(TASKS)), parts=2 * nodes, **actors).map_batches(
         complete, batch_format="pyarrow", batch_size=20, num_cpus=0
     )
     judged = made.map_batches(JudgeRows, fn_constructor_args=(of_session,), batch_format="pyarrow", **actors)

@@ -14,7 +14,7 @@ import pyarrow
 import ray
 
 from reasoning_env import ReasoningSettings
-from reasoning_env.data.problems import Wanted
+from reasoning_env.data.problems import RowPlan
 from reasoning_env.integrations.ray import JudgeRows, problem_rows
 
 SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1)
@@ -42,7 +42,7 @@ if __name__ == "__main__":
     url, model, folder = sys.argv[1:]
     ray.init()
     one = ray.data.ActorPoolStrategy(size=1)
-    rows = problem_rows(SETTINGS, Wanted(count=100, levels=(0.25, 0.5)), parts=2)
+    rows = problem_rows(SETTINGS, RowPlan(count=100, levels=(0.25, 0.5)), parts=2)
     sampled = rows.map_batches(
         Complete, fn_constructor_args=(url, model), batch_size=32, batch_format="pyarrow", compute=one
     )

@@ -15,13 +15,13 @@ from .. import __version__
 from ..data.output import finished_card, in_order, rows_under_way, write_output
 from ..data.problems import (
     PROBLEM_COLUMNS,
-    Earlier,
+    EarlierRows,
     Level,
     ProblemForm,
     ProblemRow,
     ProblemRows,
+    RowPlan,
     TaskProgress,
-    Wanted,
     describe_problem,
 )
 from ..data.tables import check_output
@@ -49,7 +49,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     check_output(options.out, "--out")
     settings = file_settings(options, {}, given_settings(options))
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
-    wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
+    wanted = RowPlan(options.count or 1, levels, settings.seed, *options.shard)
     session = Session(settings, checkout=find_checkout(folder))
     how = _FileOptions(ProblemForm(options.form), options.evaluation, options.levels is not None)
     card = run_to_end(lambda: write_problems(session, wanted, options.out, how, options.command_line))
@@ -154,7 +154,7 @@ class _FileOptions:
 
 async def write_problems(
     session: Session[Problem],
-    wanted: Wanted,
+    wanted: RowPlan,
     out: Path,
     how: _FileOptions = _FileOptions(),
     command: str = "",
@@ -175,7 +175,7 @@ async def write_problems(
         finished = finished_card(out, decided_by)
         if finished is not None:
             return finished
-        earlier = Earlier()
+        earlier = EarlierRows()
         with rows_under_way(out, decided_by, partial(_read_row, earlier)) as rows:
             if how.evaluation:
                 progress = await _fill_with_evaluation(session, wanted, rows, how.form)
@@ -188,7 +188,7 @@ async def write_problems(
         return card
 
 
-def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
+def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
     """Read the progress and the question from a row of an earlier call. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
         raise ValueError("`row` must be a mapping of columns")
@@ -199,7 +199,7 @@ def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
 
 
 async def _fill_with_evaluation(
-    session: Session[Problem], wanted: Wanted, rows: KeyedFile, form: ProblemForm
+    session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
     """Add this part of the evaluation set. Returns no progress, because each problem is generated only once."""
     problems = await session.evaluation_set.problems()
@@ -211,9 +211,9 @@ async def _fill_with_evaluation(
 
 async def _fill(
     session: Session[Problem],
-    wanted: Wanted,
+    wanted: RowPlan,
     rows: KeyedFile,
-    earlier: Earlier,
+    earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
     """Add the missing rows, and return the progress of each task.
@@ -236,7 +236,7 @@ async def _fill(
     return problems.progress
 
 
-def _made_with(session: Session[Problem], wanted: Wanted, how: _FileOptions) -> dict[str, object]:
+def _made_with(session: Session[Problem], wanted: RowPlan, how: _FileOptions) -> dict[str, object]:
     """Return all values that determine the rows."""
     # The file's levels and seed replace those of the settings.
     of_file = {

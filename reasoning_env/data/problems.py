@@ -46,8 +46,8 @@ class ProblemForm(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The requested problems: `count` in total, cycling through `levels`; this is part `part` of `parts`.
+class RowPlan:
+    """Plan of the rows of a file: `count` in total, cycling through `levels`; this is part `part` of `parts`.
 
     `part` counts from 1. A task without levels is generated at reasoning-gym's defaults.
     """
@@ -143,7 +143,7 @@ class ProblemRow:
 
 
 @dataclass
-class Earlier:
+class EarlierRows:
     """The state of an earlier call: the progress of each task, and the hashes of its questions."""
 
     progress: dict[str, TaskProgress] = field(default_factory=dict)
@@ -159,10 +159,10 @@ class ProblemRows:
         earlier: The state of an earlier call.
     """
 
-    def __init__(self, session: Session[object], wanted: Wanted, earlier: Earlier | None = None) -> None:
+    def __init__(self, session: Session[object], wanted: RowPlan, earlier: EarlierRows | None = None) -> None:
         self._session = session
         self._wanted = wanted
-        earlier = earlier or Earlier()
+        earlier = earlier or EarlierRows()
         self._questions = earlier.questions
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
@@ -186,7 +186,7 @@ class ProblemRows:
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
-        sequences = [_Draws(self._session, task, level, self._wanted.seed) for level in progress.levels]
+        sequences = [_LevelDraws(self._session, task, level, self._wanted.seed) for level in progress.levels]
         try:
             while progress.rows < progress.wanted:
                 open_sequences = [draws for draws in sequences if not draws.progress.ended]
@@ -228,7 +228,7 @@ class ProblemRows:
         await map_concurrently(keep_all, self.progress, at_once=self._at_once)
 
 
-class _Draws:
+class _LevelDraws:
     """The sequence of draws of a task at a level. Some are generated ahead of demand."""
 
     def __init__(self, session: Session[object], task: str, progress: LevelProgress, seed: int) -> None:
@@ -299,7 +299,7 @@ class _Draws:
 
 
 async def problems(
-    session: Session[object], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
+    session: Session[object], wanted: RowPlan, *, form: ProblemForm = ProblemForm.ROWS
 ) -> AsyncIterator[dict[str, object]]:
     """Yield the rows that the command `problems` writes, task by task. The file is sorted by `index`.
 

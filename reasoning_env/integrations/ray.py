@@ -7,7 +7,7 @@
 training loop or `JudgeServer` can use `RayJudges` instead of a session. The least busy node judges. If a node dies,
 another node judges again. All nodes return the same verdicts, because a reference gives the same problem everywhere.
 
-    rows = problem_rows(ReasoningSettings(tasks=["gcd"]), Wanted(count=100_000), parts=64)
+    rows = problem_rows(ReasoningSettings(tasks=["gcd"]), RowPlan(count=100_000), parts=64)
     judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
 
 `actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own stage, which adds the column
@@ -31,7 +31,7 @@ import ray
 import ray.data
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..data.problems import PROBLEM_COLUMNS, ProblemForm, Wanted, problems
+from ..data.problems import PROBLEM_COLUMNS, ProblemForm, RowPlan, problems
 from ..data.tables import BLOCK, arrow_schema
 from ..data.verdicts import ADDED, SEVERAL, SINGLE, verdicts
 from ..errors import ScoringError, WorkerError
@@ -132,7 +132,7 @@ class RayJudges:
 class MakeProblems(_Actor):
     """Generates the rows of parts: a batch with the column `part` becomes blocks of rows."""
 
-    def __init__(self, settings: ReasoningSettings, wanted: Wanted, form: ProblemForm) -> None:
+    def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)
         self._wanted = wanted
         self._form = form
@@ -179,7 +179,7 @@ def _plain(value: object) -> object:
 
 def problem_rows(
     settings: ReasoningSettings,
-    wanted: Wanted,
+    wanted: RowPlan,
     *,
     parts: int,
     form: ProblemForm = ProblemForm.ROWS,

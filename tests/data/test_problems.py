@@ -18,7 +18,7 @@ from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.output import card_path, unfinished_path
-from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
+from reasoning_env.data.problems import ProblemRows, RowPlan, shares, tasks_of_part
 from reasoning_env.data.tables import read_rows
 from reasoning_env.problems.references import Reference, hash_without_whitespace
 from reasoning_env.records import ProblemSpec
@@ -45,7 +45,7 @@ async def write(workers: Any) -> Write:
 
     async def write(out: Path, count: int, *, tasks: tuple[str, ...] = TASKS, **wanted: Any) -> dict[str, Any]:
         session = Session(pool=workers, tasks=tasks, num_eval_samples_per_task=5)
-        return dict(await write_problems(session, Wanted(count, **wanted), out))
+        return dict(await write_problems(session, RowPlan(count, **wanted), out))
 
     return write
 
@@ -152,7 +152,7 @@ async def test_parquet_has_the_same_rows(write: Write, tmp_path: Path) -> None:
 @on_module_loop
 async def test_rows_can_be_iterated_in_python(workers: Any) -> None:
     async with Session(pool=workers, tasks=TASKS) as session:
-        tasks = [row.problem.task async for row in ProblemRows(session, Wanted(6))]
+        tasks = [row.problem.task async for row in ProblemRows(session, RowPlan(6))]
     assert tasks == ["gcd"] * 3 + ["tower_of_hanoi"] * 3
 
 
@@ -172,10 +172,10 @@ async def test_several_problems_are_generated_at_once(workers: Any, monkeypatch:
     async with Session(pool=workers, tasks=["gcd"], num_generators=6, num_eval_samples_per_task=1) as session:
         await session.evaluation_set.problems()
         monkeypatch.setattr(workers, "generate", counted)
-        assert len([row async for row in ProblemRows(session, Wanted(30))]) == 30
+        assert len([row async for row in ProblemRows(session, RowPlan(30))]) == 30
         assert most == 12
         most = 0
-        assert len([row async for row in ProblemRows(session, Wanted(2))]) == 2
+        assert len([row async for row in ProblemRows(session, RowPlan(2))]) == 2
         assert most == 2
 
 

@@ -20,7 +20,7 @@ from ray.cluster_utils import Cluster
 
 import reasoning_env
 from reasoning_env import ReasoningSettings, Session
-from reasoning_env.data.problems import Wanted, problems
+from reasoning_env.data.problems import RowPlan, problems
 from reasoning_env.data.verdicts import verdicts
 from reasoning_env.integrations.ray import JudgeRows, problem_rows
 from reasoning_gym_testing import InferenceServer
@@ -33,7 +33,7 @@ ROOT = Path(reasoning_env.__file__).parent.parent
 # Ray's processes cannot import the tests.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1)
-WANTED = Wanted(count=200, levels=(0.25, 0.5))
+WANTED = RowPlan(count=200, levels=(0.25, 0.5))
 
 
 @pytest.fixture
