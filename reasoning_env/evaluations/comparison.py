@@ -44,7 +44,7 @@ class ProblemScore:
 
     @classmethod
     def of(cls, group: DumpedGroup) -> ProblemScore:
-        """Score a group, which has a rollout at least."""
+        """Score a group with at least one rollout."""
         return cls(group.item_id, group.index, group.seed, group.level, fmean(group.scores))
 
 
@@ -65,7 +65,7 @@ class RunScores:
         return {"preset": self.results["preset"], **self.results["settings"], **versions}
 
     def can_be_compared(self, other: RunScores) -> bool:
-        """Tell whether some problem is in both evaluations."""
+        """Return whether some problem is in both evaluations."""
         return not self.problems.keys().isdisjoint(other.problems)
 
 
@@ -91,7 +91,7 @@ class Difference:
 
 
 class ComparisonData(TypedDict):
-    """A comparison as JSON: `Comparison` has the meanings."""
+    """A comparison as JSON; see `Comparison`."""
 
     overall: dict[str, object]
     tasks: list[dict[str, object]]
@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def unpaired(self) -> int:
-        """How many problems only one evaluation has: the other failed, was stopped, or has another set."""
+        """The number of problems that only one evaluation has: the other failed, stopped, or uses another set."""
         return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property
@@ -163,7 +163,7 @@ def read_scores(path: Path) -> RunScores:
     for each in damage:
         logger.warning("%s", each)
     if not problems:
-        nothing = f"{samples} holds no scored completion of a problem with a reference"
+        nothing = f"{samples} contains no scored completion of a problem with a reference"
         raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))
     return RunScores(path, results, problems)
 

@@ -52,7 +52,7 @@ FOLDER_SETTING = "data_dir_to_save_evals"
 
 
 class MadeWith(TypedDict):
-    """What makes two evaluations the same, so that the second continues the first."""
+    """The identity of an evaluation: an evaluation with the same identity resumes it."""
 
     model: Name
     server: dict[Name, Name]
@@ -80,11 +80,11 @@ class PublishedMeans(TypedDict):
 
 
 class Results(MadeWith):
-    """What results.json says."""
+    """The content of results.json."""
 
     format: Count
     finished: bool
-    """False until every problem was tried."""
+    """False until every problem has been evaluated or dropped."""
     started: Name
     """Local time, in ISO 8601."""
     seconds: Number
@@ -94,9 +94,9 @@ class Results(MadeWith):
     fingerprint: Name | None
     """A hash of the references of all problems of the set; null before the end."""
     remarks: list[Name]
-    """Sentences that say why figures cannot be compared with published ones."""
+    """Reasons why the figures cannot be compared with published ones, a sentence each."""
     sent: NotRequired[SentRequests]
-    """How the requests were sent that the completions answer; not in results of earlier versions."""
+    """The parameters as sent, and the model that answered. Results of earlier versions lack it."""
     overall: SummaryRow | None
     """The row of all tasks; null before the end."""
     categories: dict[Name, SummaryRow]
@@ -134,7 +134,7 @@ class EvaluationFolder:
         self._file = KeyedFile(samples, made_with, setting=FOLDER_SETTING, on_line=self._add)
 
     def append(self, task: str, number: int, line: bytes) -> DumpedGroup:
-        """Write a problem's line whole, or raise OutputError and write none of it."""
+        """Write the whole line of a problem, or raise OutputError and write nothing."""
         key = f"{task}/{number}"
         with self._lock:
             self._file.append(key, line)
@@ -150,14 +150,14 @@ class EvaluationFolder:
         return cast(Results, document)
 
     def close(self) -> None:
-        """Release the folder; remove it if no problem is done, since reports would show an empty run."""
+        """Release the folder. Remove it if no problem is done, because reports would show an empty run."""
         with self._lock:
             if not self.samples:
                 shutil.rmtree(self.path, ignore_errors=True)
             self._file.close()
 
     def _add(self, key: str, line: bytes) -> None:
-        """Keep what statistics need of a line, without its texts. Raises ValueError for a line that is no sample."""
+        """Keep the values of a line that statistics need, not its texts. Raises ValueError for an invalid line."""
         task, _, number = key.rpartition("/")
         group = read_group(line)
         rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
@@ -177,7 +177,7 @@ def read_results(folder: Path) -> Results:
     """Return the content of results.json; raises OSError, and ValueError for another format or wrong types."""
     content = read_json(folder / RESULTS)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"no results of an evaluation in format {FORMAT}")
+        raise ValueError(f"not the results of an evaluation in format {FORMAT}")
     return _RESULTS.validate_python(content)
 
 
@@ -186,7 +186,7 @@ def load_results(path: Path) -> Results:
     try:
         return read_results(path)
     except OSError as error:
-        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
+        raise ConfigError(f"{path} is not an evaluation folder: {path / RESULTS}: {describe(error)}") from error
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
 
@@ -216,7 +216,7 @@ def open_folder(
         return _make(root, header)
     except OSError as error:
         raise ConfigError(
-            f"no folder can be made in {root} ({error.strerror})",
+            f"cannot create a folder in {root} ({error.strerror})",
             setting=FOLDER_SETTING,
             remedy="name another folder",
         ) from error
@@ -233,20 +233,20 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
         if changed_settings(by_present_names, made_with):
             if found.get("model") == made_with["model"]:
                 changed = ", ".join(sorted(changed_settings(_flat(found), _flat(made_with))))
-                others.append(f"{path} is unfinished, but of other settings ({visible(changed)})")
+                others.append(f"{path} is unfinished, but has other settings ({visible(changed)})")
             continue
         with suppress(InUseError):
             earlier = {**header, "started": found.get("started", header["started"])}
             folder = EvaluationFolder(path, earlier, spent_s=found.get("seconds", 0.0))
-            logger.info("continuing in %s, where %d problems are done", path, len(folder.samples))
+            logger.info("resuming the evaluation in %s: %d problems are done", path, len(folder.samples))
             return folder
     if others:
-        logger.info("%s: a new folder begins", others[0])
+        logger.info("%s: starting a new folder", others[0])
     return None
 
 
 def _flat(made_with: Mapping[str, Any]) -> dict[str, object]:
-    """Return what decides an evaluation, with settings, versions and facts of the server by their own names."""
+    """Return the identity of an evaluation as one mapping, for comparison key by key."""
     return {
         **{name: made_with[name] for name in ("model", "step", "preset")},
         **made_with["settings"],
@@ -270,7 +270,7 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
 
 
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the folders of unfinished evaluations with what made them, the newest first.
+    """Yield the folders of unfinished evaluations with their identities, the newest first.
 
     That is results.json or, where it is missing beside samples, the identity that stands beside the samples.
     """

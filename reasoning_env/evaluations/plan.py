@@ -1,4 +1,4 @@
-"""What an evaluation needs of its session and its model, how it samples, and what makes two evaluations equal."""
+"""The session and settings of an evaluation, its sampling, and its identity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
     """Raise ConfigError for an `eval_seed` on the command line beside a preset; `typed` has the options."""
     if settings.eval_preset is not None and "env.eval_seed" in typed:
         raise ConfigError(
-            "a preset has seeds of its own", setting="eval_seed", remedy="take the seed or {eval_preset} out"
+            "a preset has seeds of its own", setting="eval_seed", remedy="remove the seed or {eval_preset}"
         )
 
 
@@ -74,7 +74,7 @@ class EvaluationSettings(Protocol):
 
 
 def limits_completions(session: EvaluatingSession) -> bool:
-    """Tell whether the user or a preset limits the tokens of a completion."""
+    """Return whether the user or a preset limits the tokens of a completion."""
     return session.eval_plan.preset is not None or session.settings.eval_max_completion_tokens is not None
 
 
@@ -135,7 +135,7 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
 
 
 def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
-    """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
+    """Return a line that describes the requests of an evaluation: problems, completions, tokens, prompt, sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
     completions = problems * plan.repeats

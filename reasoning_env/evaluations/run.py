@@ -59,7 +59,7 @@ class EvaluatedProblem:
     """A problem's judged group, or a group without rollouts and the reason `dropped`, which is no score of 0.
 
     `library_scores` has the library's own score of each rollout; None without a preset. `seconds` is the time until the
-    completions were there, `failed` the number of completions that the server never gave. `sent` records the requests;
+    completions arrived, `failed` the number of completions that the server never returned. `sent` records the requests;
     None if none was answered.
     """
 
@@ -115,7 +115,7 @@ class Evaluation:
         self._sampling = sampling
         self._folder = folder
         self._workers = workers
-        """Problems under way at a time."""
+        """Problems in flight."""
         self._started = time.monotonic()
         self._finished = False
         self._failures = FailureStreak()
@@ -202,7 +202,7 @@ class Evaluation:
             await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
         if not self._scores.count:
             self._log_drops()
-            raise ServerError("no evaluation problem could be evaluated; the log above says why")
+            raise ServerError("no evaluation problem could be evaluated; see the log above")
         for result in self._dropped:
             await asyncio.to_thread(self._write, result)
         # Problems that could not be generated are not part of the set.

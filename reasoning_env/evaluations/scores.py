@@ -1,4 +1,4 @@
-"""What a training reports of an evaluation: metrics, and lines with the scores."""
+"""The metrics and log lines that a training reports for an evaluation."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A task's figures are means over its problems, with 95 % intervals from a bootstrap over problems. The figures of a
 category, and of all tasks, are unweighted means over tasks, with intervals from a bootstrap over tasks. These intervals
 are never narrower than the intervals of the tasks allow, since a few tasks may have nearly equal means by chance.
-Completions that the server never gave are counted in `failed` alone.
+Completions that the server never returned are counted in `failed` alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SummaryRow(TypedDict):
     completions: Count
     """Scored completions."""
     failed: Count
-    """Completions that the server never gave."""
+    """Completions that the server never returned."""
     not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the end of the evaluation."""
     tasks: NotRequired[Count]
@@ -87,7 +87,7 @@ class Summary(TypedDict):
 
 @dataclass
 class TaskTally:
-    """What the groups of a task, or of all tasks, add up to; memory grows with the problems, not the completions."""
+    """Sums over the groups of a task or of all tasks; memory grows with the problems, not the completions."""
 
     figures: dict[Figure, list[float]] = field(
         default_factory=lambda: {"mean_score": [], "accuracy": [], "library_score": []}
@@ -292,7 +292,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
     """
     if not (1 <= k <= n and 0 <= correct <= n):
-        raise ValueError(f"pass@{k} cannot be told from {correct} right of {n}")
+        raise ValueError(f"pass@{k} cannot be computed from {correct} right completions of {n}")
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 

@@ -21,9 +21,9 @@ from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests,
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
 MOST = 20
-"""Tasks that fit a screen."""
+"""Tasks that fit on a screen."""
 MANY_FAILED = 0.05
-"""Share of failed completions above which figures are not those of the whole set."""
+"""Above this share of failed completions, the figures do not represent the whole set."""
 UNKNOWN = "-"
 TASK_HEADING = "TASK"
 RIGHT_INTERVAL = "RIGHT 95 %"
@@ -64,14 +64,14 @@ The last rows are unweighted means over tasks, with intervals over tasks""")
 
 
 def remarks(results: Results) -> list[str]:
-    """Return what the results say about the set-up, in sentences: failed completions, and outcomes of many."""
+    """Return sentences about the set-up: failed completions, and outcomes that many completions share."""
     overall = results["overall"]
     if overall is None:
         return []
     found = []
     if (failed := failed_share(overall)) > MANY_FAILED:
         found.append(
-            f"{failed:.0%} of completions failed: the server never gave them, and the figures are those of the others"
+            f"{failed:.0%} of completions failed: the server never returned them, and the figures cover the others only"
         )
     change = results["sent"]["changed"].get(TOKEN_LIMIT) if "sent" in results else None
     completion_tokens = (change and change["sent"]) or results["settings"].get("max_completion_tokens")
@@ -137,7 +137,7 @@ def _show(value: object) -> str:
 
 
 def failed_share(row: SummaryRow) -> float:
-    """Return the share of completions that the server never gave."""
+    """Return the share of completions that the server never returned."""
     return row["failed"] / max(1, row["failed"] + row["completions"])
 
 

@@ -1,1 +1,1 @@
-"""Inference servers, without Atropos: what failures mean, chat completions, and a client for `evaluate` alone."""
+"""The client of inference servers. It does not import Atropos."""

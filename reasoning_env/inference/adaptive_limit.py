@@ -1,4 +1,4 @@
-"""Send requests to a server that limits its clients as fast as the server takes them."""
+"""Send requests to a rate-limited server as fast as it accepts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATE_REPLIES = 10
 
 
 class AdaptiveLimit:
-    """Sends as many requests at a time as a server takes.
+    """Sends as many requests at a time as a server accepts.
 
     A server that limits its clients refuses requests, and may say how long to wait. Nothing is sent for that long. From
     then on each span of that length has a quota: as many requests as the server took since the refusal before. After a

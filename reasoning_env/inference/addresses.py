@@ -1,4 +1,4 @@
-"""Servers at the start: URLs and keys, what listens there, the first requests, and the wait for a server.
+"""Servers at startup: URLs, keys and headers, the first requests, and waiting for a server.
 
 The first request to a server says that the server works, is absent, or will never work.
 """
@@ -122,7 +122,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine itself."""
+    """Return whether a host is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -130,7 +130,7 @@ def is_loopback(host: str) -> bool:
 
 
 def goes_through_proxy(url: str) -> bool:
-    """Tell whether the environment names a proxy for a URL. This machine is always asked directly."""
+    """Return whether the environment names a proxy for a URL. This machine is always asked directly."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -198,7 +198,7 @@ def find_secrets(servers: Iterable[object]) -> list[str]:
 
 
 class StatusError(Exception):
-    """A reply with a status of 400 or more, in the server's own words."""
+    """A reply with a status of 400 or more, with the server's message."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         super().__init__(status)
@@ -239,7 +239,7 @@ class Absence:
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]], timeout_s: float) -> None:
-    """Call `probe` until it returns nothing, with the seconds that it may take; the log tells why this waits.
+    """Call `probe` with the seconds that it may take until it returns nothing; log why this waits.
 
     `timeout_s` may be infinite. Raises ServerError if the servers are absent for `timeout_s`, and what `probe` raises.
     """
@@ -284,7 +284,7 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
     if answers:
         return ServerError(
             f"no inference server gave a completion within {round(timeout_s, 1):g} s ({problems})",
-            remedy="try again later, check your plan with the provider, or look into the server's log",
+            remedy="try again later, check your plan with the provider, or see the server's log",
         )
     return ServerError(
         f"no inference server answered within {timeout_s:g} s ({problems})",
@@ -300,7 +300,7 @@ def _host_and_port(url: str) -> tuple[str | None, int]:
 # ---------------------------------------------------------------------------- first requests
 
 CONTEXT_NAMES = ("max_model_len", "context_length")
-"""Fields of a model in a server's list that hold the tokens of prompt and completion: vLLM's, and other servers'."""
+"""Fields with the context length in a server's list of models: vLLM's, and that of other servers."""
 
 
 NO_REPLY = Absence("it accepts requests and does not reply")
@@ -365,7 +365,7 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to ask a server.
+    """One format in which a server may be asked.
 
     `gives_token` asks for one token. `place` is what messages call the place of requests; `below_v1` says whether the
     server's address should end in `/v1`.
@@ -378,7 +378,7 @@ class Candidate:
 
 
 async def _works(candidate: Candidate) -> bool:
-    """Ask for one token; raises what the client raises."""
+    """Request one token; raises what the client raises."""
     try:
         return await candidate.gives_token()
     except Exception as error:
@@ -389,7 +389,7 @@ async def _works(candidate: Candidate) -> bool:
 
 
 async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Absence | None:
-    """Ask for one token, and have the completer keep to what works; return why the server is absent, if it is.
+    """Request one token and use the format that works; return why the server is absent, or None.
 
     Raises ServerError if the server will never work.
     """
@@ -401,7 +401,7 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple[Candidate, Exception] | None:
-    """Have a completer keep to the first candidate that gives a token; without candidates, there is nothing to do.
+    """Make a completer use the first candidate that returns a token; without candidates, do nothing.
 
     Returns the candidate and the error of a server that is absent, busy, or refuses the key or the only candidate.
     Raises ServerError if no candidate gives a token.
@@ -423,16 +423,16 @@ async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple
     if passing is not None or not candidates:
         return passing
     if len(candidates) == 1:
-        raise ServerError(f"the inference server at {completer.address} answered a request for one token with none")
+        raise ServerError(f"the inference server at {completer.address} returned no token to a request for one token")
     raise ServerError(
-        f"the inference server at {completer.address} supports none of the types that were tried "
+        f"the inference server at {completer.address} supports none of the server types that were tried "
         f"({'; '.join(refusals)})",
         remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
     )
 
 
 async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
-    """Detect and return the format of a server that was not probed at the start; log what its replies hold.
+    """Detect and return the format of a server that was not probed at the start; log the kind of its replies.
 
     Raises what a probe raises, and ServerError if the server has none of the formats.
     """
@@ -446,7 +446,7 @@ async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -
 
 
 def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
-    """Tell whether an error may mean that a server lacks such replies; no if it is absent or refuses the key.
+    """Return whether an error may mean that a server lacks such replies; no if it is absent or refuses the key.
 
     For chat completions only a missing endpoint or template counts. A 404 may also mean that there is no such model, or
     that the URL lacks its `/v1`.
@@ -466,7 +466,7 @@ def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
 async def check_servers(
     list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
 ) -> None:
-    """Return once a server has given a token; detect the formats that are open. `timeout_s` may be infinite.
+    """Return once a server has returned a token; detect formats that are not set. `timeout_s` may be infinite.
 
     Raises:
         ServerError: A server refuses the request, or sends no completion.

@@ -1,4 +1,4 @@
-"""What is asked for completions: the interface, and the description of a server."""
+"""The interface of everything that returns completions, and the description of a server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Completer(Protocol):
-    """What is asked for completions: a `Server`, or the methods of another class (`atropos/servers.py`)."""
+    """The source of completions: a `Server`, or the methods of another class (`atropos/servers.py`)."""
 
     @property
     def address(self) -> str:
-        """What messages call the server."""
+        """The name of the server in messages."""
 
     @property
     def name_of_type(self) -> str:
@@ -29,11 +29,11 @@ class Completer(Protocol):
 
     @property
     def kind(self) -> ReplyKind | None:
-        """What replies hold; None until that is detected."""
+        """The kind of replies; None until it is detected."""
 
     @property
     def place(self) -> str | None:
-        """What messages call the place of the requests; None where nobody knows."""
+        """The endpoint, for messages; None if it is unknown."""
 
     @property
     def hint(self) -> str:
@@ -43,7 +43,7 @@ class Completer(Protocol):
     def is_away(self) -> bool: ...
 
     def load(self, split: str) -> float:
-        """Return the requests under way, as a share of the limit if there is a limit."""
+        """Return the requests in flight, as a share of the limit if there is a limit."""
 
     async def complete(
         self,
@@ -57,10 +57,10 @@ class Completer(Protocol):
     ) -> ServerReply: ...
 
     def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the ways to ask for one token, the best first; none if there is nothing to find out."""
+        """Return the ways to request one token, the best first; empty if the format is known."""
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Keep to a candidate; `refusals` are those of the candidates before."""
+        """Use a candidate from now on; `refusals` are the errors of the candidates before it."""
 
     async def context_length(self) -> int | None: ...
     async def read_text(self, text: str) -> list[int] | int | None: ...
@@ -69,7 +69,7 @@ class Completer(Protocol):
 
 
 class Slots(Protocol):
-    """A limit of requests under way: a semaphore that knows its size."""
+    """A limit of requests in flight: a semaphore that knows its size."""
 
     max_val: int
 

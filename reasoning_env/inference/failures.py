@@ -1,4 +1,4 @@
-"""What a failed request to an inference server means, what a user can do, and what follows: the same for start and run.
+"""Explain failed requests to inference servers, at startup and during a run: meaning, remedy and next step.
 
 `explain_failure` says what an error means. `decide` says whether and when the request is sent again.
 """
@@ -44,14 +44,14 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
 class FailureKind(Enum):
-    """What a failure says about the next request."""
+    """Whether and when the next request may succeed."""
 
     ABSENT = auto()
     """The server is unreachable or not ready yet: the same request may succeed later."""
     BUSY = auto()
-    """The server asks to wait; the request itself is sound."""
+    """The server is overloaded; the request itself is valid."""
     REFUSED = auto()
-    """The server will never take this request."""
+    """The server will never accept this request."""
     UNUSABLE = auto()
     """Any other failure, such as a web page instead of JSON."""
 
@@ -81,12 +81,12 @@ class Failure:
 
     @property
     def may_be_overload(self) -> bool:
-        """Whether the server says that it has too much to do, or is unavailable: the request is sound."""
+        """Whether the server reports that it is overloaded, or is unavailable: the request is sound."""
         return self.kind is FailureKind.BUSY or self.status == HTTPStatus.SERVICE_UNAVAILABLE
 
     @property
     def nobody_answers(self) -> bool:
-        """Whether no server, or a busy one, is behind the failure, so that the prompt is not at fault."""
+        """Whether no server, or a busy one, is behind the failure, so the prompt is not at fault."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
         return is_away or self.kind is FailureKind.BUSY
 
@@ -95,7 +95,7 @@ def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
     if isinstance(cause, BrokenOffError):
-        return Failure(str(cause), FailureKind.UNUSABLE, "look into the server's log", None, ended=cause.word)
+        return Failure(str(cause), FailureKind.UNUSABLE, "see the server's log", None, ended=cause.word)
     bad_reply = _find_bad_reply(cause)
     description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
@@ -169,7 +169,7 @@ def error_of_reply(error: object) -> ErrorReply:
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the exception if a choice holds an error by which the server says that it has too much to do.
+    """Return the exception if a choice holds an error by which the server reports that it is overloaded.
 
     The server has sent a reply, so 503 does not mean that its model is loading.
     """
@@ -211,7 +211,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
 MOST_TEXT = 4096
 """Characters of an error that are searched for what the server refuses."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
-"""Fields of an error that hold no message: names and numbers of the error, or parts of the request."""
+"""Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 
 
 def all_messages(body: bytes) -> str:
@@ -242,7 +242,7 @@ def _messages_in(value: object, depth: int = 8) -> Iterator[str]:
 
 
 OVERLOAD_CODES = frozenset({429, 529})
-"""Statuses and codes by which servers say that they have too much to do; 529 is Anthropic's."""
+"""Statuses and codes by which servers report that they are overloaded; 529 is Anthropic's."""
 OVERLOAD_WORDS = re.compile(
     r"rate.?limit|too.?many.?(concurrent.?)?requests|over.?load|throttl|resource.?exhausted|slow.?down"
     r"|\b(server|engine|model|system).?(is.?)?busy|queue.?(is.?)?full",
@@ -252,7 +252,7 @@ OVERLOAD_WORDS = re.compile(
 
 
 def is_overload(cause: BaseException) -> bool:
-    """Tell whether a server says that it has too much to do: by a status, or by the error in a reply of any status.
+    """Return whether a server reports that it is overloaded: by a status, or by the error in a reply of any status.
 
     A quota that is used up is no overload, since waiting does not help.
     """
@@ -275,10 +275,10 @@ class _BadReply:
     remedy: str | None = None
 
 
-NO_WHOLE_JSON = _BadReply("its reply is no whole JSON", "look into the server's log, or check {openai.base_url}")
-NO_JSON = _BadReply("its reply is no JSON", "that is no JSON, but perhaps a web page: check {openai.base_url}")
-NO_COMPLETION = _BadReply("its reply holds no completion")
-NO_HTTP = "look into the server's log, and check what stands before the server"
+NO_WHOLE_JSON = _BadReply("its reply is incomplete JSON", "see the server's log, or check {openai.base_url}")
+NO_JSON = _BadReply("its reply is not JSON", "this may be a web page: check {openai.base_url}")
+NO_COMPLETION = _BadReply("its reply contains no completion")
+NO_HTTP = "see the server's log, and check proxies in front of the server"
 """The remedy for a reply that is no HTTP."""
 
 
@@ -290,7 +290,7 @@ def _find_bad_reply(cause: BaseException) -> _BadReply | None:
     if isinstance(cause, json.JSONDecodeError):
         return NO_WHOLE_JSON
     if _is_unreadable(cause):
-        return _BadReply(f"its reply is no HTTP ({_first_line(cause)})", NO_HTTP)
+        return _BadReply(f"its reply is not valid HTTP ({_first_line(cause)})", NO_HTTP)
     is_text = isinstance(cause, AttributeError) and isinstance(cause.obj, str)
     if type(cause).__name__ == "ContentTypeError" or is_text:
         return NO_JSON
@@ -356,7 +356,7 @@ def _is_unreadable(error: BaseException) -> bool:
 
 
 def is_quota(error: BaseException) -> bool:
-    """Tell whether a hosted server refuses because the quota is used up; waiting does not help then."""
+    """Return whether a hosted server refuses because the quota is used up; waiting does not help then."""
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
@@ -373,13 +373,13 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
         case 429:
             return FailureKind.BUSY, "wait, or lower {env.max_num_workers}"
         case 500:
-            return FailureKind.ABSENT, "look into the server's log"
+            return FailureKind.ABSENT, "see the server's log"
         case 502 | 504:
             return FailureKind.ABSENT, "start the server behind {openai.base_url}"
         case 503:
             return FailureKind.ABSENT, "wait until the server has loaded its model"
         case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
-            return FailureKind.ABSENT, "wait, or look into the server's log"
+            return FailureKind.ABSENT, "wait, or see the server's log"
         case _:
             return FailureKind.UNUSABLE, "check {openai.model_name} and {openai.api_key}"
 

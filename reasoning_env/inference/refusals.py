@@ -1,4 +1,4 @@
-"""What a server refuses of a request, and how later requests are changed so that the server accepts them.
+"""Learn which parts of a request a server refuses, and change later requests so that it accepts them.
 
 As little as possible is changed: a limit of tokens is lowered to what the error allows, a parameter that the server
 knows by another name is renamed, and a parameter is left out only if the server accepts the request without it.
@@ -21,11 +21,11 @@ from .token_limits import LIMIT_NAMES, AllowedTokens, allowed_tokens, names_limi
 logger = logging.getLogger(__name__)
 
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
-"""Fields of a request that `Refusals` never leaves out as refused parameters."""
+"""Fields of a request that `Refusals` never leaves out."""
 LEFT_OUT_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
 """Of several parameters that a server refuses together, these are left out last, in this order."""
 FEWEST_TOKENS = 64
-"""A prompt that leaves fewer tokens of the context for a completion is refused, not sent with such a limit."""
+"""If the context leaves fewer tokens than this for a completion, the prompt counts as refused."""
 PROMPT_MARGIN = 1.05
 """Factor of the estimated size of a prompt, since the ratio of tokens to characters differs from prompt to prompt."""
 MOST_CHANGES = 32
@@ -39,7 +39,7 @@ UNKNOWN_NAME = re.compile(
     r"|forbidden|\bextra\b|deprecated|\binstead\b",
     re.IGNORECASE,
 )
-"""What servers say of a parameter that they do not know by its name."""
+"""How servers report a parameter that they do not know."""
 MISSING_NAME = re.compile(r"\brequired\b|\bmissing\b", re.IGNORECASE)
 SYSTEM_WORDS = re.compile(
     r"\b(system|developer)\b.{0,40}\b(role|instruction|message|prompt)|\brole\b.{0,60}\b(system|developer)\b",
@@ -64,9 +64,9 @@ class Attempts:
 
 
 class Refusals:
-    """What one server has refused. `adapt` changes a request accordingly, and `learn` reads an error.
+    """The refusals of one server: `learn` reads an error, and `adapt` changes requests accordingly.
 
-    Many requests are under way at a time. An error to a request that was sent before the last change teaches nothing:
+    Many requests are in flight at a time. The error of a request that was sent before the last change is ignored:
     the request is sent again as requests are sent now.
     """
 
@@ -75,13 +75,13 @@ class Refusals:
         self._asks_for_events = stream == "always"
         self._system_in_question = False
         self._limit_name: str | None = LIMIT_NAMES[0]
-        """What the server calls the limit of a completion's tokens; None if it knows no such limit."""
+        """The server's name for the limit of a completion's tokens; None if it knows no such limit."""
         self._unknown_limit_names: set[str] = set()
         self._most_tokens: int | None = None
-        """The largest limit of a completion that the server takes; None as long as it has refused none."""
+        """The largest limit of a completion that the server accepts; None until it refuses a limit."""
         self._least_tokens = 1
         self._context: int | None = None
-        """Tokens of prompt and completion together, as an error says; None as long as none does."""
+        """The context length that an error reported, in tokens; None until an error reports it."""
         self._prompt_scale = 0.0
         """The largest ratio of a prompt's tokens at the server to the estimate; the estimate is up to twice as high."""
         self._left_out: set[str] = set()
@@ -90,7 +90,7 @@ class Refusals:
         self._logged: set[str] = set()
 
     def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
-        """Return a request as the server takes it."""
+        """Return the request, changed so that the server accepts it."""
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._asks_for_events else {}
         adapted = {name: value for name, value in {**request, **streaming}.items() if name not in self._left_out}
         limit = adapted.pop("max_tokens", None)
@@ -109,7 +109,7 @@ class Refusals:
         return max(limit, self._least_tokens)
 
     def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
-        """Note what an error refuses of the request that was sent, so that `adapt` changes that.
+        """Learn from an error which part of the request is refused, so that `adapt` changes that part.
 
         Also notes the size of the prompt if the error has it. Raises the error if no other request would be accepted,
         and after MOST_CHANGES changes.
@@ -231,7 +231,7 @@ class Refusals:
 
 
 class _Search:
-    """Finds which of the parameters that one error names has to be left out."""
+    """Finds the parameter to leave out among those that an error names."""
 
     def __init__(self, wording: str, named: Sequence[str]) -> None:
         self.wording = wording

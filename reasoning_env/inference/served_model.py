@@ -1,4 +1,4 @@
-"""The model that one or several servers have, as a training and an evaluation ask it.
+"""The model behind one or several servers, for a training and for an evaluation.
 
 `ServedModel.complete` is the way of a completion: it picks a server, sends the request, makes rollouts of the reply,
 and repeats what failed (`PatientRequests`). `decide` is what follows from a failure.
@@ -36,37 +36,37 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_AFTER_S = 2.0
-"""Seconds between two looks at the servers that are away."""
+"""Seconds between two checks of the servers that are away."""
 HELLO = [{"role": "user", "content": "Hello"}]
 """The prompt of a probe."""
 
 
 Received = Rollout | BrokenOffError | str
-"""What came of a completion; a text says why the completion is unusable."""
+"""A converted completion; a string says why the completion is unusable."""
 
 
 class UnusableReply(Exception):
-    """The server gave no usable completion."""
+    """The server returned no usable completion."""
 
 
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""How much longer than any reply so far a request must wait before the log says so."""
+"""The log reports a request that waits this much longer than any reply so far took."""
 
 
 class PatientRequests:
-    """The requests of all groups of a run: their successes, and the outage that they notice together."""
+    """Sends the requests of all groups of a run, retries failed ones, and tracks outages."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._successes = 0
         self._outage = RequestOutage(logger, clock)
         self._waits = OutageLog(logger)
         self._sent_at: dict[asyncio.Task[None], float] = {}
-        """When the requests under way were sent, by the task that looks after each."""
+        """When each request in flight was sent, by the task that watches the request."""
         self._longest_reply_s = 0.0
         self.ended: Counter[str] = Counter()
-        """Groups that were given up because completions were broken off, by the server's word."""
+        """Number of groups dropped because completions were broken off, by finish reason."""
 
     @property
     def outage_s(self) -> float:
@@ -74,17 +74,17 @@ class PatientRequests:
         return self._outage.duration_s
 
     def note_success(self) -> None:
-        """Notice that a server took a request at the start, so that a later refusal concerns one prompt only."""
+        """Note that a server accepted a request at startup, so that a later refusal concerns one prompt only."""
         self._successes += 1
 
     def note_outage(self, message: str) -> None:
-        """Notice an outage that no request has met yet."""
+        """Note an outage before a request fails because of it."""
         self._outage.note(message)
 
     async def complete(
         self, n: int, ask: Callable[[int], Awaitable[list[Rollout]]], timeouts: Timeouts
     ) -> list[Rollout]:
-        """Return exactly `n` rollouts. What came is kept, whatever happens to the other requests.
+        """Return exactly `n` rollouts. Rollouts that arrived are kept when other requests fail.
 
         `ask` asks for as many as are missing and returns those that came, at least one; it may raise any error. Failed
         requests are repeated, with pauses; `decide` is the policy. Requests that were lost with their server are sent
@@ -138,7 +138,7 @@ class PatientRequests:
         return rollouts
 
     async def _reply(self, request: Awaitable[T]) -> T:
-        """Return what a request returns. While the request waits unusually long, the log says so every 30 s."""
+        """Return the result of a request. If the request waits unusually long, log this every 30 s."""
         sent_s = time.monotonic()
         watch = asyncio.create_task(self._watch_wait(sent_s))
         self._sent_at[watch] = sent_s
@@ -160,13 +160,13 @@ class PatientRequests:
                 self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
 
     def _late_requests(self) -> list[float]:
-        """Return how many seconds each request waits that waits unusually long."""
+        """Return the waiting times of the requests that wait unusually long, in seconds."""
         now_s = time.monotonic()
         waits = [now_s - sent_s for sent_s in self._sent_at.values()]
         return [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
 
     def _count_ended(self, word: str) -> None:
-        """Count a word as a part of a metric's name; words beyond MOST_WORDS are one."""
+        """Count a finish reason under a name that fits a metric; after MOST_WORDS reasons, as `other`."""
         name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
         self.ended[name if name in self.ended or len(self.ended) < MOST_WORDS else "other"] += 1
 
@@ -175,7 +175,7 @@ class PatientRequests:
 
 
 class ServedModel:
-    """Completions of one model; the end of `async with` closes the servers' connections.
+    """Returns completions of one model; leaving `async with` closes the connections to the servers.
 
     Args:
         completers: Returns the servers; called for each request, so that a replaced server is used from then on.
@@ -197,7 +197,7 @@ class ServedModel:
         self.model = model
         self._list_completers = completers
         self._seen: set[Completer] = set()
-        """All servers so far, of which some may have been replaced."""
+        """All servers used so far, replaced servers included."""
         self._layout = layout
         self._options = options
         self._timeouts = timeouts
@@ -235,7 +235,7 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """What the servers' replies hold: the worst kind of all servers, as all are asked in one way.
+        """The kind of replies: the worst of all servers, because all get the same kind of request.
 
         TOKENS while no server's kind is detected.
         """
@@ -249,15 +249,15 @@ class ServedModel:
 
     @property
     def ended(self) -> Mapping[str, int]:
-        """Problems that were given up because completions were broken off, by the server's word."""
+        """Number of problems dropped because completions were broken off, by finish reason."""
         return self._patience.ended
 
     async def context_lengths(self) -> Sequence[int | None]:
-        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
+        """Return each server's context length in tokens; None for a server that does not report it."""
         return await asyncio.gather(*(completer.context_length() for completer in self._completers()))
 
     def describe_replies(self) -> str:
-        """Describe what the replies hold, and where they come from."""
+        """Describe the kind of the replies and their endpoint."""
         kind = self.reply_kind
         places = sorted({completer.place for completer in self._completers() if completer.place is not None})
         is_known = kind is ReplyKind.TOKENS and places
@@ -306,20 +306,22 @@ class ServedModel:
         return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts, and log why others are left out; raises an error if there is no rollout."""
+        """Return the rollouts and log why others are dropped; raises an error if there is no rollout."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         broken_off = [completion for completion in completions if isinstance(completion, BrokenOffError)]
         reasons = [f"the server returned {completion}" for completion in completions if isinstance(completion, str)]
         if not rollouts:
-            raise broken_off[0] if broken_off else UnusableReply(next(iter(reasons), "its reply holds no completion"))
+            raise (
+                broken_off[0] if broken_off else UnusableReply(next(iter(reasons), "its reply contains no completion"))
+            )
         if len(rollouts) < len(completions):
-            self._unusable.note(f"completions are left out: {[*broken_off, *reasons][0]}")
+            self._unusable.note(f"unusable completions are dropped: {[*broken_off, *reasons][0]}")
         else:
-            self._unusable.over("all completions can be used again")
+            self._unusable.over("all completions are usable again")
         return rollouts
 
     async def watch(self) -> None:
-        """Look after servers that are away, and log when all are away at two looks in a row; never returns."""
+        """Check servers that are away, and log if all are away at two checks in a row; never returns."""
         was_there = True
         while True:
             await asyncio.sleep(LOOK_AFTER_S)
@@ -340,7 +342,7 @@ class ServedModel:
         self._patience.note_success()
 
     async def check_tokenizer(self) -> None:
-        """Raise ConfigError if a server reads a text differently from the tokenizer."""
+        """Raise ConfigError if a server tokenizes a text differently from the tokenizer."""
         if isinstance(self._layout, ChatFormat):
             await compare_tokenizers(self._completers(), self._layout)
 
@@ -358,7 +360,7 @@ async def make_rollouts(
     *,
     stop_after_answer: bool,
 ) -> list[Received]:
-    """Return what came of each completion of a reply; the whole completions first, each kind in the reply's order."""
+    """Convert the completions of a reply: rollouts first, then errors, each in the reply's order."""
     broken_off = [explain_ending(one, endings) for one in reply.completions]
     whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
     # An array, so that each rollout copies bytes.

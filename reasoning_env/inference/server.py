@@ -1,4 +1,4 @@
-"""One inference server: which format it has, requests to it, and whether it is there.
+"""One inference server: its reply format, the requests to it, and whether it can be reached.
 
 In this order: what requests say beside the prompt; which format a server has; how completions ended (`Endings`); a
 server that goes away (`Reachability`); and the `Server` itself.
@@ -77,7 +77,7 @@ class RequestOptions:
     keep_special_tokens: bool = False
 
     def stops(self, kind: ReplyKind) -> bool:
-        """Tell whether generation ends with the first closing answer tag."""
+        """Return whether generation ends with the first closing answer tag."""
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
@@ -99,17 +99,17 @@ class RequestOptions:
 # ---------------------------------------------------------------------------- how completions ended
 
 MOST_WORDS = 32
-"""Different words for endings that are told apart; Gemini, which has most, has 17. A server may make up any number."""
+"""Finish reasons that are counted separately. Gemini has 17, the most known; a server may invent any number."""
 SAYS_NOTHING = "null"
-"""Word of a completion that was broken off without a word."""
+"""Stands for the finish reason of a completion that was broken off without one."""
 
 
 class Endings:
-    """Tells which completions of some servers were broken off, and logs each word that no table knows once."""
+    """Decides which completions were broken off, and logs each word that no table knows once."""
 
     def __init__(self) -> None:
         self._has_words = False
-        """Whether a completion came with a word: servers that never say one leave it out of whole completions too."""
+        """Whether any completion had a finish reason: some servers never send one."""
         self._unknown: set[str] = set()
 
     def broken_off(self, word: str, *, is_empty: bool, said: object = None) -> BrokenOffError | None:
@@ -150,7 +150,7 @@ over before long, and requests on a network that fails for seconds still get the
 
 
 class ServerAwayError(ConnectionError):
-    """The server was unreachable since the request was sent; whoever has its connection will not reply."""
+    """The server was unreachable since the request was sent, so the request will get no reply."""
 
 
 class Reachability:
@@ -180,7 +180,7 @@ class Reachability:
         return self._url.startswith("http://") and not goes_through_proxy(self._url)
 
     async def outlast(self, request: Awaitable[T]) -> T:
-        """Return what a request returns, or raise ServerAwayError once the request is lost."""
+        """Return the result of a request; raises ServerAwayError once the request is lost."""
         sent = time.monotonic()
         work = asyncio.ensure_future(request)
         try:
@@ -245,7 +245,7 @@ class Reachability:
 class Server:
     """One inference server.
 
-    The first request opens connections; `close` closes them. `slots` limit the requests under way by split. `on_reply`
+    The first request opens connections; `close` closes them. `slots` limit the requests in flight by split. `on_reply`
     is called after each successful request, with its split and seconds.
     """
 
@@ -259,13 +259,13 @@ class Server:
         self.spec = spec
         self.hint = spec.hint
         self.format = spec.formats[0] if len(spec.formats) == 1 else None
-        """How the server is asked; None until that is detected."""
+        """The reply format; None until it is detected."""
         self._slots = slots or {}
         self._on_reply = on_reply
         self._under_way = 0
         self._adapted = Adapting(spec.stream)
         self._limit: AdaptiveLimit | None = None
-        """How fast requests are sent; None as long as the server has refused none."""
+        """Limits the rate of requests; None until the server refuses a request because of its load."""
         self._sent = 0
         self._stop_text = StopText()
         self._reachability = Reachability(spec.url, self._connect_anew)
@@ -281,7 +281,7 @@ class Server:
 
     @property
     def kind(self) -> ReplyKind | None:
-        """What replies hold; None until that is detected."""
+        """The kind of replies; None until it is detected."""
         return None if self.format is None else self.format.kind
 
     @property
@@ -290,16 +290,16 @@ class Server:
 
     @property
     def place(self) -> str | None:
-        """What messages call the place of the requests; None until the format is detected."""
+        """The endpoint, for messages; None until the format is detected."""
         return None if self.format is None else self._place(self.format)
 
     @property
     def is_away(self) -> bool:
-        """Whether the last request, or a trial since then, failed because the server was not there or not ready."""
+        """Whether the server could not be reached, or was not ready, at the last request or check."""
         return self._is_absent or self._reachability.is_away
 
     def load(self, split: str) -> float:
-        """Return the requests under way, as a share of the limit if there is a limit."""
+        """Return the requests in flight, as a share of the limit if there is a limit."""
         slots = self._slots.get(split)
         return self._under_way / (1 if slots is None else slots.max_val)
 
@@ -315,7 +315,7 @@ class Server:
         kind: ReplyKind | None = None,
         reply_s: float | None = None,
     ) -> ServerReply:
-        """Ask for `n` completions, and return those that came, at least one.
+        """Request `n` completions and return those that arrived, at least one.
 
         Args:
             kind: The kind of replies; None for the best that the server has.
@@ -401,7 +401,7 @@ class Server:
         self._is_absent = False
         self._has_answered = True
         if self._limit is not None and (rate := self._limit.replied()) is not None:
-            logger.info("the server at %s takes about %.2g requests a second, and gets no more", self.address, rate)
+            logger.info("the server at %s accepts about %.2g requests per second: no more are sent", self.address, rate)
         return reply
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
@@ -425,7 +425,7 @@ class Server:
         return parts._replace(path=f"{before if below_v1 else before.removesuffix('/v1')}{path}", fragment="").geturl()
 
     def _place(self, reply_format: ReplyFormat) -> str:
-        """Return what messages call the place of requests in a format: the path as it is requested."""
+        """Return the endpoint of a format for messages: the method and the requested path."""
         return f"POST {urlsplit(self._url(reply_format)).path} {reply_format.note}".rstrip()
 
     # ---- what the server says of itself
@@ -435,7 +435,7 @@ class Server:
         return list(read_json(await self._fetch("GET", self._page("/models"))).data)
 
     async def context_length(self) -> int | None:
-        """Return how many tokens the model takes for prompt and completion; None if the server does not say."""
+        """Return the model's context length in tokens; None if the server does not report it."""
         try:
             models = await self.models()
         except Exception as error:
@@ -474,14 +474,14 @@ class Server:
         ]
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Keep to one of the formats that were open."""
+        """Use one of the candidate formats from now on."""
         if self.format is None:
             self.format = self.spec.formats[number]
             if CHAT in self.spec.formats[:number]:
-                logger.warning("no chat completions here (%s): the model gets plain text, as a base model", refusals[0])
+                logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
 
     async def _gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Ask for one token; raises what `ask` raises, and BrokenOffError."""
+        """Request one token; raises what `ask` raises, and BrokenOffError."""
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
@@ -510,13 +510,13 @@ class Server:
         key = self.spec.key
         headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.spec.headers}
         timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
-        # Callers limit the requests under way, and environment variables name the proxies.
+        # Callers limit the requests in flight, and environment variables name the proxies.
         connector = aiohttp.TCPConnector(limit=max_connections())
         proxied = goes_through_proxy(self.spec.url)
         return aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
 
     async def _connect_anew(self) -> None:
-        """Send what is sent from now on over new connections."""
+        """Use new connections from now on."""
         former, self._http = self._http, None
         if former is not None:
             await former.close()
@@ -537,7 +537,7 @@ async def _check_response(response: aiohttp.ClientResponse) -> None:
 
 
 def is_empty(completion: ServedCompletion) -> bool:
-    """Tell whether nothing came of a completion."""
+    """Return True for a completion without text and without tokens."""
     if isinstance(completion, TokenCompletion):
         return len(completion.tokens) == 0
     return not completion.text and not completion.thinking

@@ -33,7 +33,7 @@ async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat
         if not _reads_alike(ours, theirs):
             raise ConfigError(
                 f"{layout.name!r} is not the tokenizer of the inference server at {completer.address}: the server "
-                f"reads a text as {_summarize_tokens(theirs)}, the tokenizer as {_summarize_tokens(ours)}",
+                f"tokenizes a text as {_summarize_tokens(theirs)}, the tokenizer as {_summarize_tokens(ours)}",
                 setting="env.tokenizer_name",
                 remedy="name the tokenizer of the model that the server serves",
             )

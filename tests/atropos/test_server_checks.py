@@ -142,8 +142,8 @@ def reply(status: str, body: str, headers: str = "") -> bytes:
     [
         ("http", reply("429 Too Many", "{}", "Retry-After: 120\r\n"), "status 429 .* and asks to wait 120 s"),
         ("http", b"", "it closes the connection without a reply"),
-        ("http", reply("200 OK", '{"choices": [{"mess'), r"\(its reply is no whole JSON\); look into the server's log"),
-        ("http", reply("200 OK", ""), r"\(its reply is no whole JSON\)"),
+        ("http", reply("200 OK", '{"choices": [{"mess'), r"\(its reply is incomplete JSON\); see the server's log"),
+        ("http", reply("200 OK", ""), r"\(its reply is incomplete JSON\)"),
         ("http", reply("302 Found", "", "Location: http://127.0.0.1:9/\r\n"), "Connection refused"),
         ("https", reply("400 Bad Request", ""), "speak http, not https.*; write http:// in openai.base_url$"),
     ],

@@ -199,7 +199,7 @@ def without_references(folder: Path) -> Path:
 def test_lines_without_references_raise(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
-        ConfigError, match=rf"{second}/samples.jsonl holds no scored completion of a problem with a reference"
+        ConfigError, match=rf"{second}/samples.jsonl contains no scored completion of a problem with a reference"
     ):
         compare_command([str(first), str(second)], Path())
 

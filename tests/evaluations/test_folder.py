@@ -157,7 +157,7 @@ def test_other_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.
     append(folder, 0)
     folder.close()
     begin(tmp_path, settings={"system_prompt": "Think first.", "eval_seed": 1})
-    expected = f"{folder.path} is unfinished, but of other settings (system_prompt): a new folder begins"
+    expected = f"{folder.path} is unfinished, but has other settings (system_prompt): starting a new folder"
     assert expected in caplog.messages
 
 

@@ -92,13 +92,13 @@ def test_empty_file_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_folder_without_results_raises(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"is no folder of an evaluation: .*No such file"):
+    with pytest.raises(ConfigError, match=r"is not an evaluation folder: .*No such file"):
         read_evaluation(tmp_path)
 
 
 def test_results_of_a_later_format_raise(tmp_path: Path) -> None:
     write_evaluation(tmp_path, results={**RESULTS, "format": 2})
-    with pytest.raises(ConfigError, match="no results of an evaluation in format 1"):
+    with pytest.raises(ConfigError, match="not the results of an evaluation in format 1"):
         read_evaluation(tmp_path)
 
 

@@ -71,7 +71,7 @@ def test_failed_completions_give_a_remark() -> None:
 
 def test_remark_stands_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_results(results())
-    assert "\n25% of completions failed: the server never gave them" in capsys.readouterr().out
+    assert "\n25% of completions failed: the server never returned them" in capsys.readouterr().out
 
 
 def test_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,9 +74,9 @@ def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (TypeError("'NoneType' object is not subscriptable"), "its reply holds no completion"),
-        (IndexError("list index out of range"), "its reply holds no completion"),
-        (AttributeError("no attribute 'choices'", obj="<html>"), "its reply is no JSON"),
+        (TypeError("'NoneType' object is not subscriptable"), "its reply contains no completion"),
+        (IndexError("list index out of range"), "its reply contains no completion"),
+        (AttributeError("no attribute 'choices'", obj="<html>"), "its reply is not JSON"),
     ],
     ids=repr,
 )

@@ -320,15 +320,15 @@ JSON = {"Content-Type": "application/json"}
         ((503, "", {}), r"status 503 \(Service Unavailable\)"),
         ((529, refusal("Overloaded"), {}), "it answers with status 529: StatusError: 529 Overloaded"),
         ((418, "teapot", {}), "cannot be used: it does not answer .*418 teapot"),
-        ((200, "<html>", {"Content-Type": "text/html"}), "its reply is no JSON.*perhaps a web page"),
-        ((200, "", JSON), "its reply is no whole JSON"),
-        ((200, '{"choices": [', JSON), "its reply is no whole JSON"),
-        ((200, "[]", JSON), "its reply holds no completion"),
-        ((200, '{"choices": []}', JSON), "its reply holds no completion"),
+        ((200, "<html>", {"Content-Type": "text/html"}), "its reply is not JSON.*may be a web page"),
+        ((200, "", JSON), "its reply is incomplete JSON"),
+        ((200, '{"choices": [', JSON), "its reply is incomplete JSON"),
+        ((200, "[]", JSON), "its reply contains no completion"),
+        ((200, '{"choices": []}', JSON), "its reply contains no completion"),
         ((200, refusal("your plan has ended"), JSON), "ErrorReply: your plan has ended"),
-        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply holds no completion"),
+        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply contains no completion"),
         ((None, "", {}), "it closes the connection without a reply"),
-        ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is no JSON|405"),
+        ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is not JSON|405"),
     ],
 )
 async def test_fault_at_start_is_one_line(server: Server, answer: Any, said: str) -> None:
@@ -546,7 +546,7 @@ async def test_stop_text_is_left_out(server: Server, caplog: pytest.LogCaptureFi
             [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
             assert rollout.text == " hm</think> <answer>4</answer>"
     assert ["stop" in request for request in server.requests] == [True, False, False]
-    assert len([message for message in caplog.messages if "stop text" in message]) == 1
+    assert len([message for message in caplog.messages if "stop string" in message]) == 1
 
 
 async def test_unfinished_answer_stays_unfinished(server: Server) -> None:

@@ -37,11 +37,11 @@ ANSWER_END = "</answer>"
 KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """Fields that ask for a text with the stop text at its end, vLLM by the first name and SGLang by the second."""
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
-"""The words for how a completion ended that are known."""
+"""The finish reasons that are known."""
 MOST_NAME = 200
 """Characters of a model's name that are kept."""
 THINKING = ("reasoning_content", "reasoning")
-"""Where servers put the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
+"""The fields with the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ def finish_word(finish_reason: object, stop_reason: object = None) -> str:
 
 
 class PlainChat:
-    """Replaces a ChatFormat where the server applies the chat template: prompts are messages alone.
+    """Replaces a ChatFormat if the server applies the chat template: prompts contain messages only.
 
     No tokenizer says which formats of thinking the model knows, so `auto` takes `<think>` only.
     """
@@ -189,7 +189,7 @@ class PlainChat:
 
 
 def rollout_without_tokens(completion: TextCompletion) -> Rollout:
-    """Return a rollout of text alone, which nobody can train on."""
+    """Return a rollout without tokens, which cannot be used for training."""
     return Rollout(
         text=completion.text,
         tokens=(),
@@ -250,7 +250,7 @@ async def request_each(n: int, request: SendOne, parameters: Mapping[str, object
 
 
 class Adapting:
-    """Sends requests to one server, and changes what the server refuses of them."""
+    """Sends requests to one server, and changes the parts that the server refuses."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -277,7 +277,7 @@ class Adapting:
 
 
 class StopText:
-    """Whether one server keeps the stop text at the end of completions.
+    """Tracks whether a server keeps the stop string at the end of completions.
 
     Most servers leave the stop text out unless they are asked to keep it, and some do not know that request: without
     its closing tag an answer would not count. Requests to such a server have no stop text, and completions are cut
@@ -286,10 +286,10 @@ class StopText:
 
     def __init__(self) -> None:
         self._is_kept: bool | None = None
-        """None as long as no completion shows it."""
+        """None until a completion shows it."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-        """Ask for texts that end with their first closing answer tag, if they have one; raises as `request_each`."""
+        """Request completions that end with their first closing answer tag; raises what `request_each` raises."""
         stops = self._is_kept is not False
         sent = dict(parameters) if stops else {name: parameters[name] for name in parameters if name != "stop"}
         reply = await request_each(n, request, sent)
@@ -299,7 +299,7 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server leaves out the stop text %s; completions run on, and are cut here", ANSWER_END
+                    "the server does not return the stop string %s: completions are cut after it here", ANSWER_END
                 )
             self._is_kept = False
             return await self.request_each(n, request, parameters)
@@ -307,7 +307,7 @@ class StopText:
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:
-    """Tell whether a completion that the model or the stop text ended is inside an answer."""
+    """Return whether a completion that the model or the stop text ended is inside an answer."""
     is_finished = Ending.of(completion.word) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 

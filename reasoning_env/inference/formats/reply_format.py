@@ -1,4 +1,4 @@
-"""What a reply format is: how a server is asked for completions in it, and how the reply is read."""
+"""The interface of reply formats: how to build a request and how to read its reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Training(Enum):
-    """Whether a trainer can use the completions."""
+    """Whether the completions can be used for training."""
 
     YES = "yes"
     WITHOUT_LOGPROBS = "by trainers that compute log-probabilities themselves"
@@ -24,7 +24,7 @@ class Training(Enum):
 
 
 class ReplyKind(Enum):
-    """What replies hold, the best kind first.
+    """The content of replies, the best kind first.
 
     `method` names the method that gives such replies, for servers that have methods instead of a format.
     """

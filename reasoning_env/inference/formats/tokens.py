@@ -138,7 +138,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
                 body += part
             filled += len(part)
     except TimeoutError as error:
-        raise ReplyError(f"a reply that stopped after {filled} bytes, for {REPLY_STALL_S:g} s") from error
+        raise ReplyError(f"a reply that sent nothing for {REPLY_STALL_S:g} s after {filled} bytes") from error
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
@@ -146,11 +146,11 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise ReplyError(f"JSON of another shape ({error})") from error
+        raise ReplyError(f"JSON of an unexpected shape ({error})") from error
     except msgspec.DecodeError as error:
         if any(body.find(word) >= 0 for word in _NOT_FINITE):
             raise ReplyError("log-probabilities that are not finite") from error
-        raise ReplyError(f"no JSON, or not all of it ({error}; {len(body)} bytes)") from error
+        raise ReplyError(f"invalid or incomplete JSON ({error}; {len(body)} bytes)") from error
 
 
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
@@ -174,7 +174,7 @@ def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
         if any(word in raw for word in _NOT_FINITE):
             raise ReplyError("log-probabilities that are not finite")
         came = raw[:80].decode(errors="replace")
-        raise ReplyError(f"log-probabilities of another shape: expected {expected}, got {came!r}")
+        raise ReplyError(f"log-probabilities of an unexpected shape: expected {expected}, got {came!r}")
 
 
 def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
@@ -182,7 +182,7 @@ def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
     try:
         return np.array(_FLOATS.decode(raw), dtype=np.float64)
     except msgspec.DecodeError as error:
-        raise ReplyError(f"log-probabilities that are no list of numbers ({error})") from error
+        raise ReplyError(f"log-probabilities that are not a list of numbers ({error})") from error
 
 
 def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
@@ -194,7 +194,7 @@ def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
         raise ReplyError(f"a token id out of range: {given.min()} to {given.max()}")
     ids = given.astype(np.int32)
     if given.dtype != np.int64 and not np.array_equal(ids, given):
-        raise ReplyError("a token id that is no whole number")
+        raise ReplyError("a token id that is not a whole number")
     return ids
 
 
