@@ -1,4 +1,4 @@
-"""A task of your own: which letter of a word stands nearest to the end of the alphabet?
+"""Define a task of your own: which letter of a word comes last in the alphabet?
 
     python reasoning_gym_environment.py audit --task-modules examples/own_task.py --tasks last_letter
 
