@@ -83,7 +83,7 @@ async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None
     assert others == [by_session, by_session]
 
 
-def test_evaluation_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_scores_equal_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores of an evaluation of all environments are the session's."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
@@ -106,7 +106,7 @@ async def test_references_make_the_same_problems(session: Session[Problem]) -> N
 
 @on_module_loop
 @pytest.mark.parametrize("task", EVALUATING)
-async def test_hostile_text(task: str, session: Session[Problem], tmp_path: Path) -> None:
+async def test_hostile_text_earns_nothing(task: str, session: Session[Problem], tmp_path: Path) -> None:
     """No file, no process, no socket; and the answer beside the hostile answers is scored."""
     problem = await session.make(task, 3, level=0.5)
     written = tmp_path / "written"

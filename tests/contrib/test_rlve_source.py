@@ -114,7 +114,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
 
 
 @on_module_loop
-async def test_names(session: Session[Any]) -> None:
+async def test_tasks_have_prefixed_names(session: Session[Any]) -> None:
     assert session.plan.tasks == ("composite", "gcd", "rlve/Doubling", "rlve/Emptying", "rlve/Evaluating")
     assert session.plan.all_params["composite"] == {"datasets": [{"name": "gcd"}]}
     assert session.plan.adjustable >= {"rlve/Doubling", "rlve/Evaluating"}
@@ -122,13 +122,15 @@ async def test_names(session: Session[Any]) -> None:
 
 @on_module_loop
 @pytest.mark.parametrize(("level", "digits", "told"), [(None, 2, None), (0.0, 2, 0.0), (0.3, 4, 0.25), (1.0, 10, 1.0)])
-async def test_levels(level: float | None, digits: int, told: float | None, session: Session[Any]) -> None:
+async def test_levels_set_the_parameters(
+    level: float | None, digits: int, told: float | None, session: Session[Any]
+) -> None:
     problem = await session.make("rlve/Doubling", 5, level=level)
     assert (problem.params, problem.level) == ({"digits": digits}, told)
 
 
 @on_module_loop
-async def test_rewards(session: Session[Any]) -> None:
+async def test_rewards_follow_the_verifier(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     answers = [problem.answer, "0", "-1", "-2", "prose", "-3"]
     verdicts = await session.judge(problem, [f"<answer>{answer}</answer>" for answer in answers])
@@ -145,14 +147,14 @@ async def test_empty_answer_is_rejected(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_reference(session: Session[Any]) -> None:
+async def test_reference_names_the_release(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     assert problem.reference.split(":")[:5] == ["rlve/Doubling", "train", "5", "0.5", "rlve@0.0.0"]
     assert (await session.remake(problem.reference)).question == problem.question
 
 
 @on_module_loop
-async def test_parameters(session: Session[Any]) -> None:
+async def test_parameters_are_checked(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, params={"digits": 1})
     assert problem.params == {"digits": 1}
     faults = await session.pool.check([("rlve/Doubling", {"digit": 1}, None)])

@@ -54,7 +54,7 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
         yield start_one
 
 
-def test_imports_no_environment() -> None:
+def test_demo_imports_no_environment() -> None:
     code = "import sys, demo.command; print(*{name.split('.')[0] for name in sys.modules})"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     unwanted = {"reasoning_env", "reasoning_gym", "reasoning_gym_environment", "atroposlib", "transformers"}
@@ -122,7 +122,7 @@ def read_terminal(descriptor: int, until: str | None) -> str:
 
 
 @needs_proc
-def test_signal_during_start(start: StartDemo) -> None:
+def test_signal_during_start_leaves_nothing(start: StartDemo) -> None:
     demo = start(code=IDLE)
     everything = wait_for_processes(demo, more_than=0)
     assert demo.end(signal.SIGHUP) == 129
@@ -141,7 +141,7 @@ FAILS = "import sys; print('line one', file=sys.stderr); raise SystemExit('canno
         (IDLE, ["--dumps-dir", "/dev/null/dumps"], "Not a directory"),
     ],
 )
-def test_failure_without_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
+def test_failure_has_no_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
     demo = start(*options, code=code)
     assert demo.end() == 1
     assert re.match(f"(?s)demo: .*{error}", demo.stderr.strip())

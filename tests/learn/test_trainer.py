@@ -89,11 +89,11 @@ def test_overridden_rollout_is_left_out(groups: list[dict[str, Any]]) -> None:
     assert batch.rollouts == 4
 
 
-def test_batch_without_signal(groups: list[dict[str, Any]]) -> None:
+def test_batch_without_signal_is_none(groups: list[dict[str, Any]]) -> None:
     assert collate([{**groups[0], "scores": [0.5] * 4}]) is None
 
 
-def test_trainer_resumes(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_trainer_resumes_its_state(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path)
     for _ in range(2):
         trainer.train(groups)

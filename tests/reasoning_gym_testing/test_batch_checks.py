@@ -27,17 +27,17 @@ def sound_group() -> dict[str, Any]:
 check = partial(check_batch, batch_size=4, group_size=2, max_token_len=7)
 
 
-def test_sound_batch() -> None:
+def test_valid_batch_passes() -> None:
     check([sound_group(), sound_group()])
 
 
-def test_optional_fields() -> None:
+def test_optional_fields_are_accepted() -> None:
     batch = [sound_group(), {**sound_group(), "inference_logprobs": None, "overrides": None}]
     del batch[0]["overrides"]
     check(batch)
 
 
-def test_group_of_one() -> None:
+def test_group_of_one_is_accepted() -> None:
     check([{field: values[:1] for field, values in sound_group().items()}], batch_size=1, group_size=1)
 
 

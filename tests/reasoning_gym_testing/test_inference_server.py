@@ -38,7 +38,7 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-async def test_policys_own_tokens(server: InferenceServer) -> None:
+async def test_policy_may_return_tokens(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
     _, reply = await post(server, "/generate", RAW)
     assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
@@ -74,7 +74,7 @@ async def test_bad_request_is_refused(server: InferenceServer, path: str, body: 
 # ---------------------------------------------------------------------------- faults
 
 
-async def test_refused_connection(server: InferenceServer) -> None:
+async def test_connection_is_refused_then_accepted(server: InferenceServer) -> None:
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{server.url}/health") as response:
             assert response.status == 200
@@ -83,7 +83,7 @@ async def test_refused_connection(server: InferenceServer) -> None:
             await session.get(f"{server.url}/health")
 
 
-async def test_hanging_request(server: InferenceServer) -> None:
+async def test_hanging_request_can_be_closed(server: InferenceServer) -> None:
     server.fail(slow(math.inf))
     waiting = asyncio.ensure_future(post(server, "/generate", RAW))
     done, _ = await asyncio.wait([waiting], timeout=0.2)
@@ -94,7 +94,7 @@ async def test_hanging_request(server: InferenceServer) -> None:
     await server.__aenter__()
 
 
-def test_faults_from_another_thread() -> None:
+def test_faults_can_be_set_from_another_thread() -> None:
     server = InferenceServer()
     server.fail(refuse)
 
@@ -111,7 +111,7 @@ def test_faults_from_another_thread() -> None:
     assert statuses == [None, 200, 500, None]
 
 
-def test_server_as_a_process(tmp_path: Path) -> None:
+def test_server_runs_as_a_process(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
     words = ["-m", "reasoning_gym_testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
@@ -134,7 +134,7 @@ async def test_chat_is_streamed(server: InferenceServer) -> None:
     assert chunks[-1]["usage"]["completion_tokens"] > 0
 
 
-async def test_chat_without_a_maximum(server: InferenceServer) -> None:
+async def test_chat_may_have_no_token_limit(server: InferenceServer) -> None:
     server.policy = lambda request: ["word " * 100]
     _, reply = await post(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "Go on."}]})
     assert reply["choices"][0]["message"]["content"] == "word " * 100

@@ -52,7 +52,7 @@ def test_dead_process_shows_its_last_lines(processes: Processes) -> None:
     assert str(caught.value).endswith("\n  | first\n  | second")
 
 
-def test_missing_program(processes: Processes) -> None:
+def test_missing_program_raises(processes: Processes) -> None:
     with pytest.raises(ProcessError, match="No such file or directory"):
         processes.start("the process", ["/no/such/program"])
 
@@ -67,12 +67,12 @@ def test_forked_python_has_its_own_temporary_folder(tmp_path: Path) -> None:
     assert process.stdout == f"{process.folder / 'tmp'}\n"
 
 
-def test_process_over_its_time(processes: Processes) -> None:
+def test_process_over_its_time_limit_raises(processes: Processes) -> None:
     with pytest.raises(ProcessError, match=r"^the process .* 0\.1 s"):
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_isolated_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "secret")
     with Processes(tmp_path, {"COLOUR": "blue"}, isolated=True) as processes:
         command = ["sh", "-c", "echo $COLOUR $SIZE $(pwd) $HOME $TMPDIR $WANDB_API_KEY"]
@@ -114,6 +114,6 @@ def test_processes_end_with_their_starter(number: signal.Signals, tmp_path: Path
     assert not survivors(everything, PATIENCE_S)
 
 
-def test_wait_in_vain() -> None:
+def test_wait_raises_after_its_limit() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")

@@ -21,7 +21,7 @@ TEXTS = st.text() | st.text(alphabet=" \n\t<>/'.,!?0123456789abÄ🙂\u200b") | 
 
 
 @given(TEXTS)
-def test_text_survives(tokenizer: Any, text: str) -> None:
+def test_text_round_trips(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
@@ -30,11 +30,11 @@ def test_special_tokens_are_distinct(tokenizer: Any) -> None:
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
 
 
-def test_no_length_limit(tokenizer: Any) -> None:
+def test_tokenizer_has_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.model_max_length >= 100_000
 
 
-def test_layout_is_the_templates(tokenizer: Any) -> None:
+def test_layout_equals_the_template(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
     assert lay_out(CONVERSATION[:2]) == prompt
     whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)

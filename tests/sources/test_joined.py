@@ -33,7 +33,7 @@ class Echo(Source):
         return SimpleNamespace(score=lambda answer: float(len(self.names)))
 
 
-def test_each_task_is_its_own_sources() -> None:
+def test_each_task_uses_its_own_source() -> None:
     joined = JoinedSources(Echo("gcd"), [Echo("lab/a", "lab/b")])
     assert list(joined.tasks) == ["gcd", "lab/a", "lab/b"]
     assert [joined.generate(ProblemRequest(task, 1)).question for task in joined.tasks] == ["gcd?", "lab/a?", "lab/a?"]
@@ -56,6 +56,6 @@ def test_check_makes_a_problem() -> None:
         ("lab/a:b", "must not contain colons"),
     ],
 )
-def test_bad_name(name: str, message: str) -> None:
+def test_invalid_task_name_raises(name: str, message: str) -> None:
     with pytest.raises(TaskModuleError, match=message):
         JoinedSources(Echo("gcd"), [Echo(name)])

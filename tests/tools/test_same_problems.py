@@ -18,7 +18,7 @@ SENSITIVE = (
 """Tasks that were seen to depend on hash seeds, files of the machine or floats, and others of their kinds."""
 
 
-def test_same_problems_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_problems_give_no_differences(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*FEW, "--tasks", SENSITIVE, "--levels", "0.5"])
     assert (capsys.readouterr().out, status) == ("0 differences\n", 0)
 
