@@ -266,3 +266,17 @@ async def test_failed_work_frees_its_turn() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        (b'{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[]}', "m"),
+        (b'{"id": "cmpl-1", "model": "org/m\\u001b[31m", "choices": []}', "org/m\\x1b[31m"),
+        (b'{"choices":[],"model":"m"}', ""),
+        (b'{"model":5,"choices":[]}', ""),
+        (b"", ""),
+    ],
+)
+def test_model_that_answered(body: bytes, model: str) -> None:
+    assert COMPLETIONS.model_of(body) == model

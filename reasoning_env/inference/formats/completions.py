@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .choices import read_name
 from .reply_format import ReplyError
 from .tokens import (
     NO_IDS,
@@ -38,6 +39,10 @@ class _Reply(msgspec.Struct):
     choices: list[_Choice]
 
 
+class _Head(msgspec.Struct):
+    model: str = ""
+
+
 class _PromptChoice(msgspec.Struct):
     prompt_token_ids: list[int] | None = None
 
@@ -56,6 +61,15 @@ def _request_for_text(text: str, model: str) -> dict[str, object]:
 
 def _prompt_of(body: Body) -> list[int] | None:
     return decode(body, _PROMPT_REPLY).choices[0].prompt_token_ids
+
+
+def _model_of(body: Body) -> str:
+    """Return the model's name, which vLLM writes before the choices."""
+    head = body[: max(0, body.find(b'"choices":'))].rstrip(b", ") + b"}"
+    try:
+        return read_name(_HEAD.decode(head).model)
+    except msgspec.DecodeError:
+        return ""
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
@@ -121,6 +135,7 @@ def _read(completion: RawCompletion) -> Numbers:
 
 _INTEGERS = msgspec.json.Decoder(list[int])
 _REPLY = msgspec.json.Decoder(_Reply)
+_HEAD = msgspec.json.Decoder(_Head)
 _CHOICE = msgspec.json.Decoder(_Choice)
 _PROMPT_REPLY = msgspec.json.Decoder(_PromptReply)
 COMPLETIONS = TokenFormat(
@@ -133,4 +148,5 @@ COMPLETIONS = TokenFormat(
     read=_read,
     request_for_text=_request_for_text,
     prompt_of=_prompt_of,
+    model_of=_model_of,
 )

@@ -75,6 +75,7 @@ class TokenFormat(ReplyFormat):
     - `request_for_text`: makes the body that asks to continue a text by one token, from the text and the model's name.
     - `prompt_of`: returns how the server has read that text: the tokens, their number, or None if the reply does not
       say.
+    - `model_of`: returns the name of the model that answered; "" if the reply does not say.
     """
 
     kind: ReplyKind = ReplyKind.TOKENS
@@ -83,6 +84,7 @@ class TokenFormat(ReplyFormat):
     read: Callable[[RawCompletion], Numbers]
     request_for_text: Callable[[str, str], dict[str, object]]
     prompt_of: Callable[[Body], list[int] | int | None]
+    model_of: Callable[[Body], str] = lambda body: ""
 
     def make_request(self, prompt: Prompt, model: str, parameters: Mapping[str, object]) -> dict[str, object]:
         # The prompt's own tokens: for a text, the server would add special tokens to those of the chat template.
@@ -114,7 +116,7 @@ class TokenFormat(ReplyFormat):
                 raise
         if overload is not None and all(completion.word == "error" for completion in completions):
             raise overload
-        return ServerReply(completions)
+        return ServerReply(completions, model=self.model_of(body))
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
@@ -207,13 +209,12 @@ def rollout_from_tokens(
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"
-    given_tokens, given_logprobs = completion.tokens, completion.logprobs
-    if len(given_tokens) != len(given_logprobs):
-        return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
-    if len(prompt) + len(given_tokens) >= token_limit:
-        return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
-    tokens = np.asarray(given_tokens, dtype=np.int64)
-    logprobs = np.asarray(given_logprobs, dtype=np.float64)
+    if len(completion.tokens) != len(completion.logprobs):
+        return f"{len(completion.tokens)} tokens and {len(completion.logprobs)} log-probabilities"
+    if len(prompt) + len(completion.tokens) >= token_limit:
+        return f"{len(prompt) + len(completion.tokens)} tokens, at or over the limit of {token_limit}"
+    tokens = np.asarray(completion.tokens, dtype=np.int64)
+    logprobs = np.asarray(completion.logprobs, dtype=np.float64)
     if not np.isfinite(logprobs).all():
         return "log-probabilities that are not finite"
     if (logprobs > 0).any():
