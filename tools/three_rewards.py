@@ -22,11 +22,11 @@ from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
 COLUMNS = (
     "task",
-    "draws rejected, by cause",
-    "answers corrected",
-    "questions clarified",
-    "parameters moved",
-    "the library's verifier pays for",
+    "rejected draws, by cause",
+    "corrected answers",
+    "clarified questions",
+    "other parameters",
+    "the library's verifier rewards",
 )
 
 
