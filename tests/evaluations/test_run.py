@@ -255,6 +255,8 @@ async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
     assert (finished.folder, finished.finished, finished.score) == (interrupted.folder, True, 0.75)
     lines = (finished.folder / SAMPLES).read_text().splitlines()
     assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2, 3]
+    assert finished.results["sent"]["requests"] == 4
+    assert finished.results["sent"]["models"] == ["echo-1"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup
-from reasoning_env.evaluations.summary import summarise, tally_by_task
+from reasoning_env.evaluations.summary import MOST_VALUES, record_requests, summarise, tally_by_task
+from reasoning_env.inference.formats.reply_format import SentRequest
 
 from .support import make_sample, sampled
 
@@ -69,3 +70,28 @@ def test_unknown_tokens_do_not_count_as_zero() -> None:
     rollouts = tuple(sampled(1.0, tokens=tokens) for tokens in (None, 30))
     assert summary_of(DumpedGroup("gcd", rollouts))["overall"]["tokens"] == 30
     assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None
+
+
+# ------------------------------------------------------------------ requests as sent
+
+REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
+
+
+def test_parameter_of_some_requests_is_recorded_with_null() -> None:
+    refused = SentRequest(REQUESTED, {"model": "m", "messages": [], "max_tokens": 900}, "m")
+    record = record_requests([SentRequest(REQUESTED, REQUESTED, "m"), refused])
+    assert record["parameters"] == {"temperature": [0.6, None], "max_tokens": [900]}
+    assert record["changed"] == {"temperature": {"requested": 0.6, "sent": None}}
+    assert (record["requests"], record["models"]) == (2, ["m"])
+
+
+def test_largest_limit_is_recorded() -> None:
+    sent = [SentRequest(REQUESTED, {**REQUESTED, "max_tokens": limit}, "m") for limit in (500, 700, 600)]
+    record = record_requests(sent)
+    assert record["parameters"]["max_tokens"] == [700]
+    assert record["changed"] == {"max_tokens": {"requested": 900, "sent": 700}}
+
+
+def test_record_keeps_a_bounded_number_of_models() -> None:
+    record = record_requests(SentRequest(REQUESTED, REQUESTED, f"m{number}") for number in range(100))
+    assert (len(record["models"]), record["requests"]) == (MOST_VALUES, 100)
