@@ -1,7 +1,7 @@
-"""Problems and verdicts over reasoning-gym, for a trainer of any framework. Begin with `session.py`.
+"""Problems and verdicts from reasoning-gym, for any trainer. Start reading in `session.py`.
 
-Import names from this package (`from reasoning_env import Bridge, Session`), or names without a leading underscore from
-these modules. Everything else is internal and may change in any release.
+Import names from this package (`from reasoning_env import Bridge, Session`), or public names from these modules.
+Everything else is internal and may change in any release.
 
 - `bridge`, `session`, `errors`, `records`, `rewards`, `seeds`, `settings`, `tasks`: the names of this package, and the
   errors, records, rules and declarations that they use
@@ -11,10 +11,10 @@ these modules. Everything else is internal and may change in any release.
 - `commands.evaluate`, `evaluations.results`, `evaluations.comparison`: evaluate a model, read results, compare them
 - `integrations`: a module for each trainer
 - `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: for tools that examine tasks, such as
-  `reasoning_audit`: tasks by pattern, fixed problems of a task, and answers that take no reasoning
-- `program`, `runtime`, `storage`: for programs beside this package that have commands and files like its own
+  `reasoning_audit`: tasks by pattern, fixed problems of a task, and answers that need no reasoning
+- `program`, `runtime`, `storage`: for programs with similar commands and files
 
-Names are imported at their first use, so that commands that need few of them start at once.
+Names are imported at their first use, so that commands start quickly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session on a thread of its own, for code without an event loop, or with an event loop that must not wait.
+"""A session on its own thread, for code without an event loop, or with an event loop that must not be blocked.
 
     with Bridge(tasks=["gcd", "chain_sum"], seed=1) as bridge:
         problem = bridge.next()
@@ -11,8 +11,8 @@
     with Bridge(score="my_rewards:score") as bridge:
         verdicts = bridge.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
-Any number of threads may call at the same time. `close` ends the calls under way with a RuntimeError. `anext`,
-`ajudge` and `averdict` are `next`, `judge` and `verdict` for an event loop.
+Any number of threads may call at the same time. `close` ends running calls with a RuntimeError. On an event loop, use
+`anext`, `ajudge` and `averdict` instead of `next`, `judge` and `verdict`.
 """
 
 from __future__ import annotations
@@ -46,41 +46,41 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _bridges: dict[int, Bridge] = {}
-"""Open bridges of this process by number. A pickled bridge is its number."""
+"""Open bridges of this process, by number. A bridge is pickled as its number."""
 _numbers = itertools.count()
 
 
 class RemoteJudge(Protocol):
-    """Judges in place of the bridge's own workers: a `JudgeClient`, or an object of yours with these methods."""
+    """Judges instead of the bridge's own workers: a `JudgeClient`, or your own object with these methods."""
 
     async def judge(self, subject: Subject, completions: Sequence[str]) -> Sequence[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
 
-        Raises GenerationError, ScoringError or WorkerError if the group gets no verdicts now.
+        Raises GenerationError, ScoringError or WorkerError if the group gets no verdicts at the moment.
         """
 
     async def close(self) -> None:
-        """Free what the judge uses. Called once, when the bridge is closed."""
+        """Release the judge's resources. Called once, when the bridge is closed."""
 
 
 class Bridge:
     """Runs a `Session` on a thread, for calls from any number of threads.
 
-    A bridge belongs to the process that made the bridge; after a fork, make another. A bridge pickles to a number that
-    only its own process can read, because libraries pickle their arguments to hash them.
+    A bridge works only in the process that created it; after a fork, create a new bridge. A pickled bridge can be
+    unpickled only in its own process. Pickling is supported because libraries pickle their arguments to hash them.
 
     Args:
-        settings: The settings; by default, made from the keywords `fields`.
-        fits: Tells whether a problem's prompt and completion fit into the model's context. The attribute may be set
-            until the first problem is drawn, because some trainers load the model after the bridge is made.
-        score: Score function in place of tasks, as for `Session`.
-        instance: Number of the session; sessions with different numbers share no problem.
-        state: The result of `state()` in an earlier run, which this run continues.
-        group_size: Usual number of completions of a problem.
-        judge: Judges in place of workers of this process, as `JudgeClient(url)` does over HTTP. The bridge then starts
-            workers only to make problems, and closes the judge at its end. A server that runs with --score judges rows;
-            then leave `score` out.
-        start: Start the workers now, and raise the errors of `Session.start`. Otherwise the first call starts them.
+        settings: The settings; by default, created from the keywords `fields`.
+        fits: Returns whether a problem's prompt and completion fit into the model's context. The attribute may be set
+            until the first problem is drawn, because some trainers load the model later than the bridge.
+        score: Score function instead of tasks, as for `Session`.
+        instance: Number of the session; sessions with different numbers share no problems.
+        state: Return value of `state()` in an earlier run, to continue that run.
+        group_size: Usual number of completions per problem.
+        judge: Judges instead of workers of this process, such as `JudgeClient(url)` over HTTP. The bridge then starts
+            workers only to generate problems, and closes the judge at the end. If the server runs with --score, it
+            judges rows; then omit `score`.
+        start: Start the workers now, and raise the errors of `Session.start`. If False, the first call starts them.
     """
 
     def __init__(
@@ -101,12 +101,14 @@ class Bridge:
         if state is not None:
             read_state(state)
         if score is not None and judge is not None:
-            raise ConfigError("the judge has a score function of its own", setting="score", got=score)
+            raise ConfigError(
+                "cannot be combined with `judge`, whose server has the score function", setting="score", got=score
+            )
         if "judge_url" in fields:
             raise ConfigError(
-                "is no keyword of Bridge",
+                "is not a keyword of Bridge",
                 setting="judge_url",
-                remedy="write Bridge(judge=JudgeClient(URL)), with JudgeClient from reasoning_env",
+                remedy="use Bridge(judge=JudgeClient(URL)), with JudgeClient from reasoning_env",
             )
         self.session = Session(
             read_settings(Bridge, settings, fields), prepare=self._return_if_fits, score=score, group_size=group_size
@@ -122,7 +124,7 @@ class Bridge:
         self._closed = False
         self._closing: Future[None] | None = None
         self._starting: asyncio.Task[object] | None = None
-        # A daemon, so that a program without `close` can end. Then atexit ends the workers.
+        # A daemon thread, so that a program that forgets `close` can end; atexit then ends the workers.
         self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-Bridge", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -135,7 +137,7 @@ class Bridge:
                 raise
 
     def next(self) -> Problem:
-        """Return the next problem, which is in flight until `observe`. Raises the errors of `Session.next`."""
+        """Return the next problem. The problem is in flight until `observe`. Raises the errors of `Session.next`."""
         return self._run(self._next())
 
     async def anext(self) -> Problem:
@@ -143,7 +145,7 @@ class Bridge:
         return await self._wait(self._next())
 
     def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
-        """Return a training problem by its number, which is not in flight. Raises the errors of `Session.draw`."""
+        """Return a training problem by its number, not in flight. Raises the errors of `Session.draw`."""
         return self._run(self._draw(index, task, level))
 
     def remake(self, reference: str) -> Problem:
@@ -158,15 +160,15 @@ class Bridge:
     def judge(self, subject: Problem | Subject, completions: Sequence[Completion]) -> list[Verdict | None]:
         """Return a verdict for each completion, in order. `subject` is a problem, a problem's reference, or a row.
 
-        A completion is a text, a message with `content`, or None for a model that wrote nothing.
-        All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated. A
-        `JudgeClient` retries a busy or absent server for its `timeout_s`, and then raises such an error.
-        Raises:
+        A completion is a string, a message with `content`, or None if the model wrote nothing. All verdicts are None
+        after an infrastructure error, or if the problem of the reference cannot be generated. A `JudgeClient` retries a
+        busy or absent server for `timeout_s` seconds, which then counts as an infrastructure error.
 
-        - ConfigError: an argument is of another kind
-        - InvalidReferenceError: the reference names no problem of this library
-        - RuntimeError: the bridge is closed
-        - ReasoningEnvError: the judge refuses the request, for its reference or its token
+        Raises:
+            ConfigError: An argument has the wrong type.
+            InvalidReferenceError: The reference cannot be used with this library.
+            RuntimeError: The bridge is closed.
+            ReasoningEnvError: The judge refuses the request, because of its reference or its token.
         """
         check_subject(subject)
         return self._run(self._verdicts(subject, read_completions(completions)))
@@ -177,9 +179,9 @@ class Bridge:
         return await self._wait(self._verdicts(subject, read_completions(completions)))
 
     def verdict(self, subject: Problem | Subject, completion: Completion) -> Verdict:
-        """Return the verdict on one completion, for callers that know no None.
+        """Return the verdict on one completion, for callers that cannot handle None.
 
-        Raises ScoringError where `judge` returns None, else the errors of `judge`.
+        Raises ScoringError if `judge` returns None, and the errors of `judge`.
         """
         [verdict] = self.judge(subject, [completion])
         return _known(verdict)
@@ -194,38 +196,38 @@ class Bridge:
     ) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
 
-        `cut` says which completions a limit of tokens ended. A group with a None is dropped and counted. Raises
-        ConfigError for an empty list and for other values.
+        `cut` marks completions that reached a token limit. A group with a None is dropped and counted. Raises
+        ConfigError for an empty list and for invalid values.
         """
         self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))
 
     def evaluation_problems(self) -> list[Problem]:
-        """Return the fixed problems of the evaluation, which `next` never hands out.
+        """Return the fixed problems of the evaluation, which `next` never returns.
 
-        The tasks take turns in a fixed shuffled order, so the first problems are a sample of all tasks.
+        The tasks alternate in a fixed shuffled order, so the first problems are a sample of all tasks.
         """
         return self._run(self._evaluation_problems())
 
     def state(self) -> dict[str, object]:
-        """Return as JSON values everything that decides the next problem. `Bridge(state=...)` continues from it."""
+        """Return everything that determines the next problems, as JSON values, for `Bridge(state=...)`."""
         return self._run(self._call(self._describe_state))
 
     def resume(self, state: Mapping[str, object]) -> None:
         """Continue from the `state()` of an earlier run.
 
-        Raises ConfigError for another value, and RuntimeError after the first problem was drawn.
+        Raises ConfigError for an invalid state, and RuntimeError after the first problem was drawn.
         """
         read_state(state)
         self._run(self._resume(state))
 
     def report(self) -> dict[str, float]:
-        """Return the metrics of the interval since the last call."""
+        """Return the metrics since the last call."""
         return self._run(self._call(self.session.report))
 
     def close(self) -> None:
-        """End the workers and the thread; calls under way raise RuntimeError.
+        """End the workers and the thread; running calls raise RuntimeError.
 
-        Any number of threads may call this, at the same time or again. Without effect in a forked child.
+        Any number of threads may call this, also repeatedly. In a forked child it has no effect.
         """
         _bridges.pop(self._number, None)
         atexit.unregister(self.close)
@@ -270,7 +272,7 @@ class Bridge:
         await self.session.close()
 
     async def _until_closed(self, work: Coroutine[object, object, T]) -> T:
-        """Return the result of a call. Raises RuntimeError when `close` ends the call."""
+        """Return the result of a call. Raises RuntimeError if `close` ends the call."""
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
@@ -287,18 +289,18 @@ class Bridge:
         return problem if self.fits is None or self.fits(problem) else None
 
     def _describe_state(self) -> dict[str, object]:
-        """Return the state of the session, with the settings that decide the problems."""
+        """Return the state of the session, with the settings that affect the problems."""
         return {**self.session.state(), "made_with": made_with(self.session.settings, self.session.plan, "problems")}
 
     def _warn_of_other_settings(self) -> None:
-        """Warn if the state was made with other settings: its problems come first, whatever the settings say."""
+        """Warn if the state was saved with other settings, because its problems in flight are served first."""
         before = (self._state or {}).get("made_with")
         if not isinstance(before, Mapping):
             return
         changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
-                "the state was made with other %s; the problems that it holds are served first, as they were drawn",
+                "the state was saved with other values of %s; its unfinished problems are served first, unchanged",
                 ", ".join(changed),
             )
 
@@ -322,7 +324,7 @@ class Bridge:
 
     async def _resume(self, state: Mapping[str, object]) -> None:
         if self.session.has_begun:
-            raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
+            raise RuntimeError("too late to resume, because a problem was drawn; call resume() before next()")
         self._state = state
 
     async def _verdicts(self, subject: Problem | Subject, completions: Sequence[str]) -> list[Verdict | None]:
@@ -335,7 +337,7 @@ class Bridge:
         except ClosedError:
             raise
         except (GenerationError, ScoringError, WorkerError) as error:
-            logger.warning("a group gets no scores, because it could not be judged: %s", error)
+            logger.warning("judging a group failed, so its scores are None: %s", error)
             return [None] * len(completions)
 
     async def _evaluation_problems(self) -> list[Problem]:
@@ -351,7 +353,7 @@ class Bridge:
     def _submit(self, work: Coroutine[object, object, T]) -> Future[T]:
         if os.getpid() != self._pid:
             work.close()
-            raise RuntimeError(f"this Bridge belongs to process {self._pid}, before a fork; make another")
+            raise RuntimeError(f"this Bridge works only in process {self._pid}; create a new Bridge after a fork")
         with self._lock:  # a call that the loop gets after `_close` would never end
             if self._closed:
                 work.close()
@@ -365,16 +367,16 @@ class Bridge:
         return await asyncio.wrap_future(self._submit(work))
 
     def _closed_error(self) -> RuntimeError:
-        return RuntimeError("this Bridge is closed; make another")
+        return RuntimeError("this Bridge is closed; create a new one")
 
 
 def _known(verdict: Verdict | None) -> Verdict:
     if verdict is None:
-        raise ScoringError("a completion could not be judged", remedy="try again; the log above says why")
+        raise ScoringError("judging a completion failed", remedy="try again; the log has the cause")
     return verdict
 
 
 def _find_bridge(number: int) -> Bridge:
     if number not in _bridges:
-        raise RuntimeError("a Bridge cannot be sent to another process; make one there")
+        raise RuntimeError("a Bridge cannot be sent to another process; create one there")
     return _bridges[number]

@@ -62,19 +62,20 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 NOTHING = object()
-"""In place of a value that came: there is none to show."""
+"""Marks that an error shows no value."""
 
 
 class ReasoningEnvError(Exception):
-    """An error whose text is shown to a user as it is.
+    """An error whose text is shown to the user unchanged.
 
-    problem: what was expected ("must be at least 1"), or what is wrong ("the folder cannot be made").
-    setting: the setting at fault: `section.name`, in the core the bare name; an option by its own name (`--config`).
-    got: the value that came; shown with `repr`.
-    remedy: what to do. Settings in braces are shown by the name that the user knows: "correct {openai.base_url}".
+    Args:
+        problem: What was expected ("must be at least 1"), or what is wrong ("the folder cannot be made").
+        setting: The wrong setting: `section.name`, in the core the bare name, or an option (`--config`).
+        got: The wrong value; shown with `repr`.
+        remedy: What to do. Settings in braces are shown by the name that the user knows: "correct {openai.base_url}".
 
-    The text is `setting: problem; got VALUE; remedy`, without the parts that are missing. Code at the edge, which knows
-    what the user typed, replaces `text`.
+    The text is `setting: problem; got VALUE; remedy`, without the missing parts. Code that knows what the user typed
+    replaces `text`.
     """
 
     exit_code = 1
@@ -87,17 +88,16 @@ class ReasoningEnvError(Exception):
         self.setting = setting
         self.got = None if got is NOTHING else repr(got)
         self.remedy = remedy
-        # Exception.__init__ is not called: `args` stay the arguments of a subclass, from which a pickled error is made.
+        # Exception.__init__ is not called, so that `args` are the subclass's arguments, which unpickling needs.
         self.text = self.describe()
 
     def __str__(self) -> str:
         return self.text
 
     def describe(self, names: Mapping[str, str] | None = None) -> str:
-        """Return the error in one line.
+        """Return the error as one line.
 
-        `names` has what the user calls a setting, by the name that the setting has here. A setting whose name is empty
-        goes unnamed.
+        `names` maps settings to the names that the user knows. A setting with an empty name is not shown.
         """
         names = names or {}
         text = self.problem
@@ -128,18 +128,18 @@ class SeveralConfigErrors(ConfigError):
 
 
 class RaisingFunctionError(ConfigError):
-    """The user's score function has raised at every completion so far: no later completion would fare better.
+    """The user's score function raised at every completion so far, so it would raise at later ones too.
 
     Args:
-        count: Completions so far.
-        first_error: What the function raised at the first of them.
+        count: Number of completions so far.
+        first_error: The error at the first completion.
     """
 
     def __init__(self, count: int, first_error: str) -> None:
         super().__init__(
-            f"the function raised at each of the first {count} completions; the first error: {first_error}",
+            f"the function raised an error at each of the first {count} completions; the first error: {first_error}",
             setting="score",
-            remedy="correct the function; `audit --score` tries it on rows",
+            remedy="correct the function, and test it with `audit --score`",
         )
 
 
@@ -148,7 +148,7 @@ class ServerError(ReasoningEnvError):
 
 
 class RefusedError(ServerError):
-    """The inference server refuses all requests and has never taken one: no other group can succeed."""
+    """The inference server refuses all requests and never accepted one, so no other group can succeed."""
 
 
 class GenerationError(ReasoningEnvError):
@@ -156,15 +156,15 @@ class GenerationError(ReasoningEnvError):
 
 
 class GeneratorFaultError(GenerationError):
-    """A problem cannot be generated because of an unexpected error of ours, not of its task or parameters."""
+    """A problem cannot be generated because of an unexpected error in our code, not in its task or parameters."""
 
 
 class ScoringError(ReasoningEnvError):
-    """A group cannot be scored: an infrastructure error persists, or its answers exceed the group's budget."""
+    """A group cannot be scored: an infrastructure error persists, or scoring takes more CPU time than allowed."""
 
 
 class InvalidReferenceError(ReasoningEnvError):
-    """A problem's reference cannot be read, or gives another question here."""
+    """The reference of a problem cannot be read, or gives another question here."""
 
     exit_code = 2
 
@@ -181,11 +181,11 @@ class ClosedError(WorkerError):
 
 
 def did_you_mean(word: str, choices: Collection[str]) -> str | None:
-    """Return the choices nearest to a word as a remedy, "did you mean gcd, lcm?"; None where nothing is near."""
+    """Return the most similar choices as a remedy, "did you mean gcd, lcm?"; None if no choice is similar."""
     near = difflib.get_close_matches(word, choices, n=3)
     return f"did you mean {', '.join(near)}?" if near else None
 
 
 def _name_settings(remedy: str, names: Mapping[str, str]) -> str:
-    """Return the remedy with the user's names in place of the settings in braces."""
+    """Return the remedy with settings in braces replaced by the user's names."""
     return re.sub(r"\{([\w.]+)\}", lambda setting: names.get(setting[1]) or setting[1], remedy)

@@ -257,7 +257,7 @@ def read_verdicts(verdicts: object) -> list[Verdict | None]:
     if isinstance(verdicts, (str, bytes, Mapping)) or not isinstance(verdicts, Sequence):
         raise ConfigError("must be a list of verdicts or scores", setting="verdicts", got=short(verdicts))
     if not verdicts:
-        remedy = "leave out `observe` for a group without completions"
+        remedy = "do not call `observe` for a group without completions"
         raise ConfigError("must have at least one verdict", setting="verdicts", got=verdicts, remedy=remedy)
     return [_verdict(verdict, number) for number, verdict in enumerate(verdicts)]
 

@@ -1,4 +1,4 @@
-"""The core without a trainer: make problems, judge completions, and learn from the verdicts.
+"""The core without a trainer: generate problems, judge completions, and adapt to the verdicts.
 
 Every integration runs this loop:
 
@@ -9,17 +9,17 @@ Every integration runs this loop:
             verdicts = await session.judge(problem, completions)       # in sandboxed processes
             session.observe(problem, verdicts)                         # curriculum and metrics
 
-An infrastructure error is raised by `judge` and is never a score of 0. `state()` returns everything that decides the
-next problem; a session that begins with this state continues the earlier session.
+`judge` raises infrastructure errors; they are never scored 0. `state()` returns everything that determines the next
+problems; a session that begins with this state continues the earlier session.
 
-With a score function in place of tasks, a session judges rows of your own data:
+With a score function instead of tasks, a session judges rows of your own data:
 
     async with Session(score="my_rewards:score") as session:
         verdicts = await session.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
 The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It runs in
-sandboxed worker processes: a completion that never ends, takes all memory or crashes the interpreter gets 0 with a
-reason, and harms no other completion.
+sandboxed worker processes. If scoring a completion hangs, takes all memory or crashes the interpreter, this completion
+scores 0 with a reason, and other completions are not affected.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class ScoredGroup:
-    """The scores, in [0, 1], of an earlier group at a level of a task; None for a task without levels."""
+    """The scores, in [0, 1], of an earlier group of a task. `level` is None for a task without levels."""
 
     task: str
     level: float | None
@@ -103,18 +103,17 @@ class Session(Generic[T]):
     `async with session` starts and closes the session.
 
     Args:
-        settings: The settings; by default, made from the keywords `fields`.
-        prepare: Returns the item that `next` hands out for a problem, such as the problem with its prompt, or None when
-            prompt, expected answer and completion do not fit into the model's context. The problem is then counted and
-            another is drawn; each task is warned about once. Without `prepare`, `next` hands out the `Problem`.
-        on_thread: Calls `prepare` with a problem; by default, in threads, several at a time.
-        pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
-        checkout: Folder with a reasoning-gym to use instead of the installed package, where the settings name none.
-        score: Score function in place of tasks: `MODULE:FUNCTION`, or a ScoreFunction with what it may use. The session
+        settings: The settings; by default, created from the keywords `fields`.
+        prepare: Returns what `next` returns for a problem (by default the `Problem` itself); None if the problem does
+            not fit into the model's context. Such a problem is counted, and another is drawn; each task is logged once.
+        on_thread: Calls `prepare` with a problem; by default on threads, several at a time.
+        pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
+        checkout: Folder with a reasoning-gym to use instead of the installed package, if the settings name none.
+        score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction with its permissions. The session
             then judges rows, and has no problems.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
-        thinking: Formats in which the model thinks. By default, the formats of the settings.
+        thinking: Formats of the model's thinking; by default, the formats of the settings.
     """
 
     def __init__(
@@ -154,20 +153,19 @@ class Session(Generic[T]):
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._unlearned: TaskSampler | None = None
-        """The sampler of `draw`, which observes nothing."""
+        """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.remaker = Remaker(self.pool, settings)
-        """Generates the problems of references, in limited processor time."""
+        """Generates the problems of references, with a CPU time limit."""
 
-    # ---- beginning and end
+    # ---- start and end
 
     async def start(self) -> LibraryInfo:
-        """Start the workers, and plan training and evaluation from the settings. Return facts about the library.
+        """Start the workers, plan training and evaluation, and return facts about the library.
 
-        No process is left after an error. Raises:
-
-        - ConfigError: a setting of tasks is wrong, or the score function cannot be used
-        - WorkerError: the workers cannot be started
+        Raises:
+            ConfigError: A setting of tasks is invalid, or the score function cannot be used.
+            WorkerError: The workers cannot be started. After an error, no process is left.
         """
         if self._scores_rows:
             self._library = await self.pool.start()
@@ -199,10 +197,10 @@ class Session(Generic[T]):
         """Begin to draw problems. `next` calls this method too; a second call has no effect.
 
         Args:
-            instance: Number of this session; sessions with different numbers share no problem.
-            state: The result of `state()` in an earlier run; ConfigError for another value.
-            done: Positions of the stream to skip, when an earlier run left groups and no state.
-            learn_from: Such groups, from which the sampler learns.
+            instance: Number of this session; sessions with different numbers share no problems.
+            state: Return value of `state()` in an earlier run; ConfigError for an invalid state.
+            done: Positions of the stream to skip, if an earlier run left groups but no state.
+            learn_from: These groups, to initialize the sampler.
         """
         if self._stream is not None:
             return
@@ -229,7 +227,7 @@ class Session(Generic[T]):
         self._stream.start()
 
     async def close(self) -> None:
-        """Stop generating and end every process. Safe to call twice; `state()` still works afterwards."""
+        """Stop generating and end all processes. A second call has no effect; `state()` still works afterwards."""
         if self._stream is not None:
             await self._stream.close()
         if self._evaluation_set is not None:
@@ -248,13 +246,14 @@ class Session(Generic[T]):
     # ---- the loop
 
     async def next(self) -> T:
-        """Return the result of `prepare` for the next problem that fits.
+        """Return the next problem that fits the context, as returned by `prepare`.
 
-        The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set. Raises:
+        The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set.
 
-        - ConfigError: none of the first MAX_UNFIT problems fits (`problems/giving_up.py`)
-        - GenerationError: no task is left
-        - ClosedError: the session was closed
+        Raises:
+            ConfigError: None of the first MAX_UNFIT problems fits (`problems/giving_up.py`).
+            GenerationError: All tasks are quarantined.
+            ClosedError: The session was closed.
         """
         self.begin()
         assert self._stream is not None
@@ -269,25 +268,26 @@ class Session(Generic[T]):
     ) -> list[Verdict]:
         """Return a verdict for each completion, in order.
 
-        `subject` is a problem, or a problem's reference; with a score function, a row. A completion is a text, a
-        message with `content`, or None for a model that wrote nothing. `thinking` has the formats in which the
-        completions think, if they differ from the session's. Raises:
+        `subject` is a problem, or a problem's reference; with a score function, a row. A completion is a string, a
+        message with `content`, or None if the model wrote nothing. `thinking` are the thinking formats of the
+        completions, if they differ from the session's formats.
 
-        - ConfigError: an argument is of another kind, or the score function cannot be called with the row
-        - RaisingFunctionError: the score function has raised at every completion so far, a hundred or more
-        - ScoringError: an infrastructure error persisted on a fresh worker
-        - WorkerError: no worker can be started at the moment, or the session was closed (ClosedError)
-        - InvalidReferenceError: the reference names no problem of this library
-        - GenerationError: the problem of the reference cannot be generated
+        A row's verdict has the function's further numbers as `parts`. If the function or a verifier raises, the reason
+        is `verifier_error`, and `error` has the message.
 
-        A row's verdict has the function's further numbers as `parts`. An error of the function, or of a verifier, is
-        the reason `verifier_error`, with its words as `error`.
+        Raises:
+            ConfigError: An argument has the wrong type, or the score function does not accept the row.
+            RaisingFunctionError: The score function raised at every completion so far, at least a hundred.
+            ScoringError: An infrastructure error occurred again on a fresh worker.
+            WorkerError: No worker can be started at the moment, or the session was closed (ClosedError).
+            InvalidReferenceError: The reference cannot be used with this library.
+            GenerationError: The problem of the reference cannot be generated.
         """
         check_subject(subject)
         texts = read_completions(completions)
         if isinstance(subject, Mapping) is not self._scores_rows:
-            judged = "rows" if self._scores_rows else "problems and references"
-            raise ConfigError(f"this session judges {judged}", setting="subject", got=short(subject))
+            judged = "a row" if self._scores_rows else "a problem or a reference"
+            raise ConfigError(f"must be {judged} in this session", setting="subject", got=short(subject))
         if isinstance(subject, Mapping):
             return await self._judge_row(subject, texts)
         problem = await self.remake(subject) if isinstance(subject, str) else subject
@@ -319,12 +319,11 @@ class Session(Generic[T]):
     ) -> None:
         """Update curriculum, sampling and metrics with the verdicts of a group, or with scores from 0 to 1.
 
-        A group with a None, a missing verdict, is dropped and counted. Raises ConfigError for an empty list and for
-        other values.
+        A group with a None (a missing verdict) is dropped and counted. Raises ConfigError for an empty list and for
+        invalid values.
 
-        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without them, `cut` says which
-        completions a limit of tokens ended. With `done=False`, the problem
-        stays in flight until the method `done`.
+        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without them, `cut` marks the
+        completions that reached a token limit. With `done=False`, the problem stays in flight until `done` is called.
         """
         check_whole_problem(problem)
         observed = read_verdicts(verdicts)
@@ -349,28 +348,28 @@ class Session(Generic[T]):
         self.metrics.record_group(group)
         logger.debug("%s at level %s: scores %s", problem.spec, problem.level, group.scores)
         if self._sampler is not None:
-            # Not the rewards: a penalty for length says nothing about the problem's difficulty.
+            # Use the verdicts' scores, because the length penalty in rewards says nothing about difficulty.
             level = problem.spec.level if problem.level is None else problem.level
             self._sampler.observe(problem.task, level, [verdict.score for verdict in judged])
         if done:
             self.done(problem)
 
     def done(self, problem: Problem) -> None:
-        """Take a problem out of flight: its group was delivered or dropped. Safe to call twice."""
+        """Mark a problem as no longer in flight: its group was delivered or dropped. A second call has no effect."""
         if self._stream is not None:
             self._stream.done(problem)
 
     def drop(self, problem: Problem, reason: DropReason) -> None:
-        """Count a problem without a group, and take the problem out of flight."""
+        """Count a problem without a group, and mark it as no longer in flight."""
         self.metrics.record_dropped(reason)
         self.done(problem)
 
     # ---- state, metrics, references
 
     def state(self) -> dict[str, object]:
-        """Return as JSON values everything that decides the next problem.
+        """Return everything that determines the next problems, as JSON values.
 
-        The state holds the problems in flight, the problems drawn ahead, and the sampler's estimates. Raises
+        The state contains the problems in flight, the problems drawn ahead, and the sampler's estimates. Raises
         RuntimeError before `begin`.
         """
         if self._stream is None or self._sampler is None:
@@ -378,14 +377,14 @@ class Session(Generic[T]):
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     def report(self) -> dict[str, float]:
-        """Return the metrics of the interval since the last call. Empty before `start`.
+        """Return the metrics since the last call; empty before `start`.
 
-        With a score function, these are the counts of verdicts by reason since the start, and those of the workers.
+        With a score function, these are the counts of verdicts by reason since the start, and the workers' metrics.
         """
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 
     def readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics; `groups` has the sums of groups by task."""
+        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
         yield from read(POOL, self.pool)
         if self._own_verdicts is not None:
             yield from read(OWN_VERDICTS, self._own_verdicts)
@@ -400,7 +399,7 @@ class Session(Generic[T]):
             yield from read(SAMPLER, self._sampler.report())
 
     async def remake(self, reference: str) -> Problem:
-        """Generate the problem of a reference, or return the problem kept from an earlier call.
+        """Generate the problem of a reference, or return it from the cache.
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
@@ -409,9 +408,9 @@ class Session(Generic[T]):
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, object] | None = None, level: float | None = None
     ) -> Problem:
-        """Generate the problem of exactly this seed, even a problem that training rejects.
+        """Generate the problem of exactly this seed, even if training would reject the problem.
 
-        `params` replace parameters of the settings. Raises GenerationError and WorkerError.
+        `params` override parameters of the settings. Raises GenerationError and WorkerError.
         """
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
         request = ProblemRequest(task, seed, all_params, level, exact_seed=True)
@@ -420,22 +419,23 @@ class Session(Generic[T]):
     async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
         """Generate a training problem by its number, without taking a problem from the stream.
 
-        The problem is a function of the settings and the arguments alone, whatever was observed. `task` and `level`
-        replace what the settings draw for this number. Problems that training rejects are replaced. Raises:
+        The problem depends only on the settings and the arguments, not on observed scores. `task` and `level` override
+        the choices of the settings for this number. Problems that training rejects are replaced.
 
-        - ConfigError: an argument is wrong, or the task has no levels
-        - GenerationError: the problem cannot be generated
-        - WorkerError: no worker can be started at the moment
+        Raises:
+            ConfigError: An argument is invalid, or the task has no levels.
+            GenerationError: The problem cannot be generated.
+            WorkerError: No worker can be started at the moment.
         """
         check_whole_number("index", index, least=0)
         plan = self.plan
         if task is not None and task not in plan.tasks:
-            remedy = did_you_mean(str(task), plan.tasks) or "see the selected `tasks`"
+            remedy = did_you_mean(str(task), plan.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
         if level is not None and not (isinstance(level, int | float) and 0.0 <= level <= 1.0):
             raise ConfigError("must be a number from 0 to 1", setting="level", got=level)
         if level is not None and task is not None and task not in plan.adjustable:
-            raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="leave the level out")
+            raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="omit the level")
         if self._unlearned is None:
             self._unlearned = make_sampler(plan, self.settings, instance=self.instance, group_size=self.group_size)
         sampler = self._unlearned
@@ -458,7 +458,7 @@ class Session(Generic[T]):
         return await draw_problem(attempt, Tries())
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
-        """Return the system prompt of a split's problems; empty for none."""
+        """Return the system prompt of a split's problems; empty if there is none."""
         if split is Split.EVAL and self.eval_plan.system_prompt is not None:
             return self.eval_plan.system_prompt
         own = system_prompt(self.settings.system_prompt, self.thinking)
@@ -466,7 +466,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """Facts about the library in the workers. Raises RuntimeError before `start`, as the next three do."""
+        """Facts about the library in the workers. This and the next three raise RuntimeError before `start`."""
         return self._require(self._library)
 
     @property
@@ -481,7 +481,7 @@ class Session(Generic[T]):
 
     @property
     def evaluation_set(self) -> EvaluationSet:
-        """The fixed problems of the evaluation, which `next` never hands out."""
+        """The fixed problems of the evaluation, which `next` never returns."""
         return self._require(self._evaluation_set)
 
     def _require(self, value: U | None) -> U:
@@ -492,36 +492,36 @@ class Session(Generic[T]):
 
     @property
     def stats(self) -> StreamStats:
-        """What the stream knows of itself; nothing before `begin`."""
+        """Counts of the stream of problems; all 0 before `begin`."""
         return StreamStats() if self._stream is None else self._stream.stats
 
     @property
     def has_started(self) -> bool:
-        """Whether the workers have told of the library."""
+        """Whether the workers have started."""
         return self._library is not None
 
     @property
     def has_begun(self) -> bool:
-        """Whether problems are drawn."""
+        """Whether `begin` was called."""
         return self._stream is not None
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be judged at the moment, in one line; None while workers live."""
+        """Why nothing can be judged at the moment, in one line; None while workers are running."""
         return self.pool.fault
 
     @property
     def in_flight(self) -> int:
-        """Number of problems that were handed out and are not done."""
+        """Number of problems that `next` returned and that are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
     async def reject(self, problem: Problem) -> Rejection | None:
-        """Return why this session would not serve a problem; None for a problem that it would."""
+        """Return why this session skips a problem; None for a problem that it serves."""
         prepared = await self._prepare_or_reject(problem)
         return prepared if isinstance(prepared, Rejection) else None
 
     async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
-        """Return the prepared problem, or the reason why this run does not serve the problem."""
+        """Return the prepared problem, or the reason why this run skips the problem."""
         if await self.evaluation_set.has_question(problem):
             return Rejection.HELD_OUT
         expected = (problem.answer or "").encode("utf-8", "replace")

@@ -134,15 +134,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m reasoning_gym_testing", description="An inference server without a model."
     )
-    parser.add_argument("--policy", metavar="MODULE:FACTORY", help="what makes the policy")
-    parser.add_argument("--options", metavar="JSON", type=_mapping, default={}, help="arguments for that, by name")
-    parser.add_argument("--latency-s", type=float, default=0.0, help="mean seconds that a request takes")
-    parser.add_argument("--tokenizer", default=TOKENIZER, help="folder in the format of transformers")
-    parser.add_argument("--port", type=int, help="where to listen; a free one where it is not given")
+    parser.add_argument(
+        "--policy", metavar="MODULE:FACTORY", help="function or class that creates the policy, as MODULE:NAME"
+    )
+    parser.add_argument(
+        "--options", metavar="JSON", type=_mapping, default={}, help="arguments of the policy, as a JSON object"
+    )
+    parser.add_argument("--latency-s", type=float, default=0.0, help="mean duration of a request, in seconds")
+    parser.add_argument("--tokenizer", default=TOKENIZER, help="tokenizer: a folder in the format of transformers")
+    parser.add_argument("--port", type=int, help="port to listen on (default: a free port)")
     options = parser.parse_args(argv)
     policy: Policy = do_not_know
     if not Path(options.tokenizer).is_dir():
-        parser.error(f"--tokenizer {options.tokenizer} is no folder")
+        parser.error(f"--tokenizer: {options.tokenizer} is not a folder")
     if options.latency_s < 0:
         parser.error("--latency-s must not be negative")
     if options.policy:
@@ -150,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             policy = getattr(importlib.import_module(module), factory)(**options.options)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
-            parser.error(f"--policy {options.policy} cannot be made: {type(error).__name__}: {error}")
+            parser.error(f"--policy: cannot create {options.policy}: {type(error).__name__}: {error}")
     try:
         server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
         asyncio.run(serve(server))

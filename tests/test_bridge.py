@@ -58,7 +58,7 @@ def scores(verdicts: Any) -> list[float]:
         ({"juge": "x"}, "juge: there is no such setting; did you mean judge?"),
         (
             {"judge_url": "http://127.0.0.1:9"},
-            "judge_url: is no keyword of Bridge; write Bridge(judge=JudgeClient(URL)), with JudgeClient from "
+            "judge_url: is not a keyword of Bridge; use Bridge(judge=JudgeClient(URL)), with JudgeClient from "
             "reasoning_env",
         ),
         ({"temperature": 1.0}, "temperature: there is no such setting; did you mean eval_temperature?"),
@@ -151,7 +151,7 @@ def test_wrong_problem_is_one_line(bridge: Bridge, problem: Any) -> None:
 
 
 def test_row_needs_a_score_function(bridge: Bridge) -> None:
-    with pytest.raises(ConfigError, match="subject: this session judges problems and references; got "):
+    with pytest.raises(ConfigError, match="subject: must be a problem or a reference in this session; got "):
         bridge.judge({"question": "?"}, [WRONG])
 
 
@@ -207,7 +207,7 @@ def test_infrastructure_error_gives_none(bridge: Bridge, monkeypatch: pytest.Mon
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
-    with pytest.raises(ScoringError, match="a completion could not be judged; try again; the log above says why"):
+    with pytest.raises(ScoringError, match="judging a completion failed; try again; the log has the cause"):
         bridge.verdict(problem, WRONG)
 
 
@@ -241,7 +241,7 @@ def test_pickling_returns_the_same_bridge(bridge: Bridge) -> None:
 def test_pickling_to_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = pickle.dumps(bridge)
     monkeypatch.setattr(bridge_module, "_bridges", {})  # those of another process
-    with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; make one there"):
+    with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; create one there"):
         pickle.loads(sent)
 
 
@@ -261,7 +261,7 @@ def test_closed_bridge_raises() -> None:
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
     bridge.close()
     bridge.close()
-    with pytest.raises(RuntimeError, match="this Bridge is closed; make another"):
+    with pytest.raises(RuntimeError, match="this Bridge is closed; create a new one"):
         bridge.next()
 
 
@@ -301,7 +301,7 @@ def test_close_ends_running_calls() -> None:
         assert close_together(bridge, 2) < CLOSE_S
         done, pending = wait(calls, timeout=CLOSE_S)
     assert pending == set()
-    assert {str(call.exception()) for call in done} == {"this Bridge is closed; make another"}
+    assert {str(call.exception()) for call in done} == {"this Bridge is closed; create a new one"}
 
 
 def test_call_while_closing_raises() -> None:
@@ -344,7 +344,7 @@ def test_fork_leaves_the_bridge_usable() -> None:
         "os.wait()\n"
         "print(bridge.next().task)\n"
     )
-    assert "before a fork; make another" in ended.stdout
+    assert "create a new Bridge after a fork" in ended.stdout
     assert ended.stdout.endswith("chain_sum\n")
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -381,8 +381,8 @@ def test_state_of_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture
     with Bridge(**{**SMALL, "seed": 2}, state=state) as second:
         second.next()
         second.next()
-    [warning] = [record.getMessage() for record in caplog.records if "made with other" in record.getMessage()]
-    assert "other seed;" in warning
+    [warning] = [record.getMessage() for record in caplog.records if "saved with other values" in record.getMessage()]
+    assert "other values of seed;" in warning
 
 
 def test_evaluation_tasks_take_turns() -> None:

@@ -65,7 +65,7 @@ async def test_server_judges_rows() -> None:
 
 
 def test_score_and_judge_conflict() -> None:
-    with pytest.raises(ConfigError, match="score: the judge has a score function of its own"):
+    with pytest.raises(ConfigError, match="score: cannot be combined with `judge`"):
         Bridge(score=FUNCTION, judge=JudgeClient("http://localhost:1"))
 
 

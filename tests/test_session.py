@@ -380,10 +380,13 @@ async def test_draw_replaces_what_training_rejects(make_session: MakeSession, mo
             {"index": 0, "task": "chain_sun"},
             "task: must be one of the selected tasks; got 'chain_sun'; did you mean chain_sum?",
         ),
-        ({"index": 0, "task": "gcd"}, "task: must be one of the selected tasks; got 'gcd'; see the selected `tasks`"),
+        (
+            {"index": 0, "task": "gcd"},
+            "task: must be one of the selected tasks; got 'gcd'; add it to the setting `tasks`",
+        ),
         ({"index": 0, "level": 1.5}, "level: must be a number from 0 to 1; got 1.5"),
         ({"index": 0, "level": float("nan")}, "level: must be a number from 0 to 1; got nan"),
-        ({"index": 0, "task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; leave the level out"),
+        ({"index": 0, "task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; omit the level"),
     ],
 )
 async def test_wrong_draw_is_one_line(make_session: MakeSession, arguments: dict[str, Any], text: str) -> None:

@@ -360,7 +360,7 @@ async def test_server_returns_503_for_such_a_function() -> None:
 
 @on_module_loop
 async def test_reference_instead_of_row_raises(session: Session[Problem]) -> None:
-    with pytest.raises(ConfigError, match="subject: this session judges rows"):
+    with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 
 
@@ -399,7 +399,7 @@ async def test_label_may_contain_the_row(client: TestClient[Any, Any], label: An
 @on_module_loop
 async def test_reference_in_a_request_is_400(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
-    assert (reply.status, "this session judges rows" in (await reply.json())["error"]) == (400, True)
+    assert (reply.status, "must be a row in this session" in (await reply.json())["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(

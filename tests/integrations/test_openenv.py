@@ -268,7 +268,7 @@ def test_other_actions_are_refused(socket: Socket, action: dict[str, object]) ->
         ({"task": 7}, "task: Input should be a valid string; got '7'"),
         ({"level": 2}, "level: Input should be less than or equal to 1; got '2'"),
         ({"level": "0.5"}, "level: Input should be a valid number; got '0.5'"),
-        ({"task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; leave the level out"),
+        ({"task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; omit the level"),
         ({"seed": -1}, "seed: Input should be greater than or equal to 0; got '-1'"),
         ({"seed": "x" * 10**6}, "seed: Input should be a valid integer; got '" + "x" * 100 + "'"),
         ({"taks": "gcd"}, "taks: Extra inputs are not permitted; got 'gcd'"),

@@ -216,5 +216,5 @@ def test_documented_trainer_reaches_its_gpus(rows: Any, tmp_path: Path) -> None:
 async def test_lasting_infrastructure_error_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RESTART_PAUSES_S", (0.0,))
     monkeypatch.setattr(process_bridge("{}"), "ajudge", AsyncMock(return_value=[None]))
-    with pytest.raises(ScoringError, match="could not be judged"):
+    with pytest.raises(ScoringError, match="judging a completion failed"):
         await adapter.compute_score("reasoning_gym", "x", rows["reward_model"][0]["ground_truth"])

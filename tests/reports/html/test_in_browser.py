@@ -262,7 +262,7 @@ def test_corrected_answer_is_shown(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
-    assert "CORRECTED: THE LIBRARY'S OWN IS" in view.page.inner_text("#group").upper()
+    assert "CORRECTED: REASONING-GYM'S OWN ANSWER IS" in view.page.inner_text("#group").upper()
 
 
 def test_thinking_is_folded_answers_marked(view: View) -> None:
@@ -448,7 +448,7 @@ def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> N
     view = View(tab, page)
     view.show("compare")
     card = view.page.locator("#compare .stack > .card:first-child")
-    assert "Not ranked: the runs are over different tasks" in card.inner_text()
+    assert "Not ranked, because the runs have different tasks" in card.inner_text()
     assert [row.split()[0] for row in card.locator("tbody tr").all_inner_texts()] == ["many", "few"]
     view.close()
 
@@ -463,5 +463,8 @@ def test_two_means_of_a_published_model_are_explained(tab: Any, tmp_path: Path) 
     report_command([str(folder), "-o", str(page)], tmp_path)
     view = View(tab, page)
     card = view.page.locator("#overview .card", has=view.page.locator("h2", has_text="pass@k"))
-    assert "of published models over all 2 tasks; the bars above are over 1 of these" in card.inner_text()
+    assert (
+        "of published models over all 2 tasks, including partial credit; the bars above use only 1 of them"
+        in card.inner_text()
+    )
     view.close()

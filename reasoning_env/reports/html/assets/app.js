@@ -132,7 +132,7 @@ function histogram(title, note, labels, stacks, names, label) {
 
 function lengths(run) {
   const bins = run.lengths.bins;
-  return histogram("Lengths of completions", `In ${run.lengths.unit}; a bar counts lengths from its number to twice its number.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
+  return histogram("Lengths of completions", `Number of completions by length in ${run.lengths.unit}; each bar covers lengths from its label to the next label.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
 }
 
 // On the lines of a chart, best first; those that would stand over another stay without.
@@ -153,9 +153,9 @@ function passes(runs) {
   const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
   const one = runs.length === 1, models = (one && runs[0].published?.models) || [];
   const fewer = one && runs[0].published?.comparable.tasks.length;
-  const apart = fewer && fewer < runs[0].by_task.length ? `; the bars above are over ${count(fewer)} of these` : "";
-  const beside = models.length ? ` Dotted: mean scores of published models over all ${count(runs[0].by_task.length)} tasks${apart}; partial credit counts in them.` : "";
-  const shown = card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
+  const apart = fewer && fewer < runs[0].by_task.length ? `; the bars above use only ${count(fewer)} of them` : "";
+  const beside = models.length ? ` Dotted: mean scores of published models over all ${count(runs[0].by_task.length)} tasks, including partial credit${apart}.` : "";
+  const shown = card("pass@k", `Chance that at least one of k completions is right: unbiased estimate, mean over tasks${one ? ", with 95 % interval" : ""}.${beside}`, chart((c) => ({
     data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ overall }) => ks.map(() => overall))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
     bands: one ? [{ series: [3, 2], fill: pale(c.accent, 0.18) }] : [],
@@ -287,7 +287,7 @@ function runningMean(found) {
 // Lines are [name, shade, points, dash]: pale points, and their running mean as a line.
 function curveChart(lines, label, isShare, { height = 230, legend = false } = {}) {
   lines = lines.filter(([, , found]) => found.length);
-  if (!lines.length) return h("p", { class: "muted" }, "No line has this figure.");
+  if (!lines.length) return h("p", { class: "muted" }, "No data for this chart.");
   const means = lines.map(([, , found]) => runningMean(found));
   const digits = isShare ? f3 : count;
   const nearest = (found, x) => found.reduce((best, point, at) => (Math.abs(point.x - x) < Math.abs(found[best].x - x) ? at : best), 0);
@@ -309,7 +309,7 @@ const divisorOf = (axis, runs) => (axis === "time" ? (inHours(runs) ? 3600 : 60)
 function overTime(run) {
   const number = D.runs.indexOf(run), all = run.time.all;
   const lines = [["mean score", "accent", all.score], ["accuracy", "right", all.accuracy], ["groups with a signal", "form", all.signal, [5, 4]]];
-  return card("Over time", "Pale points stand for neighbours in the stream of problems; lines are running means.", curveChart(lines.map(([name, shade, values, dash]) => [name, shade, points(all, values, "problem"), dash]), "problem", true, { legend: true }),
+  return card("Over time", "Each pale point is the mean of neighbouring problems; lines are running means.", curveChart(lines.map(([name, shade, values, dash]) => [name, shade, points(all, values, "problem"), dash]), "problem", true, { legend: true }),
     h("div", { class: "row below" }, h("button", { class: "more", onclick: () => { state.shownRuns = new Set([number]); show("curves"); } }, "All curves, by task")));
 }
 
@@ -318,7 +318,7 @@ function outcomeChart(curve, axis, divisor, label) {
   const present = D.outcomes.map((_, number) => number).filter((number) => curve.outcomes[number]);
   const sums = curve.groups.map((_, at) => present.reduce((sum, number) => sum + curve.outcomes[number][at], 0));
   const smoothed = present.map((number) => points(curve, curve.outcomes[number].map((value, at) => value / (sums[at] || 1)), axis, divisor));
-  if (!smoothed.length || !smoothed[0].length) return h("p", { class: "muted" }, "Its lines have no such place.");
+  if (!smoothed.length || !smoothed[0].length) return h("p", { class: "muted" }, "No data for this axis.");
   const means = smoothed.map(runningMean);
   const upTo = present.map((_, place) => means[0].map((_, at) => means.slice(0, place + 1).reduce((sum, values) => sum + values[at], 0)));
   const names = present.map((number) => words(D.outcomes[number]));
@@ -381,7 +381,7 @@ function trainingCurves(shown) {
   const cards = all.filter(([key]) => !key.startsWith("outcome")).map(([, heading, values, isShare]) => card(capital(heading), null, curveChart(lines(values), label, isShare, { height: 200 })));
   for (const run of shown) if (of(run)) cards.push(card(shown.length > 1 ? `Outcomes: ${D.runs[run].name}` : "Outcomes", null, legend(D.outcomes.map((_, number) => (of(run).outcomes[number] ?? []).reduce((sum, value) => sum + value, 0))), outcomeChart(of(run), axis, divisor, label)));
   const where = state.curveTask === "" ? "All tasks" : state.curveTask;
-  return [controls, h("div", { class: "note" }, `${where}: pale points stand for neighbours in the stream of problems, with nearly equal numbers of groups; lines are their running means.`), h("div", { class: "cards" }, cards), names.length > 1 ? curvesByTask(shown, names, all, axis, divisor, shade) : null];
+  return [controls, h("div", { class: "note" }, `${where}: each pale point is the mean of neighbouring problems, with nearly equal numbers of groups; lines are running means.`), h("div", { class: "cards" }, cards), names.length > 1 ? curvesByTask(shown, names, all, axis, divisor, shade) : null];
 }
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -399,7 +399,7 @@ function curvesByTask(shown, names, all, axis, divisor, shade) {
   const orders = { name: () => 0, last: (one, other) => last(one) - last(other), change: (one, other) => change(one) - change(other) };
   charts.sort(orders[state.order] ?? orders.name);
   return h("div", { class: "card wide" }, h("h2", {}, "By task"),
-    h("div", { class: "note" }, `${capital(heading)}, from 0 to ${isShare ? 1 : count(top)}; the number is the last running mean. Click a task to see all its curves.`),
+    h("div", { class: "note" }, `${capital(heading)}, from 0 to ${isShare ? 1 : count(top)}; the number is the last value of the running mean. Click a task to see all its curves.`),
     h("div", { class: "row controls" }, choice("figure", all.map(([key, text]) => [key, text]), figure, (value) => { state.figure = value; }),
       choice("order", [["name", "by name"], ["last", "lowest first"], ["change", "greatest fall first"]], state.order, (value) => { state.order = value; })),
     h("div", { class: "minis" }, charts.map(([name, lines]) => mini(name, lines, [Math.min(...places), Math.max(...places)], top, digits, () => { state.curveTask = state.curveTask === name ? "" : name; show("curves"); }))));
@@ -437,7 +437,7 @@ function evaluationsByStep() {
     h("div", { class: "row controls" }, choice("figure", [["score", "mean score"], ["accuracy", "accuracy"]], figure, (value) => { state.evalFigure = value; }),
       choice("of", [["", "all tasks"], ...categories.map((name) => [`c:${name}`, `category: ${name}`]), ...ofTasks.map((name) => [`t:${name}`, name])], state.evalOf, (value) => { state.evalOf = value; }),
       chosen(D.series.map(({ name }, number) => [name, number, shade(number)]), state.shownSeries)),
-    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: in mean score since the evaluation before, over the same problems, with its 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
+    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: difference in mean score from the previous evaluation, on the same problems, with 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
 }
 
 // The evaluations of a training, with the change since the one before over the same problems.
@@ -458,11 +458,11 @@ function overview() {
   const facts = run.facts.map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value)));
   const last = run.pass_at_k.at(-1);
   const tiles = [
-    tile(f3(score[0]), "mean score", `${between(score)}${run.evaluation ? ", over tasks" : ""}`),
+    tile(f3(score[0]), "mean score", `95 %: ${between(score)}${run.evaluation ? ", over tasks" : ""}`),
     tile(percent(accuracy[0]), "accuracy", `${percent(accuracy[1])} – ${percent(accuracy[2])}`),
     run.signal !== null && !run.evaluation && tile(percent(run.signal), "groups with a signal", "scores differ"),
     last && last[0] > 1 && tile(percent(last[1]), `pass@${last[0]}`, `${percent(last[2])} – ${percent(last[3])}`),
-    run.format >= 0.0005 && tile(percent(run.format), "format failures", "no answer that counts"),
+    run.format >= 0.0005 && tile(percent(run.format), "format failures", "no valid answer"),
     tile(count(run.tokens ?? run.characters), "mean length", `${run.tokens === null ? "characters" : "tokens"} of a completion`),
     tile(count(run.rollouts), "rollouts", `${counted(run.groups, "group")}, ${counted(run.by_task.length, "task")}`),
     run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
@@ -471,7 +471,7 @@ function overview() {
   if (run.time.all.groups.length > 1) cards.push(overTime(run));
   if (run.published) cards.push(published(run));
   if (run.pass_at_k.length > 1) cards.push(passes([run]));
-  cards.push(histogram("Scores", "Rewards of rollouts, to the nearest 0.05.", run.scores.map((_, at) => f2(at / (run.scores.length - 1))), [run.scores], [["rollouts", "accent"]], "score"));
+  cards.push(histogram("Scores", "Number of rollouts by reward, rounded to 0.05.", run.scores.map((_, at) => f2(at / (run.scores.length - 1))), [run.scores], [["rollouts", "accent"]], "score"));
   cards.push(lengths(run));
   $("overview").replaceChildren(facts.length ? h("div", { class: "facts" }, facts) : "", h("div", { class: "tiles" }, tiles.filter(Boolean)), h("div", { class: "cards" }, cards));
 }
@@ -511,7 +511,7 @@ function forest(run) {
   const pick = h("select", { "aria-label": "Published model to show", onchange: (event) => { chosen = Number(event.target.value); fill(); } }, h("option", { value: -1 }, "beside the best model"), models.map((model, number) => h("option", { value: number }, model.name)));
   fill();
   const key = [["own", "this run, with its 95 % interval"], ["best", "best published model"], ["median", "median of the published"], ["chosen", "the model chosen"]];
-  return card("Tasks beside published models", "From 0 to 1; the tasks furthest behind come first. * questions or scoring have changed since publication.", pick, h("div", { class: "legend keys" }, key.map(([kind, meaning]) => h("span", {}, h("i", { class: kind }), meaning))), place);
+  return card("Tasks beside published models", "From 0 to 1, the largest deficit first. * Questions or scoring have changed since publication.", pick, h("div", { class: "legend keys" }, key.map(([kind, meaning]) => h("span", {}, h("i", { class: kind }), meaning))), place);
 }
 
 // ------------------------------------------------------------------------------------------------ tasks
@@ -530,7 +530,7 @@ function tasks() {
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; the lines in bars are 95 % intervals over problems. Same answer: the share of the most frequent answer among the task's last 1,000; it grows where a policy collapses.`, table(columns, run.by_task, 2, go, false))];
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; the lines in bars are 95 % intervals over problems. Same answer: share of the most frequent answer among the task's last 1,000 answers; it grows if a policy collapses.`, table(columns, run.by_task, 2, go, false))];
   cards.push(card("Categories", "Unweighted means over tasks.", table([
     ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
@@ -542,7 +542,7 @@ function tasks() {
     ["outcomes", (row) => 1 - row.outcomes[0] / row.rollouts, (row) => parts(row.outcomes)], ["format failures", (row) => row.format, (row) => percent(row.format)],
   ], run.by_task, 2, go)));
   const corrected = run.by_task.filter((row) => row.plain);
-  if (corrected.length) cards.push(card("What the corrections changed", "Means of the library's plain score and of the strict score, over the same completions.", table([
+  if (corrected.length) cards.push(card("What the corrections changed", "Mean score of the same completions with reasoning-gym's verifiers (plain) and with the corrected verifiers (strict).", table([
     name, ["plain", (row) => row.plain[0], (row) => f3(row.plain[0])], ["strict", (row) => row.plain[1], (row) => f3(row.plain[1])],
     ["difference", (row) => Math.abs(row.plain[1] - row.plain[0]), (row) => difference(row.plain[1] - row.plain[0])],
     ["changed", (row) => row.plain[2], (row) => `${count(row.plain[2])} of ${count(row.plain[3])}`],
@@ -564,7 +564,7 @@ function heat(run) {
   })));
   const body = h("tbody", {}, lines(run.by_task.slice(0, MOST_ROWS)));
   const more = h("button", { class: "more", hidden: run.by_task.length <= MOST_ROWS, onclick: () => { body.append(...lines(run.by_task.slice(MOST_ROWS))); more.hidden = true; } }, `Show all ${count(run.by_task.length)} tasks`);
-  return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
+  return card("Tasks by level", "Mean score ± half of its 95 % interval, and number of groups n. Click a cell to read its rollouts.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
     h("thead", {}, h("tr", {}, h("th"), bins.map((bin) => h("th", { scope: "col" }, label(bin))))),
     body)), h("div", { class: "row below" }, more));
 }
@@ -596,7 +596,7 @@ function compare() {
   const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); remember(); } },
     runOptions(pairChosen[side])));
   const some = leading.filter((run) => run.pass_at_k.length > 1);
-  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", [inner.size && "Evaluations of one training are one run, with the figures of the last.", taskSets.size > 1 && "Not ranked: the runs are over different tasks, and a mean over some tasks says nothing about a mean over others."].filter(Boolean).join(" "), list), some.length ? passes(some) : "",
+  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", [inner.size && "The evaluations of a training count as one run, with the results of the last evaluation.", taskSets.size > 1 && "Not ranked, because the runs have different tasks: means over different tasks cannot be compared."].filter(Boolean).join(" "), list), some.length ? passes(some) : "",
     h("div", { class: "card row" }, h("b", {}, "Problem by problem"), pickers.map((picker, side) => h("label", {}, `${"AB"[side]} `, picker))), pair));
   against(pair);
 }
@@ -619,8 +619,8 @@ function unlike({ a, b, settings, different, unpaired }) {
   const left = unpaired - 2 * different.length;
   const lines = [
     settings.length && [h("b", {}, `Settings that differ (${D.runs[a].name}, then ${D.runs[b].name})`), h("ul", {}, settings.map((line) => h("li", {}, line)))],
-    different.length && h("p", {}, h("b", {}, "Left out, since the two evaluations ask different questions: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
-    left && h("p", {}, `Left out, since only one evaluation has a score: ${counted(left, "problem")}.`),
+    different.length && h("p", {}, h("b", {}, "Not compared, because the evaluations have different problems: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
+    left && h("p", {}, `Not compared, because only one evaluation has a score: ${counted(left, "problem")}.`),
   ].filter(Boolean);
   const facts = [a, b].map((run) => new Map(D.runs[run].facts));
   const names = [...new Set(facts.flatMap((of) => [...of.keys()]))];
@@ -656,7 +656,7 @@ function against(place) {
       tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
       unlike(compared),
-      h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured where the interval leaves 0 out. Interval and p are of one paired permutation test over the problems. Click a row to read.`), table([name,
+      h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured if the interval excludes 0. Interval and p come from a paired permutation test over the problems. Click a row to read its rollouts.`), table([name,
         ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", h("span", { class: direction(row) }, signed(row.change))]],
         ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => pValue(row.p)],
       ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
@@ -679,8 +679,8 @@ function sideBySide(row) {
   const known = groups.find(Boolean);
   const side = (group, at) => h("div", {}, h("h3", {}, `${"AB"[at]}: ${D.runs[pairChosen[at]].name}`), group ? [
     h("div", { class: "muted" }, `${words(D.outcomes[group.rollouts[0].outcome])}, score ${f3(group.rollouts[0].score)}`),
-    box("answer", group.rollouts[0].right ? "right" : "wrong", put(h("pre"), group.rollouts[0].answer ?? "(none that counts)")), completion(group.rollouts[0], group.expected, group.marks),
-  ] : h("p", { class: "muted" }, "This page's sample does not hold its rollouts; `report --sample-mb` makes it larger."));
+    box("answer", group.rollouts[0].right ? "right" : "wrong", put(h("pre"), group.rollouts[0].answer ?? "(no valid answer)")), completion(group.rollouts[0], group.expected, group.marks),
+  ] : h("p", { class: "muted" }, "The page does not contain these rollouts; include more with `report --sample-mb`."));
   $("both").querySelector("div").replaceChildren(
     h("h2", {}, taskName(row.task), h("span", { class: "muted" }, ` #${row.seed}`)),
     ...(known ? [message(...known.messages.at(-1)), expectedBox(known)] : []),
@@ -809,7 +809,7 @@ function showGroup() {
       group.rollouts.length < 2 ? null : h("select", { "aria-label": "Rollout to compare with", onchange: (event) => { state.other = event.target.value === "" ? "" : Number(event.target.value); showGroup(); } },
         h("option", { value: "" }, "compare with …"), group.rollouts.map((each, at) => at !== state.rollout && h("option", { value: at, selected: at === state.other }, `${at + 1} · ${f2(each.score)} ${words(D.outcomes[each.outcome])}`)))),
     row(told),
-    h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), expectedBox(group)),
+    h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(no valid answer)")), expectedBox(group)),
     other && other !== rollout ? differences([rollout, other], [state.rollout, state.other]) : completion(rollout, group.expected, group.marks)));
 }
 
@@ -818,7 +818,7 @@ function differences(pair, places) {
   const texts = pair.map((rollout) => [rollout.thinking?.[0], rollout.text].filter(Boolean).join("\n\n"));
   const sides = diff(...texts);
   const cut = pair.some((rollout) => rollout.cut || rollout.thinking?.[1]);
-  return [h("div", { class: "note" }, `Marked: words that only one of the two has.${cut ? " The middle of long texts is left out." : ""}`),
+  return [h("div", { class: "note" }, `Marked: words that only one of the two contains.${cut ? " The middle of long texts is omitted." : ""}`),
     h("div", { class: "pair" }, sides.map((pieces, side) => {
       const body = h("pre");
       for (const [text, same] of pieces) same ? put(body, text) : body.append(put(h("mark", { class: "only" }), text));
@@ -864,8 +864,8 @@ function joined(pieces) {
 }
 
 function expectedBox(group) {
-  const title = group.library == null ? "expected answer" : `expected answer (corrected: the library's own is ${shorten(group.library, 80)})`;
-  return box(title, "", put(h("pre"), group.expected ?? "(no single answer: the verifier accepts many)"));
+  const title = group.library == null ? "expected answer" : `expected answer (corrected: reasoning-gym's own answer is ${shorten(group.library, 80)})`;
+  return box(title, "", put(h("pre"), group.expected ?? "(many answers are right)"));
 }
 
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
@@ -884,7 +884,7 @@ function completion(rollout, expected, marks) {
       const fill = (piece) => (thought ? mention(body, piece, expected) : answers(body, piece, expected, rollout.right));
       if (held) {
         fill(text.slice(0, at));
-        body.append(h("span", { class: "gap" }, `${count(gap[1])} characters are left out here`));
+        body.append(h("span", { class: "gap" }, `${count(gap[1])} characters are omitted here`));
         fill(text.slice(at));
       } else fill(text.replace(/^\n+|\s+$/g, ""));
       start += text.length;
@@ -1152,7 +1152,7 @@ dark.addEventListener("change", () => charts.forEach((draw) => draw()));
 const all = (name) => D.runs.reduce((sum, run) => sum + run[name], 0);
 const held = D.groups.reduce((sum, group) => sum + group.rollouts.length, 0);
 $("made").textContent = D.made;
-$("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${count(all("rollouts"))} rollouts. The rollouts to read are a sample: ${count(held)} rollouts in ${count(D.groups.length)} groups, of every task, with rare outcomes beside frequent outcomes; shares in the sample differ from the figures.` : `This page holds all ${count(held)} rollouts.`),
+$("notes").append(h("p", {}, held < all("rollouts") ? `Charts and tables use all ${count(all("rollouts"))} rollouts. The page contains a sample of them to read: ${count(held)} rollouts in ${count(D.groups.length)} groups, from every task. Rare outcomes are more frequent in the sample than in the charts.` : `This page contains all ${count(held)} rollouts.`),
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
