@@ -256,7 +256,7 @@ def _differences(first: Made, other: Made, tasks: Iterable[str] | None = None) -
             differing.setdefault(f"{task} {level}", []).append(reference or digest)
     lines += [f"{place}: {len(found)} differ, the first is {found[0]}" for place, found in differing.items()]
     if tasks is None and first.stream != other.stream:
-        lines.append("a training gets other problems, or in another order")
+        lines.append("training gets other problems, or in another order")
     return lines + [f"{name}: {fault}" for name, fault in other.judged.items()]
 
 
