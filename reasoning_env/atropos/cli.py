@@ -94,10 +94,9 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         mode.check_files(launch.config)
         asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
-            logger.info(
-                "loading the tokenizer %s (without a network connection, this takes a minute or more to fail)",
-                launch.config.tokenizer_name,
-            )
+            name = launch.config.tokenizer_name
+            slow = "" if Path(name).exists() else " (without a network connection, this takes a minute or more to fail)"
+            logger.info("loading the tokenizer %s%s", name, slow)
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:

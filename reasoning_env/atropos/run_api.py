@@ -398,7 +398,7 @@ class RunApiSession:
             if fault.status in answers:
                 self._absence.over(f"run-api at {self._url} replies again")
             else:
-                self._absence.note(f"waiting for run-api at {self._url} ({fault})")
+                self._absence.note(f"waiting for run-api at {self._url} ({fault}); start it with `run-api`")
             raise
         finally:
             slow.cancel()
