@@ -13,16 +13,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, stdev
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import Field, JsonValue
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.format import DumpedGroup
-from ..inference.formats.reply_format import NOT_SAMPLING, SentRequest
 from ..inference.token_limits import LIMIT_NAMES
 from ..metrics.outcomes import Tally
 from ..storage.values import Count, Name, Number
+
+if TYPE_CHECKING:
+    from ..inference.formats.reply_format import SentRequest
 
 Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
 """The low and the high end of an interval."""
@@ -298,6 +300,9 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 # ------------------------------------------------------------------ requests as sent
 
+NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", "stream_options"})
+NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
+"""Fields of a request that do not change which completions the model samples."""
 TOKEN_LIMIT = "max_tokens"
 """The name of the limit of tokens in `changed`, whatever the server calls the limit."""
 SYSTEM_MESSAGE = "system_message"

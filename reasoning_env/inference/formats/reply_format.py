@@ -89,11 +89,6 @@ class TextCompletion:
 ServedCompletion: TypeAlias = "TokenCompletion | TextCompletion"
 
 
-NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", "stream_options"})
-NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
-"""Fields of a request that do not change which completions the model samples."""
-
-
 @dataclass(frozen=True)
 class SentRequest:
     """A request that was answered.
