@@ -168,7 +168,7 @@ def _mapping(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"is no JSON: {error}") from error
+        raise argparse.ArgumentTypeError(f"must be JSON: {error}") from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f'must be an object, as in {{"skill": 0.5}}; got {text!r}')
     return value

@@ -82,7 +82,7 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
         protocol = next(row for row in PROTOCOLS if row.path == path and row.takes(body))
         common = protocol.in_common_words(body)
     except (StopIteration, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"this is no request that {path} takes: {error!r}") from error
+        raise ValueError(f"invalid request to {path}: {error!r}") from error
     asked = CommonRequest.model_validate(common)
     if asked.stream and protocol.name != CHAT:
         raise ValueError("only chats are streamed here")
