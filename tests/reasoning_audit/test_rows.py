@@ -186,7 +186,7 @@ def test_command_reproduces_finding(folder: Path) -> None:
         ([{"answer": float("inf")}], [], "--gold: row 1 .* has inf"),
         ([{"answer": ["1", "2"]}], [], r"--gold: row 1 .* has \['1', '2'\]"),
         ([{"answer": "1"}], ["--gold", "label"], "no right answer in the column 'label'; its columns are answer"),
-        ([5], [], "--rows: row 1 .* no JSON object"),
+        ([5], [], "--rows: row 1 .* must be a JSON object"),
         ([{"answer": "1"}], ["--rewards", "plain"], "--score cannot be combined with --rewards"),
         ([{"answer": "1"}], ["--tasks", "gcd", "--levels", "0"], "--score cannot be combined with --tasks, --levels"),
         ([{"answer": "1"}], ["--read", "no/such/file"], "read: there is no such file"),
