@@ -40,3 +40,11 @@ def test_all_arms_train(tmp_path: Path) -> None:
     drawn = honest_rewards(tmp_path, "--arms", *ARMS, "--picture", str(picture))
     assert drawn.returncode == 0, drawn.stderr
     assert picture.read_text().startswith("<?xml")
+
+
+def test_shortcuts_are_planted(tmp_path: Path) -> None:
+    tasks = ["--tasks", "chain_sum", "simple_integration", "--shortcuts", "1"]
+    done = honest_rewards(tmp_path, "--arms", "library", "--steps", "1", *tasks)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])["library"]
+    assert set(found) >= {"simple_integration", "faulty paid", "honest paid"}
