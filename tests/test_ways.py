@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import threading
@@ -109,8 +110,15 @@ async def session() -> AsyncIterator[Session[Problem]]:
 async def next_problem(session: Session[Problem]) -> Problem:
     """Draw a problem, and wait until the buffer is full again."""
     problem = await session.next()
-    await until(lambda: session.stats.ready == ProblemStream.min_ahead)
+    await until_full(session)
     return problem
+
+
+async def until_full(session: Session[Any]) -> None:
+    """Wait until the buffer is full and the callbacks of its last problem have run, which are no part of a way."""
+    await until(lambda: session.stats.ready == ProblemStream.min_ahead)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -144,7 +152,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
         env: Any = ReasoningGymEnv(config, [server.config("vllm")])
         await env.setup()
         await env.get_next_item()
-        await until(lambda: env._run.session.stats.ready == ProblemStream.min_ahead)
+        await until_full(env._run.session)
         # A worker that is started meanwhile is no part of a way.
         await until(lambda: len(env._run.session.pool.worker_pids) == config.generators + config.verifiers)
         with Trace() as trace:
@@ -154,7 +162,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
                 server.policy = lambda request, right=right: [right, *[WRONG] * (request.n - 1)]
                 group, _ = await env.collect_trajectories(item)
                 assert max(group["scores"]) == 1.0
-                await until(lambda: env._run.session.stats.ready == ProblemStream.min_ahead)
+                await until_full(env._run.session)
         await env.close()
     return trace
 
