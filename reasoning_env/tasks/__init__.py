@@ -1,8 +1,8 @@
 """The library's tasks. Each task has one declaration with everything that the project knows about the task.
 
-No other package names a task. Code that treats tasks differently calls `find_task` and checks the field that holds the
-reason. Importing the declarations loads neither reasoning-gym nor sympy; the functions in the declarations run in
-workers only.
+No other package names a task. Code that treats some tasks differently calls `find_task` and reads a field of the
+declaration. Importing the declarations does not import reasoning-gym or sympy. The functions in the declarations run
+only in workers.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ TASKS: Mapping[str, Task] = {
 def find_task(name: str) -> Task:
     """Return the declaration of a task.
 
-    Tasks of a newer library and tasks of the user get defaults that are slow but right for any task. The category of
-    CATEGORY/NAME is CATEGORY; any other undeclared name has the category `other`.
+    Undeclared tasks (of a newer library or of the user) get defaults that are slow but right for any task. Their
+    category is CATEGORY if the name is CATEGORY/NAME, and `other` otherwise.
     """
     if name in TASKS:
         return TASKS[name]
@@ -47,10 +47,10 @@ def find_task(name: str) -> Task:
 
 
 def question_count(name: str, level: float | None) -> float:
-    """Return about how many different questions a task has at a level in [0, 1]; None is the library's defaults.
+    """Return about how many different questions a task has at a level in [0, 1], or at its defaults if `level` is None.
 
-    Return infinity for MANY_QUESTIONS or more, and if the count was not measured. A level between two QUESTION_LEVELS
-    has the count of the nearer one.
+    Return infinity for MANY_QUESTIONS or more, and if the count was not measured. For a level between two
+    QUESTION_LEVELS, return the count at the nearer of the two.
     """
     counts = find_task(name).question_counts
     place = 0 if level is None or len(counts) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))

@@ -24,7 +24,7 @@ ADVANCED_GEOMETRY = Task(
 
 
 def _loses_digits(entry: Entry) -> bool:
-    """Return True for products and dividends of 16 digits or more, which floating-point numbers round."""
+    """Return True if floating-point arithmetic rounded the result, as it does for products of 16 digits or more."""
     metadata = entry["metadata"]
     a, b = map(Fraction, metadata["num1"])
     c, d = map(Fraction, metadata["num2"])
@@ -42,14 +42,14 @@ COMPLEX_ARITHMETIC = Task(
     "complex_arithmetic",
     "algebra",
     has_small_pool=True,
-    rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
+    rejected=(wrong("its numbers have more digits than the library's floats", _loses_digits),),
     verifier_flaw="nan counts as equal to any number",
     answer=AnswerRules(
         notations.complex_number, guard=guards.score_complex_number, library_score=guards.score_complex_as_library
     ),
 )
 
-ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
+ONE_KIND = "a library level has one kind of integral and the default numbers, so it has few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 
@@ -72,8 +72,8 @@ INTERMEDIATE_INTEGRATION = Task(
     levels=(
         FieldLevels(
             ("problem_type_weights",),
-            # Linear, radical, logarithm or inverse trigonometric, trigonometric, polynomial times another,
-            # exponential, cyclic, repeated parts.
+            # The columns: linear, radical, logarithm or inverse trigonometric, trigonometric, polynomial times another
+            # function, exponential, cyclic, and repeated integration by parts.
             (
                 [0.4, 0.3, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
                 [0.2, 0.2, 0.2, 0.2, 0.0, 0.2, 0.0, 0.0],
@@ -81,7 +81,7 @@ INTERMEDIATE_INTEGRATION = Task(
                 [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
                 [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
             ),
-            "a level of one kind has as few as 18 answers",
+            "a library level has one kind of integral, and some kinds have only 18 different answers",
         ),
         FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
         FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
@@ -134,7 +134,7 @@ SIMPLE_EQUATIONS = Task(
     answer=AnswerRules(numbers.number, result_names=("{variable}", "value of {variable}")),
 )
 
-NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
+NOT_CONVEX = "if six or more angles are drawn from 10 to 170 degrees, the last angle is mostly 180 degrees or more"
 
 
 def _is_not_convex(entry: Entry) -> bool:
@@ -167,11 +167,11 @@ SIMPLE_INTEGRATION = Task(
     faster=Replacement("algebra.simple_integration", "15e275301091a609", "small.install_simple_integration"),
     levels=(
         FieldLevels(
-            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "all would move at once, or none"
+            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "one term more is a large step"
         ),
     ),
     clarification=Clarification(
-        "the variable, where the integrand is in X and the differential dx", "d{X}", _name_one_variable
+        "the variable of integration, if the integrand uses X and the differential is dx", "d{X}", _name_one_variable
     ),
     answer=AnswerRules(
         expressions.integral,

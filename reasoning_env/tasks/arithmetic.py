@@ -1,4 +1,4 @@
-"""Arithmetic: sums, divisors, primes, digits in other bases, sequences and lists of numbers, chances."""
+"""Arithmetic: sums, divisors, primes, number bases, sequences, lists of numbers, and probabilities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, an
 
 
 def _is_cut_division(entry: Entry) -> bool:
-    """Return True if the exact value is not the library's answer, because the library truncates each division."""
+    """Return True if the library's answer is not the exact value, because the library truncates each division."""
     expression = str(entry["metadata"]["expression"])
     value = evaluate_exactly(parse_expression(expression, MAX_TERMS))
     return str(value) != str(entry["answer"])
@@ -30,7 +30,7 @@ BASIC_ARITHMETIC = Task(
     "arithmetic",
     has_small_pool=True,
     question_counts=(None, 1900, None, None, None, None),
-    rejected=(wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
+    rejected=(wrong("a division in its expression has a remainder, which the library drops", _is_cut_division),),
     answer=A_NUMBER,
 )
 
@@ -47,9 +47,7 @@ COIN_FLIP = Task(
     "probability",
     has_small_pool=True,
     question_counts=(270, 70, 100, 140, 170, 160),
-    levels=(
-        FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
-    ),
+    levels=(FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "3 flips have few probabilities"),),
     clarification=added(
         "whether a rounded number is right, and to how many digits",
         "Give the exact value, or round it to at least three significant digits.",
@@ -65,7 +63,7 @@ COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True, a
 
 
 def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
-    """Calculate exactly, and round the value to the question's digits; the library rounds each step."""
+    """Calculate exactly, and round once to the digits that the question names; the library rounds at each step."""
     asked = re.search(r"(\d+) significant digits.*\n(.*)= \?", str(entry["question"]))
     if asked is None:
         return str(entry["answer"]), {}
@@ -89,7 +87,7 @@ GCD = Task(
     "gcd",
     "arithmetic",
     has_small_pool=True,
-    levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
+    levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "4 or more numbers mostly have gcd 1"),),
     rejected=(frequent("1", served=0.8),),
     answer=AnswerRules(
         numbers.number,
@@ -117,7 +115,7 @@ NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(no
 NUMBER_FORMAT = Task(
     "number_format",
     "arithmetic",
-    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers with three decimals differ by no less"),),
+    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "3 decimals need this difference"),),
     answer=AnswerRules(numbers.candidate),
 )
 
@@ -126,9 +124,10 @@ FACTORS = range(-3, 4)
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
-    """Return True if a linear rule over the last two numbers fits the sequence but continues with another answer.
+    """Return True if a linear rule over the last two numbers fits the sequence but continues it with a wrong answer.
 
-    For -1, 1, 0, 1, 1, 2 the sum of the last two numbers is next (3), but the library's answer is 5: it squares first.
+    For example, in -1, 1, 0, 1, 1, 2 each number could be the sum of the two before it, so that 3 is next. The library
+    squares a number first, so its answer is 5.
     """
     shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
     terms = list(zip(shown, shown[1:], shown[2:], strict=False))
@@ -148,13 +147,13 @@ NUMBER_SEQUENCE = Task(
     has_small_pool=True,
     question_counts=(3100, 1700, 2000, 2100, 2500, 2200),
     levels=(
-        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
-        FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
+        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squaring never ends with more terms"),
+        FieldLevels(("max_complexity",), (1, 2, 3), "repeated squaring never ends with more operations"),
     ),
     rejected=(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
-        # This rule alone solves 40 % of the problems of level 1.
-        easy("the number that it shows most often is the answer", _continues_with_most_frequent, served=0.7),
+        # Answering with the most frequent number solves 40 % of the problems of level 1.
+        easy("the most frequent number of its sequence is the answer", _continues_with_most_frequent, served=0.7),
     ),
     answer=A_NUMBER,
 )
@@ -164,10 +163,10 @@ NUMBER_SORTING = Task(
     "algorithmic",
     levels=(
         FieldLevels(
-            ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are many for the easiest level"
+            ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are too hard for level 0"
         ),
     ),
-    verifier_flaw="nan is in order with any number",
+    verifier_flaw="a list with nan counts as sorted",
     answer=AnswerRules(notations.numbers, guard=guards.score_number_sorting),
 )
 

@@ -1,4 +1,4 @@
-"""Grids and matrices: patterns, mazes, islands, turns and mirrors."""
+"""Grids and matrices: patterns, mazes, islands, rotations and reflections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ARC_1D = Task(
         FieldLevels(
             ("min_size", "max_size"),
             (10, 20, 30, 40),
-            "in longer rows the library searches for ever for a tenth colour, of nine",
+            "for longer rows, the library needs a tenth colour, has nine, and never ends its search",
         ),
     ),
     answer=A_BOARD,
@@ -49,7 +49,7 @@ BINARY_MATRIX = Task(
     "algorithmic",
     has_small_pool=True,
     question_counts=(None, 210, None, None, None, None),
-    levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
+    levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros, most distances are 0 or 1"),),
     answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, library_score=guards.score_without_running),
 )
 
@@ -76,8 +76,8 @@ GAME_OF_LIFE = Task(
     levels=(
         FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
         FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
-        FieldLevels(("filled_cells",), (20, 50, 100, 150), "the library's ten cells die out on larger boards"),
-        FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
+        FieldLevels(("filled_cells",), (20, 50, 100, 150), "on larger boards, the library's ten live cells die out"),
+        FieldLevels(("simulation_steps",), (1, 1, 2, 2), "after more steps, few live cells are left"),
     ),
     faster=Replacement("algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
     verifier_flaw="an empty board has most cells right",
@@ -94,7 +94,7 @@ GAME_OF_LIFE_HALTING = Task(
         FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
     ),
     options=2,
-    answer_leak="only boards that go on have two live cells side by side",
+    answer_leak="two live cells side by side occur only on boards that do not halt",
     verifier_flaw="any text counts as True",
     answer=A_TEXT,
 )
@@ -111,15 +111,15 @@ LARGEST_ISLAND = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one size is often the largest"
+            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one size is too often right"
         ),
         FieldLevels(
             ("min_num_islands", "max_num_islands"),
             ((3, 5), (3, 6), (5, 10), (10, 20)),
-            "the smaller of two islands is often a single cell",
+            "with two islands, the smaller island is often a single cell",
         ),
     ),
-    rejected=(easy("the count of land gives the answer", _answer_is_land_count, served=0.3),),
+    rejected=(easy("counting all land cells gives the answer", _answer_is_land_count, served=0.3),),
     answer=A_NUMBER,
 )
 
@@ -162,11 +162,13 @@ MODULO_GRID = Task(
     levels=(
         FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
         FieldLevels(
-            ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank has the answer"
+            ("max_divisor",),
+            (10, 10, 12, 15, 17, 49),
+            "with smaller divisors, the cell next to a blank often has the answer",
         ),
     ),
     options=2,
-    answer_leak="three patterns of four are their own mirror images",
+    answer_leak="three of four patterns are symmetric, so a cell's mirror image shows its content",
     answer=A_BOARD,
 )
 
@@ -207,8 +209,8 @@ REARC = Task(
     "arc",
     question_counts=(None, None, None),
     rejected=(
-        wrong("its answer has a colour that comes from no grid of the question", _has_unknowable_colour),
-        copied(served=0.25),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
+        wrong("its answer has a colour that no grid of the question explains", _has_unknowable_colour),
+        copied(served=0.25),  # at level 0, a grid of the last example is the answer to 62 % of the puzzles
     ),
     answer=A_BOARD,
 )
@@ -217,9 +219,9 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to five, a quarter of the answers is 2"),),
     clarification=added(
-        "which of several numbers of rectangles that explain the marks is right",
+        "which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",
         after="total count of rectangles.",
     ),
@@ -234,19 +236,19 @@ ROTATE_MATRIX = Task(
         FieldLevels(
             ("min_rotations", "max_rotations"),
             ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
-            "one, two and three quarter turns must be equally frequent",
+            "rotations by 90, 180 and 270 degrees must be equally frequent",
         ),
     ),
     answer=A_BOARD,
 )
 
-SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
+SPREAD_FAST = "with the default share of rotten oranges, a large grid rots as fast as a small grid"
 
 ROTTEN_ORANGES = Task(
     "rotten_oranges",
     "algorithmic",
     levels=(
-        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "in larger grids an orange is nearly always cut off"),
+        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "in larger grids, some orange nearly always stays fresh"),
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
@@ -260,7 +262,7 @@ SPIRAL_MATRIX = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
+            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "every 2 by 2 spiral has the same path"
         ),
     ),
     answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix, library_score=guards.score_without_running),

@@ -1,4 +1,4 @@
-"""Programs: what they print."""
+"""Tasks that ask for the output of a program."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BF = Task(
     "code",
     has_small_pool=True,
     question_counts=(4700, 4700, 5300),
-    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the seed picks one of three difficulties", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
-    failure=FailureRule((TimeoutError,), "its program never ends"),
+    failure=FailureRule((TimeoutError,), "the program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
 )
 
@@ -26,8 +26,8 @@ WITHOUT_DEFINITE_OUTPUT = re.compile(
     r"\b(?:random\b|randint\b|shuffle\b|datetime\b.*\b(?:now|today)\(|date\.today\(|time\.time\(|list\(set\(|in set\("
     r"|urandom\b|secrets\b|uuid)|default_rng|tempfile|getcwd|os\.path|reasoning-env-"
 )
-"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders. The last
-alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
+"""Matches code whose output depends on chance, on the clock, on the order of a set, or on folders of the machine. The
+last alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
 
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
 """The text before the program. The program ends the question."""
@@ -40,11 +40,11 @@ d3d5d5f6 d606cec1 d778cc3b ded92c4c eba73b32 ed8828d9 eefdb8a5 f2d2a924 f9947fe3
 """
 
 UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
-"""Programs whose input or output differed in another process, or whose output does not match the shown input.
+"""Digests of programs whose input or output differs between processes, or whose output does not match the shown input.
 
-The order of a set, the release of Python or numpy, or the processor's instructions decides the output. 15 programs
-change their input, so the question shows an input that has another output. Some take seconds, so that a deadline
-decides. Measured by `python -m tools.unstable_programs --python PATH`.
+The output depends on the order of a set, on the release of Python or numpy, or on the processor's instructions. 15
+programs change their input, so the question shows an input that does not lead to the answer. Some programs take
+seconds, so a deadline may end them. `python -m tools.unstable_programs --python PATH` finds these programs.
 """
 
 
@@ -65,7 +65,7 @@ def _has_no_definite_output(entry: Entry) -> bool:
 
 
 def _has_not_run(entry: Entry) -> bool:
-    """Return True if the program raised an error: the library then shows an empty input and an empty output."""
+    """Return True if the program raised an error. The library then shows an empty input and an empty output."""
     metadata = entry["metadata"]
     return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
 
@@ -73,15 +73,15 @@ def _has_not_run(entry: Entry) -> bool:
 def _shows_last_float_bits(entry: Entry) -> bool:
     """Return True if the output has a number with 15 significant digits or more, so that its last bits matter.
 
-    The last bits depend on the release of Python and numpy, and on the processor. For example, sums of floats have
-    another last digit from Python 3.12 on.
+    The last bits depend on the release of Python and numpy, and on the processor. For example, Python 3.12 and later
+    sum floats more accurately than Python 3.11.
     """
     numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
     return any(len(number.replace(".", "").lstrip("0")) >= 15 for number in numbers)
 
 
 def is_unstable_program(entry: Entry) -> bool:
-    """Return True if the output of the program was seen to depend on more than its input."""
+    """Return True if the program is one of UNSTABLE_PROGRAMS."""
     return digest(shown_program(str(entry["question"]))) in UNSTABLE_PROGRAMS
 
 
@@ -100,22 +100,23 @@ CODEIO = Task(
     "code",
     has_small_pool=True,
     question_counts=(None, 3700),
-    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
-    # Despite the name, every question then asks for the output. Questions that ask for any feasible input are rejected.
+    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "the seed picks one of four difficulties", drawn=True),),
+    # The parameter makes every question ask for the output, although its name suggests otherwise. Questions that ask
+    # for any feasible input are rejected, because the verifier accepts a single input.
     served_params={"input_prediction_probability": 1.0},
     class_data="_jsonl_data",
     preview=_without_input,
     reads_clock=True,
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),
-        "its program exits, or returns an object that JSON cannot hold",
+        "the program exits, or returns an object that JSON cannot represent",
     ),
     rejected=(
-        wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),
+        wrong("it asks for any feasible input, but the verifier accepts only one input", _asks_for_any_input),
         wrong("its program raised an error", _has_not_run),
         wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
         wrong("its output has numbers whose last bits depend on the machine", _shows_last_float_bits),
-        wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
+        wrong("its program's output differs between machines, or does not match the shown input", is_unstable_program),
     ),
     scores_without_params=True,
     answer=AnswerRules(values.any_value, guard=guards.score_codeio, correction=corrections.correct_codeio),

@@ -1,7 +1,7 @@
-"""The declaration of a task: what is known about one task of the library, and what the project changes in it.
+"""The class of task declarations. A declaration says how one task of the library is generated, served and scored.
 
-The other modules of this folder hold the declarations, each next to the functions that it uses. `serving.py` applies
-the fields that change problems.
+The other modules of this folder contain the declarations and the functions that the declarations use. `serving.py`
+applies the fields that change problems.
 """
 
 from __future__ import annotations
@@ -15,38 +15,39 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""A task with at least this many different questions has enough. If 300 draws have no repetition, a task has this many
-with 99 % confidence (`tools/pools.py`)."""
+"""Number of different questions that is enough for a task. If 300 random questions have no repetition, a task has this
+many with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of each task were counted."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
-"""Levels at which `tasks` shows a task's parameters, and at which the parameters of a user's task are checked."""
+"""Levels at which the command `tasks` shows parameters, and at which the parameters of a user's task are checked."""
 
 A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
 """Answer rules that many tasks share."""
-BOTH_OPTIONS = "naming both options contains the right one"
+BOTH_OPTIONS = "an answer that names both options counts as right"
 
 
 @dataclass(frozen=True)
 class FieldLevels:
     """Levels that replace the library's levels of one config field or of a range, easiest first.
 
-    A range is a pair of fields, lower and upper. A level of a range is one number for both fields, or a pair of bounds.
-    Numbers are interpolated between two levels, unless `drawn` is set.
+    A range has two fields, for its lower and its upper bound. A level of a range is one number for both fields, or a
+    pair of numbers. Numbers are interpolated between two levels, unless `drawn` is set. `reason` says what is wrong
+    with the library's levels.
     """
 
     fields: tuple[str, ...]
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """Between two levels, the seed picks one of the two. For fields with few values, rounding would skip steps."""
+    """Let the seed pick one of two neighbouring levels, for fields with too few values to interpolate."""
 
 
 @dataclass(frozen=True)
 class Clarification:
-    """Makes a question that can be read in several ways unambiguous.
+    """A change of the question that removes an ambiguity.
 
     - `ambiguity` names what the library's question leaves open.
     - `wording` is the text that the clarified question adds; braces mark a word that depends on the problem.
@@ -70,7 +71,7 @@ def added(ambiguity: str, wording: str, *, after: str) -> Clarification:
 
 
 Corrected = tuple[str | None, Mapping[str, object]]
-"""The right answer (None if several answers are right), and the metadata of the library's verifier that changes."""
+"""The right answer (None if several answers are right), and the changed metadata that the library's verifier reads."""
 
 
 class Cause(StrEnum):
@@ -90,8 +91,8 @@ class Cause(StrEnum):
 class RejectionRule:
     """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
-    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed decides which. The
-    share is as large as the reward limit for policies without reasoning allows.
+    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed picks the entries. The
+    share is the largest at which policies without reasoning stay below their reward limit.
     """
 
     cause: Cause
@@ -114,7 +115,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
     """Reject entries whose answer can be copied from the question, except for the share `served`."""
     return RejectionRule(
         Cause.COPIED,
-        "a part of the question is the right answer",
+        "its right answer can be copied from the question",
         lambda entry: is_copied(str(entry["question"]), str(entry["answer"])),
         served,
     )
@@ -123,7 +124,10 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 def frequent(answer: str, *, served: float) -> RejectionRule:
     """Reject entries with the most frequent right answer, except for the share `served`."""
     return RejectionRule(
-        Cause.FREQUENT, f"its answer is {answer}, as of too many", lambda entry: entry["answer"] == answer, served
+        Cause.FREQUENT,
+        f"its answer is {answer}, which is right too often",
+        lambda entry: entry["answer"] == answer,
+        served,
     )
 
 
@@ -139,9 +143,9 @@ class FailureRule:
 class Replacement:
     """Faster functions for one module of the library, or for the modules of a package.
 
-    `installer` names the function of `workers/faster/` that installs the faster functions, as `module.function`. The
-    problems are proven to stay the same only for known files of `module`: `fingerprint` is the first 16 hexadecimal
-    digits of their SHA-256.
+    `installer` names the function of `workers/faster/` that installs the faster functions, as `module.function`. They
+    are installed only if the SHA-256 of the files of `module` begins with `fingerprint` (16 hexadecimal digits),
+    because the proof that problems stay the same holds for these files only.
     """
 
     module: str
@@ -150,7 +154,7 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer in lower case. If the question has exactly one blank cell, return that cell's content."""
+    """Return the right answer in lower case; if the question has one blank cell, only the content of that cell."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 
@@ -164,43 +168,44 @@ class Task:
 
     # How many questions there are
     has_small_pool: bool = False
-    """True if 3,000 random seeds at the defaults repeated a question, so fewer than about five million questions exist.
-    """
+    """True if two of 3,000 random seeds at the defaults gave the same question, which means that the task has fewer
+    than about five million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
-    """Number of different questions at the defaults and at each of QUESTION_LEVELS (`python -m tools.pools`). None
-    means MANY_QUESTIONS or more. Levels after the last number were not measured, because their problems take long to
-    make. A task without levels has one number."""
+    """Number of different questions at the defaults, then at each of QUESTION_LEVELS (`python -m tools.pools`). None
+    means MANY_QUESTIONS or more. If there are fewer numbers, the other levels were too slow to measure. A task without
+    levels has one number."""
 
     # How the library makes them
     levels: tuple[FieldLevels, ...] | None = ()
-    """Levels that replace the library's, where the library cannot build problems, takes seconds to minutes, makes wrong
-    answers or makes nothing harder. None if the library's levels change nothing: the task then counts as a task without
+    """Levels that replace levels of the library at which it fails, takes seconds to minutes, makes wrong answers, or
+    makes problems no harder. None if the library's levels change nothing: the task then counts as a task without
     levels."""
     served_params: Mapping[str, object] = field(default_factory=dict)
-    """Parameters that apply if neither the user nor a level sets any. With the library's own, most problems would be
-    rejected, or the question would reveal its answer."""
+    """Parameters that apply unless the user or a level sets them. With the library's defaults, most problems would be
+    rejected, or questions would reveal their answers."""
     constructor_uses_seed: bool = False
     """True if the constructor of the task's dataset uses the seed."""
     constructor_params: tuple[str, ...] | None = None
-    """The only parameters that the constructor reads, for tasks with a slow constructor. None: it may read all."""
+    """The only parameters that the constructor reads; set for tasks with a slow constructor. None means all."""
     class_data: str = ""
     """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
-    """Returns what is known about an entry before it is made. Set for slow tasks, so that entries that would be
-    rejected are not made."""
+    """Returns the known part of an entry before the entry is generated, so that entries that will be rejected are not
+    generated. Set for slow tasks."""
     reads_clock: bool = False
-    """True if the task runs code that may read the time, or writes today's date. The clock is frozen meanwhile."""
+    """True if the generator runs code that may read the time, or writes today's date. The generator then runs with a
+    frozen clock."""
     failure: FailureRule | None = None
     """Errors for which a seed has no problem; None if no such errors are known."""
     faster: Replacement | None = None
     """Faster functions that replace a slow generator and make the same problems."""
 
-    # Which problems are served, and how they are asked
+    # Which problems are served, and how their questions are worded
     rejected: tuple[RejectionRule, ...] = ()
     """Rules that reject problems. `serving.find_flaw` has the rules for all tasks."""
     right_answer: Callable[[Entry, Dataset], Corrected] | None = None
-    """Computes the right answer if the library's answer is wrong. The first line of its docstring appears on the page
-    of defects, so it says which answer is right."""
+    """Computes the right answer if the library's answer is wrong. docs/defects.md quotes the first line of the
+    function's docstring, which must say what the right answer is."""
     clarification: Clarification | None = None
     """Makes an ambiguous question unambiguous."""
     options: int = 0
@@ -208,13 +213,13 @@ class Task:
     option: Callable[[Entry], str] = chosen_option
     """Returns the right answer of an entry as one of its options, in lower case."""
 
-    # What answers earn
+    # How answers are scored
     answer_leak: str = ""
-    """How the question reveals its answer, however problems are drawn; "" if it does not. Training leaves such a task
-    out."""
+    """How the questions reveal their answers, whichever problems are rejected; "" if they do not. A task whose
+    questions reveal their answers is not used for training."""
     verifier_flaw: str = ""
     """Which wrong answers the library's verifier rewards; "" if there are none. Strict rewards correct the verifier."""
     answer: AnswerRules = field(default_factory=AnswerRules)
-    """How answers are read and scored."""
+    """How answers are parsed and scored."""
     scores_without_params: bool = False
     """True if the constructor loads much data that the verifier does not read."""

@@ -1,4 +1,4 @@
-"""Games and puzzles: boards to fill, ways to find, numbers to combine."""
+"""Games and puzzles: filling boards, finding moves, combining numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOXNET = Task(
     has_small_pool=True,
     question_counts=(None, 8300, None),
     clarification=Clarification(
-        "whether a plan of more steps than needed is right",
+        "whether a plan with more steps than needed is right",
         "in any number of steps",
         replacing("in the most efficient manner", "in any number of steps"),
     ),
@@ -42,13 +42,13 @@ COUNTDOWN = Task(
     "games",
     faster=Replacement("games.countdown", "349cd7042a92a8b5", "small.install_countdown"),
     levels=(
-        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
+        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "15 numbers take seconds to generate"),
         FieldLevels(
             ("min_target", "max_target"),
             ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
-            "few expressions hit a narrow range",
+            "few expressions have a value in a narrow target range",
         ),
-        FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
+        FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers, most problems fail"),
     ),
     answer=AnswerRules(
         expressions.arithmetic,
@@ -64,7 +64,7 @@ FUTOSHIKI = Task(
     "futoshiki",
     "games",
     question_counts=(None, None),
-    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
+    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a 9 x 9 board takes up to 3 s"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
     answer=A_BOARD,
 )
@@ -75,7 +75,7 @@ JUGS = Task(
     has_small_pool=True,
     question_counts=(780, 200, 520, 1100, 2100, 3100),
     levels=(
-        FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
+        FieldLevels(("num_jugs",), (3,), "the library's solutions use only three jugs, and 6 jugs take over 10 s"),
     ),
     answer=AnswerRules(values.jug_moves, several_right_answers=True),
 )
@@ -95,7 +95,7 @@ State = tuple[str, frozenset[str], frozenset[str]]
 
 
 def _swap_knights(entry: Entry, dataset: Dataset) -> Corrected:
-    """Search the board that is shown; the library calls some boards impossible after it took jumps away in secret."""
+    """Search the shown board for a swap; the library removes jumps that the board shows, then finds some impossible."""
     metadata = entry["metadata"]
     if metadata["is_possible"]:
         return str(entry["answer"]), {}
@@ -115,7 +115,7 @@ def _is_jump(square: str, other: str) -> bool:
 
 
 def _shortest_swap(board: Mapping[str, list[str]], pieces: Mapping[str, str | None], first: str) -> list[Move] | None:
-    """Return the fewest moves that swap white and black knights, None if there are none."""
+    """Return the shortest list of moves that swaps the white and the black knights; None if no moves do."""
     white = frozenset(square for square, piece in pieces.items() if piece == "w")
     black = frozenset(square for square, piece in pieces.items() if piece == "B")
     start: State = (first, white, black)
@@ -154,12 +154,10 @@ KNIGHT_SWAP = Task(
     "games",
     question_counts=(None, 1100),
     levels=(
-        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
-        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
-        FieldLevels(
-            ("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "the steps that this number of pieces needs"
-        ),
-        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any larger board is impossible"),
+        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config rejects 4, and 6 to 9 take up to 4 s"),
+        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 knights take up to 9 s"),
+        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "the steps that these knights need"),
+        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "larger boards are nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
     right_answer=_swap_knights,
@@ -173,7 +171,7 @@ KNIGHT_SWAP = Task(
 
 
 def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
-    """Apply the question's own rules to the last card; the library calls a random card Pass, and Chi what is Peng."""
+    """Apply the question's own rules to the last card; the library says Pass or Chi for some cards that make a Peng."""
     rounds = entry["metadata"]["rounds"]
     first_hand = re.search(r"initial cards ([A-Z]+)", str(entry["question"]))
     if first_hand is None:
@@ -197,7 +195,7 @@ MAHJONG_PUZZLE = Task(
     question_counts=(None, None, None),
     levels=(
         FieldLevels(
-            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions grow beyond 20,000 characters"
+            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions would exceed 20,000 characters"
         ),
     ),
     right_answer=_apply_last_card,
@@ -210,7 +208,7 @@ MINI_SUDOKU = Task(
     "games",
     has_small_pool=True,
     question_counts=(5000, 6900, 6400),
-    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "of four blanks, most are alone in their row"),),
+    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "most of 4 blanks are alone in their row"),),
     answer=A_BOARD,
 )
 
@@ -220,8 +218,8 @@ N_QUEENS = Task(
     has_small_pool=True,
     question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
-        FieldLevels(("n",), (7, 8, 8, 9, 10), "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s"),
-        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
+        FieldLevels(("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s"),
+        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "the board must have this many queens"),
     ),
     constructor_params=("n",),
     scores_without_params=True,
@@ -244,14 +242,14 @@ PUZZLE24 = Task(
         FieldLevels(
             ("min_value", "max_value"),
             ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
-            "numbers to 5 have as few ways to 24 as large numbers, and large numbers alone do not make 24",
+            "numbers up to 5 make 24 as rarely as large numbers do, and large numbers alone cannot make 24",
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
     clarification=Clarification(
         "whether a number may be left out", EACH_NUMBER, replacing("You can only use each number once.", EACH_NUMBER)
     ),
-    verifier_flaw="the numbers need not be those of the question",
+    verifier_flaw="an answer may use other numbers than the question's",
     answer=AnswerRules(
         expressions.arithmetic,
         several_right_answers=True,
@@ -273,8 +271,8 @@ RUBIKS_CUBE = Task(
     "cognition",
     has_small_pool=True,
     question_counts=(None, None, None),
-    levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
-    rejected=(easy("its cube is solved already", _is_solved_cube),),
+    levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config rejects 7"),),
+    rejected=(easy("its cube is already solved", _is_solved_cube),),
     answer=AnswerRules(
         types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"),
         several_right_answers=True,
@@ -284,7 +282,7 @@ RUBIKS_CUBE = Task(
 
 
 def _spell_car_move(move: str) -> str:
-    """Return a move with the car's letter once. The board shows `AA`, but the verifier reads `A+4`."""
+    """Return a move with the car's letter once. Boards show a car as `AA`, but the verifier parses `A+4`."""
     return move[0] + move.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -300,7 +298,7 @@ RUSH_HOUR = Task(
             "the library has 23 boards of 50 moves or more, and over 2,000 in each of these ranges",
         ),
     ),
-    verifier_flaw="moves through other cars, and cars that are not there",
+    verifier_flaw="moves through other cars, and moves of cars that are not on the board",
     scores_without_params=True,
     answer=AnswerRules(
         types.sequence(r"([A-Z])\1{0,2}[+-]\d{1,9}", spell=_spell_car_move),
@@ -315,11 +313,11 @@ SOKOBAN = Task(
     "games",
     question_counts=(None, None),
     levels=(
-        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"),
-        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s"),
+        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size have too many boxes"),
+        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s each"),
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
-    verifier_flaw="a solution with any text around it",
+    verifier_flaw="a solution with any other text before or after it",
     answer=AnswerRules(
         types.sequence("[UDLRudlr]+", write="", spell=str.upper),
         several_right_answers=True,
@@ -347,7 +345,7 @@ SURVO = Task(
     answer=AnswerRules(boards.board, several_right_answers=True, correction=corrections.correct_survo),
 )
 
-FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
+FEWER_PEGS = "more pegs need fewer moves, so raising pegs and disks together makes problems no harder"
 
 DISK_MOVE = r"(?i:move disk) ?\d+ (?i:from peg) ?\d+ (?i:to peg) ?\d+\.?"
 
@@ -364,7 +362,7 @@ TOWER_OF_HANOI = Task(
     question_counts=(90, 250, 250, 250, 310, 310),
     levels=(
         FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),
-        FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with three there are only 6 questions"),
+        FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with 3 pegs, only 6 questions exist"),
     ),
     clarification=Clarification(
         "whether more moves than needed are right; which disk is disk 1",
@@ -415,7 +413,7 @@ TSUMEGO = Task(
     "tsumego",
     "games",
     question_counts=(None, 3300, None),
-    rejected=(wrong("another move captures stones, or its own does not", _has_other_captures),),
-    answer_leak="the answer is where most stones stand together",
+    rejected=(wrong("its expected move captures nothing, or another move captures too", _has_other_captures),),
+    answer_leak="the answer is in the part of the board with the most stones",
     answer=A_TEXT,
 )

@@ -1,4 +1,4 @@
-"""Graphs: courses, colourings, paths."""
+"""Graphs: course schedules, colourings and paths."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..answers.rules import AnswerRules, Entry
 from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Replacement, Task, added, easy, frequent
 
 FEW_PREREQUISITES = (
-    "of one or two prerequisites, those that close a cycle are so many that their number tells the answer"
+    "with one or two prerequisites per course, a cycle adds so many that their number reveals the answer"
 )
-FEW_COURSES = "of five to ten courses, a cycle is so large a part that often no course is left without prerequisites"
+FEW_COURSES = "in a cycle with five to ten courses, often every course has prerequisites, which reveals the answer"
 
 COURSE_SCHEDULE = Task(
     "course_schedule",
@@ -24,7 +24,8 @@ COURSE_SCHEDULE = Task(
             ("min_num_courses", "max_num_courses"), ((10, 15), (10, 21), (18, 38), (31, 63), (50, 100)), FEW_COURSES
         ),
     ),
-    # With 5 to 10 courses, one or two prerequisites and cycles of up to five, a tree earns 0.89.
+    # With 5 to 10 courses, 1 or 2 prerequisites and cycles of up to 5 courses, a decision tree over the question's
+    # surface has a mean score of 0.89.
     served_params={"min_num_courses": 10, "max_num_courses": 15, "max_num_prerequisites": 5, "max_cycle_length": 3},
     options=2,
     verifier_flaw=BOTH_OPTIONS,
@@ -40,8 +41,9 @@ def _colouring_ignores_edges(entry: Entry) -> bool:
 
 
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
-    """Return colourings that ignore the edges: colours in turn, and in blocks. Each maps a vertex number to a colour
-    number.
+    """Return two colourings that ignore the edges, as functions from vertex numbers to colour numbers.
+
+    The first repeats the colours in turn, the second gives each colour a block of vertices.
     """
     return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
@@ -52,14 +54,14 @@ GRAPH_COLOR = Task(
     has_small_pool=True,
     question_counts=(None, None, None),
     levels=(
-        FieldLevels(("num_colors",), (3,), "with more colours most colourings are right"),
+        FieldLevels(("num_colors",), (3,), "with more colours, most colourings are right"),
         FieldLevels(
             ("min_num_vertices", "max_num_vertices"),
             ((8, 10), (10, 15), (15, 20), (20, 25)),
             "six vertices have so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("colours in turn or by blocks are right", _colouring_ignores_edges, served=0.6),),
+    rejected=(easy("repeating the colours in turn or in blocks is right", _colouring_ignores_edges, served=0.6),),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
@@ -74,9 +76,9 @@ def _solved_by_one_button(entry: Entry) -> bool:
 
 
 def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Return plans that reach the target of a lock by pressing one button repeatedly.
+    """Return the sequences of presses of a single button that reach a lock's target.
 
-    Only buttons that add, and that work in any light, are tried.
+    Only buttons that add in both light colours are tried.
     """
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]
@@ -97,8 +99,8 @@ QUANTUM_LOCK = Task(
     has_small_pool=True,
     faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "quantum_lock.install"),
     question_counts=(None, 720, 3300, None, None, None),
-    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
-    rejected=(easy("one button alone is the best way", _solved_by_one_button),),
+    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "solutions are equally long from 5 to 10"),),
+    rejected=(easy("pressing one button repeatedly is a shortest solution", _solved_by_one_button),),
     clarification=added(
         "whether a press in light of another color is possible",
         "A button that names a color can be pressed only while the light has that color.",
@@ -114,7 +116,7 @@ QUANTUM_LOCK = Task(
 SHORTEST_PATH = Task(
     "shortest_path",
     "graphs",
-    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
+    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids, the path is mostly blocked"),),
     rejected=(frequent("infeasible", served=0.8),),
     answer=AnswerRules(
         types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)),

@@ -1,4 +1,4 @@
-"""Logic and induction: circuits, claims, propositions, syllogisms, rules behind examples."""
+"""Logic and induction: circuits, true and false claims, propositions, syllogisms, and rules to infer from examples."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ CIRCUIT_LOGIC = Task(
         FieldLevels(
             ("min_terms", "max_terms"),
             ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
-            "with more terms XOR alone stays undecided",
+            "with more terms, only circuits that end in XOR have a balanced output",
         ),
         FieldLevels(
-            ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of more inputs is never 1"
+            ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of more inputs is rarely 1"
         ),
     ),
-    rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor, served=0.14),),
+    rejected=(easy("its final gate has the same output for nearly all inputs", _ends_without_xor, served=0.14),),
     options=2,
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "all would move at once, or none"
+EVERY_STEP = "the library raises this parameter and the others at the same levels"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if two people have the same role and counting the claims with `and` reveals the role.
+    """Return True if there are two people with the same role, and the number of claims with `and` reveals the role.
 
-    This holds for two knights if both claims or neither has `and`, and for two knaves if both have it.
+    This number reveals two knights if both claims or neither has `and`, and two knaves if both have `and`.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
         return False
     joined = sum(
         statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"]
-    )  # `<=>` joins two claims, too
+    )  # the question words `<=>` with `and`, too
     return joined == 2 or (joined == 0 and all(people))
 
 
 def same_roles(metadata: Mapping[str, Any]) -> list[str]:
-    """Return guesses: everybody is a knight, everybody is a knave, or the two roles alternate."""
+    """Return four guesses: everybody is a knight, everybody is a knave, and the two roles alternate (from either)."""
     knight = str(metadata["knight_knave_terms"]["a_knight"])
     knave = str(metadata["knight_knave_terms"]["a_knave"])
     in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
@@ -71,7 +71,7 @@ KNIGHTS_KNAVES = Task(
     ),
     rejected=(
         easy(
-            "the number of claims that say `and` tells whether both lie or neither does",
+            "the number of claims with `and` reveals whether both people lie or neither lies",
             _solved_by_conjunctions,
             served=0.5,
         ),
@@ -83,9 +83,9 @@ KNIGHTS_KNAVES = Task(
 
 
 def _counts_unseen(entry: Entry) -> bool:
-    """Return True if all answers of the examples are 0 or 1, and the right answer is another number.
+    """Return True if all outputs of the examples are 0 or 1, and the right answer is a larger number.
 
-    For example, "count the fives" and "is there a five?" then both explain the examples.
+    For example, "count the fives" and "is there a five?" are then both rules that explain the examples.
     """
     shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
@@ -95,10 +95,10 @@ INPUT_LIST = re.compile(r"(?m)^Input(?P<example> \d+)?: (?P<items>\[.*\])$")
 
 
 def _repeats_unseen(entry: Entry) -> bool:
-    """Return True if the test repeats a number and no example does.
+    """Return True if the test input repeats a number and no example's input does.
 
-    For example, sorting with and without duplicates, or the length and the number of distinct values, then both explain
-    the examples.
+    Two rules can then explain the examples, such as the length of the input and its number of distinct values, or
+    sorting with and without duplicates.
     """
     repeating = {"example": False, "test": False}
     for match in INPUT_LIST.finditer(str(entry["question"])):
@@ -113,13 +113,13 @@ LIST_FUNCTIONS = Task(
     question_counts=(None,),
     constructor_uses_seed=True,
     rejected=(
-        wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),
-        wrong("its input repeats a number, and that of no example does", _repeats_unseen),
+        wrong("its examples have only the outputs 0 and 1, and its answer is a larger count", _counts_unseen),
+        wrong("its input repeats a number, and the inputs of its examples do not", _repeats_unseen),
     ),
     answer=AnswerRules(notations.numbers),
 )
 
-CONCLUDES = "fewer or simpler premises imply nothing together, more contradict each other, and 10 variables take 0.2 s"
+CONCLUDES = "few or simple premises imply nothing together, many contradict each other, and 10 variables take 0.2 s"
 
 
 def _is_contradictory(entry: Entry) -> bool:
@@ -127,7 +127,7 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return a conclusion that needs several premises, as the question demands; the library's mostly needs one."""
+    """Return a conclusion that needs several premises, as the question demands; the library's often needs one."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}
@@ -147,7 +147,7 @@ PROPOSITIONAL_LOGIC = Task(
     "propositional_logic",
     "logic",
     has_small_pool=True,
-    # With these parameters, half of the problems have a conclusion that needs several premises, instead of a fifth.
+    # With these parameters, half of the problems have a conclusion that needs several premises; by default, a fifth.
     served_params={
         "min_vars": 3,
         "max_vars": 5,
@@ -163,16 +163,16 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("its premises contradict each other, so that every statement follows", _is_contradictory),
-        wrong("its premises imply nothing simple together that none of them implies alone", _concludes_nothing),
+        wrong("no simple conclusion needs several of its premises", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(
-        "whether a premise, or premises that are joined, are a conclusion",
+        "whether a premise, or several premises joined by `and`, count as a conclusion",
         "The conclusion must need several premises together: it does not count if single premises decide it part by "
         "part.",
         after="conclusion from the premise.",
     ),
-    verifier_flaw="a premise follows from itself",
+    verifier_flaw="a repeated premise counts as a conclusion",
     answer=AnswerRules(
         expressions.formula,
         several_right_answers=True,
@@ -190,11 +190,11 @@ SELF_REFERENCE = Task(
     answer=A_NUMBER,
 )
 
-FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells most answers"
+FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier reveals most answers"
 
 
 def _needs_members(entry: Entry) -> bool:
-    """Return True if the answer is wrong, or right only if every class has members."""
+    """Return True if the library's answer is wrong, or is right only if no class is empty."""
     metadata = entry["metadata"]
     premises = metadata["premise1"], metadata["premise2"]
     follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}
@@ -209,11 +209,11 @@ SYLLOGISM = Task(
         FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
-        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is easier"),
+        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "questions about one premise are easier"),
     ),
-    rejected=(wrong("its answer is wrong, or depends on whether a class has members", _needs_members),),
+    rejected=(wrong("its answer is wrong, or depends on whether a class is empty", _needs_members),),
     options=2,
-    answer_leak="the conclusion has the first premise's quantifier or not: that tells two answers in three",
+    answer_leak="comparing the quantifiers of the conclusion and of the first premise reveals two answers in three",
     verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )
@@ -226,9 +226,9 @@ ZEBRA_PUZZLES = Task(
         FieldLevels(
             ("num_people",),
             (4, 4, 4, 5, 5),
-            "with fewer people the answer is guessed; 6 people take 3 s and 7 over 10 s",
+            "with fewer people, a guess is often right; 6 people take 3 s to generate, and 7 over 10 s",
         ),
-        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
+        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "6 take 3 s to generate, and 7 take over 10 s"),
     ),
     faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
     options=4,

@@ -1,4 +1,4 @@
-"""Serve the library's problems as declared: correct answers, clarify questions and reject flawed problems."""
+"""Apply a task's declaration to the library's problems: correct answers, clarify questions, reject flawed problems."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .declaration import Cause, Task
 
 
 def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
-    """Return an entry with the right answer; the unchanged entry if the library's answer is right.
+    """Return the entry with the right answer, or the unchanged entry if the library's answer is right.
 
-    If the answer changes, the metadata keeps the library's own answer as `library_answer`.
+    If the answer changes, the metadata gets the library's answer as `library_answer`.
     """
     if task.right_answer is None:
         return entry
@@ -25,10 +25,10 @@ def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
 
 
 def clarify(task: Task, entry: Entry, dataset: Dataset) -> Entry:
-    """Return an entry with a clarified question; the unchanged entry if the question is already clear.
+    """Return the entry with a clarified question, or the unchanged entry if the question is already clear.
 
-    The clarified question is shown to the model, scored, and hashed into the problem's reference. The metadata of such
-    an entry has `clarified: true`.
+    The model gets the clarified question, the verifier scores with it, and the problem's reference has its hash. The
+    metadata of an entry with a clarified question has `clarified: true`.
     """
     if task.clarification is None:
         return entry

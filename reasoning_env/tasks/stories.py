@@ -15,13 +15,13 @@ from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels
 
 
 def _repeats_number(entry: Entry) -> bool:
-    """Return True if the first two numbers are equal, so that the solver need not choose between them."""
+    """Return True if the first two numbers are equal, so that the problem does not test which of them is needed."""
     first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
 
 def _name_brother(entry: Entry, dataset: Dataset) -> str:
-    """Say whose brother a man is. The library asks for his brother's sisters, and mentions the man nowhere else."""
+    """Say in the question whose brother the man is. The library's question names him once, without relatives."""
     question = str(entry["question"])
     found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
     if found is None or found[1] == found[2]:
@@ -30,9 +30,9 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Count Matilda's female colleagues in both circles: all women of both but herself, and the woman of the first.
+    """Count all women in both of Matilda's circles, except Matilda: the two numbers in the question, minus 1.
 
-    The library adds one to the women of the first circle.
+    The library adds 1 to the number of women in the first circle, and ignores the second circle.
     """
     counts = re.findall(r"(\d+) female colleagues", str(entry["question"]))
     if len(counts) != 2:
@@ -46,13 +46,11 @@ AIW = Task(
     "logic",
     has_small_pool=True,
     question_counts=(8300, 1900, 6600, None, None, None),
-    levels=(
-        FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "one of four numbers in the question is often right"),
-    ),
+    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "at 4, a number in the question is often right"),),
     rejected=(easy("its first two numbers are the same", _repeats_number),),
     right_answer=_count_colleagues,
     clarification=Clarification(
-        "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
+        "how the man in the question is related to the woman", "{James}, a brother of {Mary},", _name_brother
     ),
     answer=A_NUMBER,
 )
@@ -77,7 +75,7 @@ def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
 
 
 def _with_years(question: str, start: date, end: date) -> str:
-    """Write the year after both dates of a span. The library gives the end the year of the start."""
+    """Return the question with the year after both of its dates. The library writes the start's year after the end."""
     first = f"{start:%A, %B} {start.day}"
     last = f"{end:%A, %B} {end.day}"
     dated = question.replace(f"{last}, {start.year}", f"{last}, {end.year}")
@@ -105,7 +103,7 @@ CALENDAR_ARITHMETIC = Task(
                     "recurring_event_day",
                 ],
             ),
-            "with three kinds of questions, too many ask for leap years, and few years are leap years",
+            "with three kinds of questions, too many ask about leap years, where No is mostly right",
         ),
     ),
     clarification=Clarification(
@@ -125,7 +123,7 @@ SIBLINGS_CHILDREN = ("nephew", "niece")
 
 
 def _has_unknown_sex(entry: Entry) -> bool:
-    """Return True if the relation depends on a person's sex and neither the name nor the marriage reveals it."""
+    """Return True if neither the first person's name nor a marriage reveals whether the person is a man or a woman."""
     person = str(entry["metadata"]["person1"])
     if person not in UNISEX_NAMES:
         return False
@@ -135,10 +133,10 @@ def _has_unknown_sex(entry: Entry) -> bool:
 
 
 def _name_relation(entry: Entry, dataset: Dataset) -> Corrected:
-    """Say what the first person is to the second.
+    """Name the relation of the first person to the second.
 
-    The library says of in-laws what the second is to the first, and of nephews and nieces it takes the sex of the
-    second.
+    For parents-in-law, the library names the relation of the second person to the first. For nephews and nieces, the
+    library uses the second person's sex.
     """
     metadata = entry["metadata"]
     relation = str(entry["answer"])
@@ -165,12 +163,12 @@ FAMILY_RELATIONSHIPS = Task(
         FieldLevels(
             ("min_family_size", "max_family_size"),
             ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
-            "of three people, a count of letters tells the relation in 0.43 of the problems",
+            "with three people, counting letters reveals the relation in 43 % of the problems",
         ),
     ),
-    rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_unknown_sex),),
+    rejected=(wrong("it does not say whether its first person is a man or a woman", _has_unknown_sex),),
     right_answer=_name_relation,
-    clarification=Clarification("whether a spouse or a parent is right", MAN_OR_WOMAN, _ask_for_sex),
+    clarification=Clarification("whether words for both sexes, such as parent, are right", MAN_OR_WOMAN, _ask_for_sex),
     answer=A_TEXT,
 )
 
@@ -186,8 +184,8 @@ CUT_STORIES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "tubes of paint": lambda n: n[0] / 2 + 3 * n[1],
     "left after paying": lambda n: n[0] - n[1] * n[2],
 }
-"""Stories of `gsm_symbolic` whose answer the library truncates to a whole number. Maps words of the story to a function
-that computes the exact answer from the numbers in its text."""
+"""Stories of `gsm_symbolic` whose answer the library truncates to a whole number. Each key is a phrase of the story,
+each value a function that computes the exact answer from the numbers in the story."""
 
 STORY_WORDS = (
     (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
@@ -203,7 +201,7 @@ STORY_WORDS = (
     (re.compile(r"\b(exercise for \d+|slew \d+) (the amount|as many)"), r"\1 times \2"),
     (re.compile(r"\b(get to ride the [^.]* \d+|writes it in full \d+)(?=[.,])"), r"\1 times"),
 )
-"""Wrong or missing words in stories, and the words that are meant."""
+"""Patterns of wrong or missing words in stories, each with the correct words."""
 
 
 def _is_cut_story(entry: Entry) -> bool:
@@ -234,12 +232,12 @@ GSM_SYMBOLIC = Task(
     question_counts=(None,),
     constructor_uses_seed=True,
     rejected=(
-        wrong("its answer is no whole number, and the library cuts it", _is_cut_story),
+        wrong("its exact answer is not a whole number, and the library truncates it", _is_cut_story),
         wrong("it rounds half a dollar", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "how long a month is; whether a sum is had or spent; of what there are more; what a number counts; "
-        "whether chances are subtracted or divided",
+        "how long a month is; whether a sum is owned or spent; which children are more; what a number counts; "
+        "whether probabilities are subtracted or divided",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,
@@ -266,7 +264,7 @@ LEG_COUNTING = Task(
     "arithmetic",
     levels=(
         FieldLevels(
-            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "a single animal has four legs"
+            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "most single animals have four legs"
         ),
     ),
     clarification=Clarification(
@@ -277,7 +275,7 @@ LEG_COUNTING = Task(
 
 
 def _names_several(entry: Entry) -> bool:
-    """Return True if several people, or nobody, do what the question asks about. Only English texts are read."""
+    """Return True if not exactly one person does what the question asks about. Only English questions are checked."""
     text, who, asked = str(entry["question"]).rpartition("Who ")
     activity = asked.split("?")[0]
     return bool(who) and text.count(f" {activity}.") != 1
@@ -288,10 +286,12 @@ NEEDLE_HAYSTACK = Task(
     "cognition",
     levels=(
         FieldLevels(
-            ("min_num_statements", "max_num_statements"), (10, 100, 300, 600), "questions grow beyond 20,000 characters"
+            ("min_num_statements", "max_num_statements"),
+            (10, 100, 300, 600),
+            "questions would exceed 20,000 characters",
         ),
     ),
-    rejected=(wrong("several people do what it asks about, or nobody", _names_several),),
+    rejected=(wrong("several people, or nobody, do what it asks about", _names_several),),
     answer=AnswerRules(types.text(blanks_count=False)),
 )
 
@@ -321,8 +321,8 @@ def _clarify_times(entry: Entry, dataset: Dataset) -> str:
 def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration.
 
-    The library drops time and zone after a weekday in parentheses, and cuts milliseconds instead of rounding them. An
-    answer in another language than the library's stays as it is.
+    The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds instead of
+    rounding them. An answer in another language than English is returned unchanged.
     """
     if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
         return str(entry["answer"]), {}
@@ -367,10 +367,10 @@ TIME_INTERVALS = Task(
     rejected=(wrong("its interval ends before it begins", _ends_before_start),),
     right_answer=_measure_time,
     clarification=Clarification(
-        "which of two numbers is the month; whether seconds are left out or rounded to a minute",
+        "which of two numbers is the month; whether seconds are dropped or rounded to a minute",
         f"{DATES} / {SECONDS}",
         _clarify_times,
     ),
-    verifier_flaw="a duration of zero is near most durations",
+    verifier_flaw="a duration of zero earns a high score for most questions",
     answer=AnswerRules(notations.duration, correction=corrections.correct_time_intervals),
 )

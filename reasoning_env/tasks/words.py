@@ -29,9 +29,9 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Return True if a letter outside A to Z is enciphered as a letter of A to Z, as the library does with all letters.
+    """Return True if the cipher text replaces a letter outside A to Z by a letter of A to Z, as the library does.
 
-    A fork in another language may have an alphabet of its own. Its letters then appear in the cipher text.
+    A fork of the library may have the alphabet of another language, whose letters then appear in the cipher text.
     """
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 
@@ -45,8 +45,8 @@ CAESAR_CIPHER = Task(
     "algorithmic",
     has_small_pool=True,
     question_counts=(8400, 2500, 1800, 1300, 1300, 990),
-    levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
-    rejected=(wrong("a letter with an accent is enciphered like another letter", _has_accents),),
+    levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config rejects rotations over 25"),),
+    rejected=(wrong("its cipher text has the same letter for two letters, one of them accented", _has_accents),),
     answer=A_TEXT,
 )
 
@@ -58,7 +58,7 @@ CRYPTARITHM = Task(
         FieldLevels(
             ("min_words", "max_words"),
             ((2, 2), (2, 3), (3, 5), (5, 8), (8, 14)),
-            "with five words nearly every digit occurs, so that more words add only numbers to a sum",
+            "five words have nearly all ten letters, so more words add only numbers to a sum",
         ),
     ),
     answer=AnswerRules(types.letter_values, several_right_answers=True),
@@ -79,7 +79,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the text has 14 sentences of 40 to 50 words, and over 160 in each of these ranges",
+            "the library's text has only 14 sentences of 40 to 50 words, and over 160 in each range here",
         ),
     ),
     clarification=Clarification(
@@ -97,7 +97,9 @@ FIGLET_FONT = Task(
     question_counts=(None, None, None),
     levels=(
         FieldLevels(
-            ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
+            ("min_word_len", "max_word_len"),
+            ((3, 5), (4, 8), (6, 11), (9, 14)),
+            "only 22 words have 20 or more letters",
         ),
     ),
     scores_without_params=True,
@@ -106,7 +108,7 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if a grouping that ignores most letters is right. The library writes anagrams next to each other."""
+    """Return True if a grouping of `groupings` is right. This is frequent, because anagrams are listed side by side."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
@@ -129,13 +131,11 @@ GROUP_ANAGRAMS = Task(
         FieldLevels(
             ("min_words_per_group", "max_words_per_group"),
             ((2, 5), (3, 7), (5, 10)),
-            "the words of a group stand together, so groups of equal size need no reading",
+            "the words of a group are listed side by side, so counting solves groups of equal size",
         ),
     ),
     constructor_params=(),
-    rejected=(
-        easy("its words are grouped by counting or by their first letters", _grouping_ignores_letters, served=0.35),
-    ),
+    rejected=(easy("counting, lengths or first letters group its words", _grouping_ignores_letters, served=0.35),),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "isomorphic pairs are shorter by one letter, which tells the answer if all lengths are equal",
+            "isomorphic pairs are one letter shorter, which reveals the answer if all lengths are equal",
         ),
     ),
     options=2,
@@ -171,7 +171,7 @@ LETTER_COUNTING = Task(
     has_small_pool=True,
     constructor_params=(),
     rejected=(frequent("1", served=0.6),),
-    clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
+    clarification=Clarification("whether capital and small letters are counted alike", CAPITALS, _count_capitals),
     scores_without_params=True,
     answer=A_NUMBER,
 )
@@ -182,7 +182,7 @@ FITTING_WORD = (
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
-    """Explain where the words come from. Questions with words in random order are not changed."""
+    """Return the question with a sentence on where its words come from; unchanged if they are in random order."""
     question = str(entry["question"])
     config = dataset.config
     if not config.consecutive_words:
@@ -200,11 +200,11 @@ LETTER_JUMBLE = Task(
         FieldLevels(
             ("min_word_len", "max_word_len"),
             ((3, 5), (3, 8), (5, 12), (7, 64)),
-            "words of two letters are only reversed, and the text has too few longer words",
+            "a jumbled word of two letters is only reversed, and the text has too few long words",
         ),
     ),
     clarification=Clarification(
-        "which of several words with the same letters is right",
+        "which word is right, if several words have the same letters",
         f"{FITTING_WORD} Only words of {{3}} to {{5}} letters are taken.",
         _name_source_of_words,
     ),
@@ -236,11 +236,11 @@ def _repeats_word(entry: Entry) -> bool:
 
 
 CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
-"""A sentence that the library cut at the full stop of an abbreviation or an address: the part before or after it."""
+"""Matches either part of a sentence that the library split at the full stop of an abbreviation or an address."""
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
-    """Return True if the place of some piece is unknown: a lone mark, or the end of a truncated sentence."""
+    """Return True if a punctuation mark stands alone or the sentence is truncated, so that several orders are right."""
     sentence = str(entry["answer"])
     alone = any(not re.search(r"\w", piece) for piece in sentence.split())
     return alone or CUT_SENTENCE.fullmatch(sentence) is not None
@@ -254,12 +254,12 @@ SENTENCE_REORDERING = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((5, 12), (8, 16), (10, 20), (10, 24)),
-            "hardly any longer sentence has no repeated word",
+            "nearly every longer sentence repeats a word",
         ),
     ),
     rejected=(
-        wrong("a word comes twice, and the expected order puts the two side by side", _repeats_word),
-        wrong("nothing tells where a mark that stands alone belongs, or where a cut sentence ends", _cannot_be_ordered),
+        wrong("a word occurs twice, and the expected answer has both side by side", _repeats_word),
+        wrong("a mark stands alone or the sentence is truncated, so its order is unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
     answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
@@ -284,10 +284,10 @@ STRING_INSERTION = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((30, 70), (50, 100), (100, 200), (200, 500)),
-            "of shorter strings, nine in ten have nothing to insert",
+            "nine in ten shorter strings have nothing to insert",
         ),
     ),
-    # In the library's strings of 5 to 20 letters, 94 % have nothing to insert; with these lengths, 74 %.
+    # With the library's lengths (5 to 20 letters), 94 % of the strings need no insertion. With these lengths, 74 %.
     served_params={"min_string_length": 30, "max_string_length": 70},
     rejected=(copied(served=0.16),),
     answer=AnswerRules(
@@ -301,9 +301,9 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
 def _exceeds_rule_limit(entry: Entry) -> bool:
-    """Return True if splitting the machines takes more conversions than the limit of rule applications.
+    """Return True if splitting the machines takes more conversions than the question's limit of rule applications.
 
-    A clarified question, which counts conversions as applications, is never rejected.
+    Return False for a clarified question, because it says that each conversion counts as an application.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)
@@ -321,12 +321,14 @@ STRING_SPLITTING = Task(
         FieldLevels(
             ("min_initial_machines", "max_initial_machines"),
             ((0, 10), (10, 50), (50, 100), (100, 280)),
-            "from 285 machines of each kind on, the rules may be stopped by their limit of 1000",
+            "with 285 or more machines of each kind, the limit of 1000 may stop the rules too early",
         ),
     ),
-    rejected=(wrong("its rules are applied too often for its limit", _exceeds_rule_limit),),
+    rejected=(wrong("its answer applies rules more often than its limit allows", _exceeds_rule_limit),),
     clarification=added(
-        "whether conversions or exhausted rules are counted", ONE_CONVERSION, after="restart the process from rule 1."
+        "whether the limit counts conversions or exhausted rules",
+        ONE_CONVERSION,
+        after="restart the process from rule 1.",
     ),
     answer=AnswerRules(boards.counts({**dict.fromkeys("ABC", "machine"), **dict.fromkeys("XYZ", "part")})),
 )
@@ -337,7 +339,7 @@ STRING_SYNTHESIS = Task(
     has_small_pool=True,
     question_counts=(220, 1400, None, None, None, None),
     clarification=added(
-        "which rule follows an applied rule",
+        "which rule is tried after a rule was applied",
         "After each application of a rule, start again from rule 1.",
         after="(counts of each block type) is repeated.",
     ),
@@ -348,7 +350,7 @@ STRING_SYNTHESIS = Task(
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """Return the two ladders that replace letter by letter, from the left and from the right, with any strings."""
+    """Return two ladders that replace letters one by one, from the left and from the right. Steps need not be words."""
     lengths = range(len(end) + 1)
     from_left = [end[:length] + start[length:] for length in lengths]
     from_right = [start[:length] + end[length:] for length in reversed(lengths)]
@@ -362,12 +364,12 @@ WORD_LADDER = Task(
     constructor_params=("min_word_length", "max_word_length"),
     levels=(
         FieldLevels(
-            ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"
+            ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "word lengths are 3 to 5"
         ),
         FieldLevels(
             ("min_chain_length", "max_chain_length"),
             ((4, 5), (4, 5), (5, 6), (6, 8), (8, 11)),
-            "letters exchanged one by one, from the left or from the right, make short ladders",
+            "replacing letters from the left or from the right solves most short ladders",
         ),
     ),
     answer=AnswerRules(
