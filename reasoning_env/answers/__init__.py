@@ -1,4 +1,4 @@
-"""Score model text safely with the library's verifiers.
+"""Score model text safely with reasoning-gym's verifiers ("the library").
 
-Runs inside workers only. Nothing here imports reasoning_gym; callers pass the library's datasets.
+Runs in worker processes only. No module here imports reasoning_gym; callers pass the library's datasets.
 """

@@ -1,4 +1,4 @@
-"""Types of boards: read the cells of rows in any layout, and write them in the layout of the expected answer."""
+"""Answer types of boards: read cells in any layout, and write the cells in the layout of the expected answer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from functools import lru_cache
 
 from .literals import literal_value
 from .numbers import rounds
-from .types import AnswerType, ProblemFacts
+from .types import AnswerType, ProblemData
 
 CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
-"""A cell of a board. `12 _ 0.5` has three. A minus sign before zero belongs to a negated board, not to a cell."""
+"""A cell of a board: `12 _ 0.5` has three cells. A minus sign before 0 negates the whole board, not the cell."""
 SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
-"""A cell of a board whose cells have one character. `12_` has three."""
+"""A cell of a board whose cells have one character: `12_` has three cells."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """Text between the cells of an expected board, such as ` < ` in `1 < 2`."""
 LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
 EDGE = re.compile(f"[{LAYOUT}]*")
-"""Text on a line without cells, such as `[[` and `]`, but not the `-` in `-[1, 2]`."""
+"""The content of a line without cells, such as `[[` and `]`, but not the `-` in `-[1, 2]`."""
 BEFORE = re.compile(r"[\s|\[\](){}'\"\u2500-\u257f]*")
 """Text before the cells of a line, such as `| ` or `[`, but not a comma."""
 AFTER = re.compile(rf"(?![^&]*&)[{LAYOUT}]*")
@@ -40,16 +40,16 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Bars that make a board a determinant: `\vert`, or bars on separate lines. Also the internal sign for a cell."""
+r"""Bars that turn a board into a determinant: `\vert`, or bars on separate lines. Also `\0`, which marks a cell."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
-"""A mark after a board, as in the transposed matrix `[1 2; 3 4]'`. Quotes around cells or rows come in pairs."""
+"""A board with a prime, as in the transposed matrix `[1 2; 3 4]'`. Quotes around cells or rows come in pairs."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
-"""A single row between bars, as in the norm `|3 4|`. A table row also has bars between its cells."""
+"""A single row between bars, as in the norm `|3 4|`. A row of a table also has bars between the cells."""
 
 
-def board(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a board and write its cells in the expected layout; None for rows of other lengths."""
+def board(answer: str, problem: ProblemData) -> str | None:
+    """Read a board and write its cells in the expected layout; None if the rows have unexpected lengths."""
     layout = _layout(problem.expected)
     if layout is None:
         return None
@@ -60,12 +60,12 @@ def board(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def counts(names: Mapping[str, str]) -> AnswerType:
-    """Make the type of counts, each with its name or in the order of `names`.
+    """Make the type of several counts. An answer has a name with each count, or the counts in the order of `names`.
 
-    `names` maps each name to its kind. The kind may precede the name, in singular or plural: `2 machines A`.
+    `names` maps each name to a noun that may precede the name, in singular or plural: `2 machines A`.
     """
 
-    def read(answer: str, problem: ProblemFacts) -> str | None:
+    def read(answer: str, problem: ProblemData) -> str | None:
         found = _named_counts(answer, names)
         if found is None:
             return board(answer, problem)
@@ -76,7 +76,7 @@ def counts(names: Mapping[str, str]) -> AnswerType:
 
 
 def _named_counts(answer: str, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None for other text."""
+    """Parse counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None if the answer has another form."""
     name = "|".join(
         rf"(?:(?i:{kind})s? )?{re.escape(name)}" if kind else re.escape(name) for name, kind in names.items()
     )
@@ -92,8 +92,8 @@ def _named_counts(answer: str, names: Mapping[str, str]) -> dict[str, str] | Non
     return found if len(found) == len(matches) > 0 else None
 
 
-def pooled(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a matrix of means, right to two decimals in each cell."""
+def pooled(answer: str, problem: ProblemData) -> str | None:
+    """Read a matrix of means. An answer is right if every cell is right to two decimals."""
     expected = _layout(problem.expected)
     if expected is None:
         return None
@@ -135,7 +135,7 @@ def _layout(right: str) -> _Layout | None:
 
 
 def _has_signs_of(answer: str, right: str) -> bool:
-    """Return True if the comparison signs are those of the expected board: `1 > 2` is not `1 < 2`.
+    """Return True if the answer's comparison signs equal the expected board's: `1 > 2` does not equal `1 < 2`.
 
     An answer may leave out the signs between columns, the signs between rows, or both.
     """
@@ -157,7 +157,7 @@ def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
 
 
 def _cells(answer: str, layout: _Layout) -> list[str] | None:
-    """Return the cells of a board whose rows have the expected lengths; None for other text."""
+    """Return the answer's cells; None if the answer is no board, or its rows have unexpected lengths."""
     for text in dict.fromkeys((answer, answer.replace(";", "\n"))):
         rows = _rows(text, layout)
         if rows is not None and tuple(map(len, rows)) == layout.lengths:
@@ -166,9 +166,9 @@ def _cells(answer: str, layout: _Layout) -> list[str] | None:
 
 
 def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
-    """Return the rows of a board: lines, a list of lists, a LaTeX matrix.
+    """Return the rows of a board, which may be lines, a list of lists or a LaTeX matrix.
 
-    None for other text, and for a board with a sign, a prime or bars, as in `-[[1, 2], [3, 4]]`.
+    None if the answer is no board, or has a sign, a prime or bars around the board, as in `-[[1, 2], [3, 4]]`.
     """
     answer = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", answer))
     answer = _joined_texts(answer, "\n" if len(layout.lengths) > 1 else " ")
@@ -191,7 +191,7 @@ def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
 
 
 def _row(line: str, layout: _Layout) -> list[str] | None:
-    """Return the cells of a line, [] for a line that separates rows, and None for other text."""
+    """Return the cells of a line: [] if the line only separates rows, None if the line is not part of a board."""
     if any(line.count(quote) % 2 for quote in "\"'"):
         return None
     signs = re.sub(layout.cell, "\0", line)
@@ -211,7 +211,7 @@ def _row(line: str, layout: _Layout) -> list[str] | None:
 
 
 def _joined_texts(answer: str, between: str) -> str:
-    """Join a list of strings, such as the lines of a board; return other text unchanged."""
+    """Join a list of strings, such as the lines of a board. Return any other answer unchanged."""
     if not re.match(r"\[\s*[\"']", answer):
         return answer
     lines = literal_value(answer)

@@ -1,7 +1,7 @@
-"""Convert mathematical notation to Python's notation, and calculate the values of calculations.
+"""Convert mathematical notation to Python's notation, and evaluate arithmetic.
 
-`10x^3`, `2(x + 1)` and `x sin(x)` become `10*x**3`, `2*(x+1)` and `x*sin(x)`. Ambiguous text, such as `1/2x` or `e^2x`,
-is not converted.
+`10x^3`, `2(x + 1)` and `x sin(x)` become `10*x**3`, `2*(x+1)` and `x*sin(x)`. Ambiguous notation, such as `1/2x` or
+`e^2x`, is not converted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PYTHON_SIGNS: Mapping[str, str] = {
     "]": ")",
     "}": ")",
 }
-"""Mathematical signs and the same signs in Python."""
+"""Mathematical signs and their equivalents in Python."""
 POWER_OF_FUNCTION = re.compile(
     r"\b(?P<name>sin|cos|tan)\s?(?:\*\*|\^)\s?(?P<brace>\{)?(?P<power>\d{1,2})(?(brace)\})\s?(?P<argument>\([^()]{1,200}\))"
 )
@@ -47,7 +47,7 @@ FUNCTIONS: Mapping[str, str] = {
 }
 """Functions of one argument, and their names in mpmath.
 
-`tanh` is left out: `tanh(1e6*(x - 2))` is flat except near one point, which checks at random points would miss.
+`tanh` is excluded: `tanh(1e6*(x - 2))` changes only near one point, and a check at random points would miss it.
 """
 ABSOLUTE_VALUES = frozenset({"Abs", "abs"})
 MAX_PARTS = 300
@@ -57,7 +57,7 @@ MAX_SIDES = 9
 
 @dataclass
 class _Operand:
-    """State of the operand that is being read."""
+    """State of the parser for the operand that it is reading."""
 
     divides: bool = False
     """True after a division sign: a following factor could belong to the divisor or to the quotient."""
@@ -68,9 +68,9 @@ class _Operand:
 
 
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert mathematical notation to Python's; None for other characters and for ambiguous text.
+    """Convert mathematical notation to Python's; None if the answer is ambiguous or has other characters.
 
-    A parenthesis must follow a name of `functions`. Any other single letter before a parenthesis is a factor.
+    A name in `functions` must be followed by a parenthesis. Any other single letter before a parenthesis is a factor.
     """
     answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []
@@ -139,7 +139,7 @@ def _are_factors(left: str, right: str) -> bool:
 
 
 def calculate(side: str) -> ComplexFraction | None:
-    """Return the value of a calculation with numbers and the imaginary unit `i`; None for other text."""
+    """Evaluate arithmetic with numbers and the imaginary unit `i`; None if `side` is no such arithmetic."""
     side = TIMES_BETWEEN_NUMBERS.sub("*", side)
     written = to_python_notation(side) if CALCULATION.fullmatch(side) else None
     if written is None:

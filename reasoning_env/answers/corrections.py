@@ -1,6 +1,6 @@
-"""Corrections: strict scores of values that the library's verifier scores by a wrong rule.
+"""Corrections: functions that replace a score where the library's verifier applies a wrong rule.
 
-A correction takes the verifier's notation of a value, and the score of the guard or the library.
+Strict rewards use them. A correction takes the value in the verifier's notation, and the score of the guard or library.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .notations import seconds
 from .rules import Dataset, Entry
 
 NEAR = 0.1
-"""Relative error from which an answer scores 0."""
+"""An answer with this relative error or a larger one scores 0."""
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Lower the score by the ratio of lengths if an answer has too many words, or its one word too many letters."""
+    """Lower the score of an answer with too many words, or too many letters in one word, by the ratio of lengths."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -30,8 +30,8 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Accept words of the library's larger list too. The list for ladders has only 4,000 words, and lacks PEEK."""
-    if not 0.0 < score < 1.0:  # not a ladder, or all words are known
+    """Also accept words of the library's larger list: its list for ladders has only 4,000 words, without PEEK."""
+    if not 0.0 < score < 1.0:  # the answer is no ladder, or the library knows all words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
     ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]
@@ -49,7 +49,7 @@ def _english_words(module: str) -> frozenset[str]:
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Score a count by its relative error, because a small number has a small absolute error for most counts."""
+    """Score a count by its relative error, because most counts are small, so that any small guess has a small error."""
     return min(score, _nearness(float(answer), float(entry["answer"])))
 
 

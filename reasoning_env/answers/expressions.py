@@ -1,4 +1,4 @@
-"""Types of formulas: arithmetic, algebraic expressions, logical conclusions."""
+"""Answer types of formulas: arithmetic, algebraic expressions, logical conclusions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from .calculations import TIMES_BETWEEN_NUMBERS
 from .grammars import logic
-from .types import ProblemFacts
+from .types import ProblemData
 
 ARITHMETIC = re.compile(r"[-\d\s+*/().]+")
 NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
@@ -15,21 +15,21 @@ PARENTHESIS = re.compile(r"\s*\(")
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
-def arithmetic(answer: str, problem: ProblemFacts) -> str | None:
+def arithmetic(answer: str, problem: ProblemData) -> str | None:
     """Read an expression of numbers, such as `(3 - 1) * 12`."""
     answer = TIMES_BETWEEN_NUMBERS.sub("*", answer)
     return answer if ARITHMETIC.fullmatch(answer) else None
 
 
-def expression(answer: str, problem: ProblemFacts) -> str:
-    """Return the answer itself: the verifier of algebraic expressions rejects any other text."""
+def expression(answer: str, problem: ProblemData) -> str:
+    """Return the answer unchanged: the verifier of algebraic expressions rejects everything else."""
     return answer
 
 
-def integral(answer: str, problem: ProblemFacts) -> str | None:
-    """Read an integral. Constants need usual names, such as C or C1, and X cannot be a constant beside x.
+def integral(answer: str, problem: ProblemData) -> str | None:
+    """Read an integral. Constants need usual names, such as C or C1; in an integral over x, X is no constant.
 
-    X alone may stand for x, and x alone for X, because the questions' own examples mix them.
+    An answer may use X instead of x, or x instead of X, but not both, because the questions' examples mix them.
     """
     variable = str(problem.metadata["variable"])
     found = NAME_IN_EXPRESSION.finditer(answer)
@@ -43,8 +43,8 @@ def integral(answer: str, problem: ProblemFacts) -> str | None:
     return None if others else answer
 
 
-def formula(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a logical formula over the variables of the question."""
+def formula(answer: str, problem: ProblemData) -> str | None:
+    """Read a logical formula with the question's variables only."""
     if len(answer) > logic.MAX_CHARACTERS:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Remove frames from an answer: formatting around the whole answer, such as bold, code fences or `Answer:`.
+"""Remove frames from an answer. A frame is formatting around the whole answer: bold, code fences, `Answer:`.
 
-`FRAMES` lists all frames, the same for every task. Names of the result come from the task's declaration. A frame must
-match the whole text, and captures the inner text. Other text beside an answer therefore stays. Each frame takes linear
-time. Nothing is executed.
+FRAMES lists all frames; every task uses the same ones. In addition, a task declares names of its result, such as `GCD`
+in `GCD: 4`. A frame's pattern must match the whole string and captures the inner part, so other words beside an answer
+are never removed. Each pattern takes linear time. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from functools import lru_cache
 from .literals import as_json
 
 Extract = Callable[[re.Match[str]], str | None]
-"""Returns the text inside the frame of a match; None if the match is not a frame after all."""
+"""Returns the part inside a matched frame; None if the match is no frame after all."""
 MAX_FRAMES = 8
-"""Most frames that are removed. A label before quoted, bold text in dollars has four frames."""
+"""Most frames that are removed. `Answer: $**\"5\"**$` has four: a label, mathematics, emphasis and quotes."""
 REPLACED_SIGNS = "signs"
-"""The name that records list when `without_markup` has changed an answer."""
+"""Listed among an answer's frames if `without_markup` changed the answer."""
 MATHEMATICAL_NOTATION = "notation"
-"""The name that records list when mathematical notation was converted to Python's notation."""
+"""Listed among an answer's frames if mathematical notation was converted to Python's notation."""
 
 
 def normalize_whitespace(answer: str) -> str:
-    """Return an answer without spaces at the ends of lines and without long runs of whitespace, which cost time."""
+    """Remove spaces at the ends of lines, and shorten long runs of whitespace, on which patterns are slow."""
     text = LONG_WHITESPACE.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip()
 
@@ -34,10 +34,10 @@ def normalize_whitespace(answer: str) -> str:
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the name of the outermost frame and the text inside it; None for a text without a frame.
+    """Return the name of the outermost frame and the inner part; None if `text` has no frame.
 
     `names` are names of the result, and `numbers` may follow a name. With `ends_in_full_stop`, a full stop at the end
-    belongs to the answer, unless it follows a mark such as a quote.
+    belongs to the answer, unless the full stop follows a mark such as a quote.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if `shown` is None or contains exactly the problem's numbers, in any order."""
+    """Return True if `shown` is None, or has exactly the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -65,7 +65,7 @@ def _inner(match: re.Match[str]) -> str | None:
 
 
 def _inner_of_parentheses(match: re.Match[str]) -> str | None:
-    """Return the text in parentheses if its own parentheses are balanced: `(a)(b)` is balanced, `a)(b` is not."""
+    """Return the part in the outer parentheses if the parentheses in it are balanced, as in `(a)(b)` but not `a)(b`."""
     depth = 0
     for mark in match["inner"]:
         if mark in "()":
@@ -76,7 +76,7 @@ def _inner_of_parentheses(match: re.Match[str]) -> str | None:
 
 
 def _inner_of_quotes(match: re.Match[str]) -> str | None:
-    """Return a quotation without its quotes, with the escapes of a string resolved; None for `"a" or "b"`."""
+    """Return a quotation without its quotes, and with resolved escapes; None for two quotations: `"a" or "b"`."""
     inner = match["inner"]
     closing = CLOSING_QUOTES[match["open"]]
     if match[0][-len(closing) :] != closing:
@@ -112,7 +112,7 @@ AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 RESULT_NAME = "name"
 NOT_RUN = "code_not_run"
-"""Listed among the frames of an answer that only running it as code could score."""
+"""Listed among an answer's frames if the answer is code, and scoring the answer would require running the code."""
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
@@ -137,7 +137,7 @@ ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
 """Verbs between a label and the answer."""
 UNFRAMED = re.compile(rf"(?!.{{0,200}} (?:{ASCII_VERBS}) )[A-Za-z0-9 ]*")
-"""Text that has no frame, checked first for speed: most answers are words or numbers."""
+"""Answers without a frame. Checked first for speed, because most answers are words or numbers."""
 RESULT_ARGUMENTS = (
     r"[^\S\n]?\([^\S\n]*\d+(?:,[^\S\n]*\d+)*[^\S\n]*\)"
     r"|[^\S\n](?:of|for)[^\S\n](?:the[^\S\n](?:two[^\S\n])?numbers[^\S\n])?\d+(?:(?:,[^\S\n]*(?:and[^\S\n])?|[^\S\n]and[^\S\n])\d+)*"
@@ -165,7 +165,7 @@ def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class AnswerFrame:
-    """A frame: patterns, one of which must match the whole text, and the function that returns the inner text."""
+    """A frame: one of `patterns` must match the whole string, and `extract` returns the inner part."""
 
     name: str
     patterns: tuple[re.Pattern[str], ...]
@@ -189,14 +189,14 @@ FRAMES: tuple[AnswerFrame, ...] = (
         r"\$\$(?P<inner>[^$]*)\$\$",
         r"\$(?P<inner>[^$]*)\$",
     ),
-    # The inner text may contain powers such as 2**3, whose sign has no spaces beside it.
+    # The inner part may contain powers such as 2**3: their ** has no spaces beside it.
     _frame(
         "emphasis",
         r"(?s)(?P<mark>\*\*\*|\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)",
         r"(?s)(?P<mark>\*|_(?!.*\n))(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark)).)*(?<!\s))(?P=mark)",
     ),
     _frame("quotes", rf"(?s)(?P<open>{'|'.join(CLOSING_QUOTES)})(?P<inner>.*).", extract=_inner_of_quotes),
-    # `(3,355)` may be two numbers, or one with a separator of thousands.
+    # `(3,355)` may be two numbers, or one number with a thousands separator.
     _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", extract=_inner_of_parentheses),
     _frame("label", _label_pattern("|".join(LABELS.values()))),
     _frame("tail", r"(?s)(?P<inner>.*)\\\\"),
@@ -206,4 +206,4 @@ FRAMES: tuple[AnswerFrame, ...] = (
 FRAME_NAMES = frozenset(
     {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION, RESULT_NAME, *(frame.name for frame in FRAMES)}
 )
-"""All names that a verdict may list as frames."""
+"""All values that may occur in the `frames` of a verdict."""

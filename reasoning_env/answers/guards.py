@@ -1,6 +1,6 @@
-"""Guards: functions that score answers instead of library verifiers that must not receive model text unchecked.
+"""Guards: functions that score answers in place of library verifiers that are unsafe for model text.
 
-For every honest answer, a guard returns the library's own score. A guard executes nothing, and its work is bounded.
+For every honest answer, a guard returns the library's own score. A guard executes no code, and limits its work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> flo
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Reject long numbers, and nan, which the library accepts as any number."""
+    """Reject long numbers, and nan: the library accepts nan in place of any number."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
@@ -97,7 +97,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Read the answer as a list, and write it as `write` does; None if the list has another shape."""
+    """Parse the answer as a list and convert it with `write`; None if `write` cannot convert the list."""
     value = literal_value(answer)
     try:
         return write(literal_value(f"[{answer}]") if value is None else value)
@@ -110,16 +110,16 @@ def _lines(rows: Iterable[Iterable[str]]) -> str:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Limit the edit distance between JSON trees. Its cost is the product of nodes, nodes and depth."""
+    """Compare by edit distance only if both JSON trees are small: the time is the product of their `_tree_work`."""
     oracle = entry["answer"].strip()
     answer = answer.strip()
     first = answer.find("{")
     last = answer.rfind("}")
     json_part = answer[first : last + 1] if first >= 0 else ""
     work = _tree_work(json_part) * _tree_work(oracle)
-    # A comparison with work 2,500 takes 0.05 s of processor time, once for the answer and once for each of 16 guesses.
-    # 1.7 % of problems have larger trees, where a near miss could take 12 s. There, a near miss scores 0.01. The edit
-    # distance between strings costs the product of their lengths.
+    # A comparison with `work` 2,500 takes 0.05 s of processor time, and runs for the answer and for each of 16 guesses.
+    # For 1.7 % of problems the trees are larger, and a nearly right answer could take 12 s: it scores 0.01 instead.
+    # The edit distance between two strings takes time proportional to the product of their lengths.
     bounded = work <= 2_500 and len(json_part) * len(oracle) <= 10_000_000
     if answer.strip() == oracle or (bounded and len(json_part) <= max(300, 20 * len(oracle))):
         return dataset.score_answer(answer, entry)
@@ -131,11 +131,11 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
     except (ValueError, RecursionError):
         return len(oracle) / len(answer) if oracle in answer else 0.0
     around = len(answer) - len(json_part)
-    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # the verifier's score of JSON with text around it
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # the verifier's score for JSON inside other text
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the product of nodes and depth of JSON."""
+    """Return an upper bound of the number of JSON nodes multiplied by their depth."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1
@@ -201,7 +201,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Limit the variables: the verifier reads any text between operators as a variable, and tries all assignments."""
+    """Limit the variables, because the verifier takes any string for a variable and tries all assignments."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

@@ -1,7 +1,7 @@
-"""Read lists, dictionaries and numbers in JSON's or Python's notation, without Python's parser.
+"""Parse lists, dictionaries and numbers in JSON's or Python's notation, without Python's parser.
 
-Python's notation becomes JSON token by token, in linear time: `(1, 'a',)` becomes `[1, "a"]`, and `{0: None}` becomes
-`{"0": null}`.
+Python's notation is converted to JSON token by token, in linear time: `(1, 'a',)` becomes `[1, "a"]`, and `{0: None}`
+becomes `{"0": null}`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ CLOSING = {")": "]", "]": "]", "}": "}"}
 
 
 def as_json(text: str) -> str | None:
-    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; None for other text.
+    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; None for others.
 
-    JSON stays as written. Numbers that JSON does not have, such as `+5` or `07`, become strings.
+    JSON is returned unchanged. Numbers that JSON does not allow, such as `+5` or `07`, become strings.
     """
     if _is_json(text):
         return text
@@ -38,7 +38,7 @@ def _is_json(text: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """Return the value of JSON, with decimal numbers as written; None for other text, and for null."""
+    """Parse JSON, with all digits of decimal numbers; None for null, and if `text` is no JSON."""
     try:
         value: object = json.loads(
             text, parse_constant=_no_number, parse_float=Decimal, object_pairs_hook=_with_different_keys
@@ -49,13 +49,13 @@ def json_value(text: str) -> object:
 
 
 def literal_value(text: str) -> object:
-    """Return the value of a literal; None for other text, and for null. Tuples become lists, and keys strings."""
+    """Parse a literal; None for null, and if `text` is no literal. Tuples become lists, and keys become strings."""
     written = as_json(text)
     return None if written is None else json_value(written)
 
 
 def _with_different_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Make an object from its pairs. Raises ValueError for a repeated key, because one value would be ignored."""
+    """Make a dictionary from pairs. Raises ValueError for a repeated key, because one value would be lost."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("a key is repeated")
@@ -67,7 +67,7 @@ def _no_number(name: str) -> object:
 
 
 def _in_json(text: str) -> str | None:
-    """Convert Python's tokens to JSON's; None for a text with another token."""
+    """Convert Python's tokens to JSON's; None if `text` has any other token."""
     parts: list[str] = []
     position = 0
     while position < len(text):
@@ -101,7 +101,7 @@ def _add_sign(parts: list[str], sign: str) -> None:
 
 
 def _string(token: str) -> str:
-    """Convert a string to JSON. Python has JSON's escapes and an escaped single quote."""
+    """Convert a Python string to JSON: unescape single quotes, and keep all other escapes."""
     return '"' + re.sub(r"(?s)\\(.)|\"", _escaped, token[1:-1]) + '"'
 
 

@@ -1,4 +1,4 @@
-"""Replace LaTeX, Markdown inside a text and Unicode look-alikes by simple characters."""
+"""Replace LaTeX commands, Markdown inside an answer and Unicode look-alikes with simple characters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LATEX_SIGNS: Mapping[str, str] = {
     "degree": "\N{DEGREE SIGN}",
     "angle": "\N{ANGLE}",
 }
-"""LaTeX commands and escapes, and the characters that they print. Two backslashes end a row and stay."""
+"""LaTeX commands and escapes, and the characters that they print. Two backslashes end a row and are kept."""
 LATEX_PART = re.compile(
     rf"\\(?:{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}|\\(?P<switch>{SWITCHES})(?![A-Za-z])\s?"
     r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)"
@@ -62,24 +62,24 @@ FRACTION = (
 LATEX_FRACTION = re.compile(FRACTION)
 WHOLE_FRACTION = re.compile(rf"(?P<sign>-?)\s?{FRACTION}")
 DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
-"""Two backslashes, as in a string of a program: `\\\\boxed{5}`."""
+"""Two backslashes, as in a string of source code: `\\\\boxed{5}`."""
 WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 """A brace, or an escaped character such as `\\{`."""
 MAX_NESTED = 4
-"""Most nested LaTeX commands that are replaced, as in `\\text{\\textbf{yes}}`."""
+"""Most levels of nested LaTeX commands that are replaced; `\\text{\\textbf{yes}}` has two."""
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
-"""A part in bold, italics, backticks or dollars. It needs spaces or punctuation on both sides, unlike powers."""
+"""A part in bold, italics, backticks or dollars, with spaces or punctuation on both sides, so that 2**3**4 is none."""
 EN_DASH_AS_MINUS = re.compile("(?<![\\w.)\\]] )(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
 NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 
 
 def without_markup(text: str) -> str:
-    """Return a text without LaTeX, Markdown and look-alikes: `3/4` for `\\frac{3}{4}`, `Ann` for `**Ann**`.
+    """Remove LaTeX, Markdown and look-alikes: `\\frac{3}{4}` becomes `3/4`, and `**Ann**` becomes `Ann`.
 
-    A LaTeX fraction becomes `3/4` if it is the whole text, and `((3)/(4))` otherwise. Takes linear time.
+    A LaTeX fraction becomes `3/4` if it is the whole string, and `((3)/(4))` inside a longer one. Takes linear time.
     """
     if NO_MARKUP.fullmatch(text):
         return text
@@ -87,7 +87,7 @@ def without_markup(text: str) -> str:
         text = EN_DASH_AS_MINUS.sub("-", text.translate(CHARACTERS))
     if "\\" in text:
         text = _without_latex(text)
-    if EMPHASIS.fullmatch(text) is None:  # emphasis around the whole text is a frame
+    if EMPHASIS.fullmatch(text) is None:  # emphasis around the whole answer is a frame
         text = EMPHASIS.sub(r"\g<inner>", text)
     return text.replace("{-}", "-").strip()
 
@@ -100,7 +100,7 @@ def _without_latex(text: str) -> str:
     if whole is not None:
         return f"{whole['sign']}{_numerator(whole).strip()}/{_denominator(whole).strip()}"
     text = LATEX_FRACTION.sub(lambda match: f"(({_numerator(match)})/({_denominator(match)}))", text)
-    text = text.replace("~\\", " \\")  # a non-breaking space in LaTeX; elsewhere `~` is a sign of logic
+    text = text.replace("~\\", " \\")  # in LaTeX `~` is a non-breaking space; without LaTeX, `~` is a logical operator
     for _ in range(MAX_NESTED):
         printed = LATEX_PART.sub(_printed, text)
         if printed == text:
@@ -110,9 +110,9 @@ def _without_latex(text: str) -> str:
 
 
 def _without_box(text: str) -> str:
-    """Return a text without its only `\\boxed{}` and without fonts around the whole: 5 for `\\boxed{\\text{5}}`.
+    """Remove the only `\\boxed{}`, and fonts around the whole string: `\\boxed{\\text{5}}` becomes `5`.
 
-    A box next to a letter or a digit stays.
+    A box next to a letter or digit is kept.
     """
     for _ in range(MAX_NESTED):
         font = WHOLE_FONT.match(text)
@@ -128,7 +128,7 @@ def _without_box(text: str) -> str:
 
 
 def _closing_brace(text: str) -> int:
-    """Return the position of the brace that closes an opening brace before the text; -1 without such a brace."""
+    """Return the position of the brace that closes the brace right before `text`; -1 if no brace closes it."""
     depth = 1
     for match in BRACE.finditer(text):
         depth += {"{": 1, "}": -1}.get(match[0], 0)

@@ -1,4 +1,4 @@
-"""Guards and corrections of tasks whose answers are moves of boxes, cars and cubes."""
+"""Guards and corrections of tasks whose answers are moves: of boxes, cars or the sides of a cube."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Cell = tuple[int, int]
 
 
 def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.01 if the board does not allow a move, because the library shortens such moves."""
+    """Return 0.01 if the board does not allow a move. The library shortens such moves instead."""
     if score < 1.0:
         return score
     rows = str(entry["question"]).partition("Board:")[2].split()
@@ -68,15 +68,15 @@ DIRECTIONS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": 
 
 
 def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0 for blocked moves, and for moves after the board is solved.
+    """Return 0 if a move is blocked, or if moves follow after the board is solved.
 
-    The library skips blocked moves and checks only the end, so it would accept a second answer after a solution.
+    The library skips blocked moves and checks only the last position, so it accepts answers with wrong moves.
     """
     return score if score < 1.0 or _is_solved_by_last(entry["metadata"]["gamestr"], answer) else 0.0
 
 
 def _is_solved_by_last(board: str, moves: str) -> bool:
-    """Return True if every move is possible, and the boxes are on goals after the last move and not before."""
+    """Return True if every move is possible, and the last move is the first that solves the board."""
     rows = [line.replace(" ", "") for line in board.strip().split("\n")]
     signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
     walls = {cell for cell, sign in signs.items() if sign == "+"}
@@ -136,7 +136,7 @@ def _is_boxnet_step(step: object) -> bool:
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return the lowest score for plans that move targets, and subtract a box's share for each impossible move.
 
-    The library skips impossible moves, so it would accept a plan that tries every move.
+    The library skips impossible moves, so it accepts a plan that tries every move.
     """
     if score <= 0.05:
         return score

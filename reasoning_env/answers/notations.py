@@ -1,6 +1,6 @@
-"""Types of numbers with a special notation: probabilities, bases, complex numbers, measures, factors, roots, durations.
+"""Answer types with a special notation: probabilities, bases, complex numbers, measures, factors, roots, durations.
 
-`types` describes what a type is, and `numbers` reads the numbers inside these notations.
+`types.py` explains answer types, and `numbers.py` parses the numbers inside these notations.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .numbers import (
     without_degrees,
     without_rounding_sign,
 )
-from .types import ProblemFacts
+from .types import ProblemData
 
 
-def probability(answer: str, problem: ProblemFacts) -> str | None:
+def probability(answer: str, problem: ProblemData) -> str | None:
     """Read a probability: an exact fraction, reduced or not, or a number with at least three right digits."""
     terms = problem.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
@@ -51,7 +51,7 @@ def probability(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def _percentage(answer: str) -> NumberValue | None:
-    """Return the value of a percentage above 0 and up to 100; None for other text."""
+    """Parse a percentage above 0 and up to 100; None if `answer` is none."""
     value = simple_number(answer[:-1].rstrip()) if answer.endswith("%") else None
     if value is None or not 0 < value.exact <= 100:
         return None
@@ -59,14 +59,14 @@ def _percentage(answer: str) -> NumberValue | None:
     return NumberValue(value.exact / 100, f"{mantissa}e{int(exponent or 0) - 2}")
 
 
-def fraction(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a fraction, which questions ask to reduce. It may end an equation: `6/8 = 3/4`."""
+def fraction(answer: str, problem: ProblemData) -> str | None:
+    """Read a reduced fraction, as the questions ask. The fraction may end an equation: `6/8 = 3/4`."""
     sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
         return None
     right = fraction_parts(problem.expected.strip("$").strip())
-    if right is None:  # LaTeX of the expected answer
+    if right is None:  # the expected answer is in LaTeX
         match = re.search(r"\{(\d+)\}\{(\d+)\}", problem.expected)
         right = (int(match[1]), int(match[2])) if match else None
     return problem.expected if last == right else f"{last[0]}/{last[1]}"
@@ -78,14 +78,14 @@ DIGITS_IN_BASE = re.compile(
     r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
     r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))?"
 )
-"""Digits with their base or without: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`, `0x28b`."""
+"""Digits with or without their base: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`, `0x28b`."""
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
-def digits(answer: str, problem: ProblemFacts) -> str | None:
-    """Read digits in the problem's base. A mark of another base makes the answer another number.
+def digits(answer: str, problem: ProblemData) -> str | None:
+    """Read digits in the problem's base. An answer that names another base is unreadable.
 
-    In base 10, the number may end a calculation: `4*15^2 + 5*15 = 975`.
+    In base 10, the number may be the end of a calculation: `4*15^2 + 5*15 = 975`.
     """
     base = str(problem.metadata["target_base"])
     value = number_value(answer) if base == "10" else None
@@ -95,9 +95,9 @@ def digits(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def _digits_without_base(answer: str, base: str) -> str | None:
-    """Return the digits of a number without the mark of its base; None for a mark of another base.
+    """Return the digits without the mark of the base, such as `0x` or `_16`; None if the mark is of another base.
 
-    A prefix may consist of digits in another base: 0b1 in base 16.
+    What looks like a prefix may be digits: 0b1 is a number in base 16.
     """
     match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
@@ -113,11 +113,11 @@ def _digits_without_base(answer: str, base: str) -> str | None:
 HEXADECIMAL = re.compile("-?[0-9a-fA-F]+")
 
 
-def hexadecimal(answer: str, problem: ProblemFacts) -> str | None:
+def hexadecimal(answer: str, problem: ProblemData) -> str | None:
     """Read a hexadecimal number with its prefix or base: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
     found = _digits_without_base(answer, "16")
     if found is None or not HEXADECIMAL.fullmatch(found) or found == answer.strip("()+"):
-        return None  # without a mark of its base, 12 may be decimal
+        return None  # without a mark of the base, 12 may be decimal
     value = int(found, 16)
     return problem.expected if value == int(problem.expected, 16) else hex(value)
 
@@ -129,10 +129,10 @@ COMPLEX = re.compile(rf"(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second
 """A complex number: `4 - 7i`, `4 + -7*j`, `-7i + 4`, `i`, `4`."""
 
 
-def complex_number(answer: str, problem: ProblemFacts) -> str | None:
+def complex_number(answer: str, problem: ProblemData) -> str | None:
     """Read a complex number: a real part, an imaginary part with i or j, or both, in either order.
 
-    The number may end a calculation: `(1 + 2i) + (3 - i) = 4 + i`.
+    The number may be the end of a calculation: `(1 + 2i) + (3 - i) = 4 + i`.
     """
     *before, end = answer.split("=", MAX_SIDES)
     value = _complex_value(end.strip())
@@ -163,13 +163,13 @@ POINT = re.compile(
     r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?:x\s?=\s?)?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?:y\s?=\s?)?"
     r"(?P<y>[^\s,()\[\]]{1,100})\s?(?(round)\))(?(square)\])"
 )
-"""A point with its name: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
+"""A point, possibly with names: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
 FLOAT_ERROR = Fraction(1, 10**9)
-"""Relative error of right values that the library calculates in floating point, far below the requested digits."""
+"""Relative error of the library's right values, which are floating-point. It is far below the requested digits."""
 
 
-def measure(answer: str, problem: ProblemFacts) -> str | None:
-    """Read an angle, a point or a length, right to the decimals that the question asks for."""
+def measure(answer: str, problem: ProblemData) -> str | None:
+    """Read an angle, a point or a length, which must be right to the decimals that the question asks for."""
     kind = problem.metadata["task_type"]
     if kind == "orthocenter":
         point = POINT.fullmatch(answer)
@@ -192,7 +192,7 @@ def measure(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def _is_right_measure(answer: str, shown: str, exact: Fraction, places: int) -> bool:
-    """Return True if a number is the expected one, or the exact value rounded to at least `places` decimals."""
+    """Return True if a number equals the expected number, or the exact value rounded to `places` decimals or more."""
     if not NUMBER.fullmatch(answer):
         return False
     return Fraction(answer) == Fraction(shown) or rounds(answer, exact, places=places, error=FLOAT_ERROR)
@@ -201,8 +201,8 @@ def _is_right_measure(answer: str, shown: str, exact: Fraction, places: int) -> 
 BETWEEN_FACTORS = re.compile(rf"\s?{TIMES}\s?")
 
 
-def factors(answer: str, problem: ProblemFacts) -> str | None:
-    """Read factors such as `2 x 2 x 3`. The product and an equals sign may precede them."""
+def factors(answer: str, problem: ProblemData) -> str | None:
+    """Read factors such as `2 x 2 x 3`. The product and an equals sign may come first: `12 = 2 x 2 x 3`."""
     product, equals, right_side = answer.rpartition("=")
     numbers = [_whole(part) for part in BETWEEN_FACTORS.split(right_side.strip())]
     found = [number for number in numbers if number is not None]
@@ -230,11 +230,11 @@ MINUS_ZERO = re.compile(r"^-(?=[0.]+$)")
 BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 
 
-def roots(answer: str, problem: ProblemFacts) -> str | None:
-    """Read all roots of a polynomial, in any order, each rounded or cut to four decimals.
+def roots(answer: str, problem: ProblemData) -> str | None:
+    """Read all roots of a polynomial, in any order, each rounded or truncated to four decimals.
 
-    The question asks to round, but to round down if the fifth decimal is 5 or more, so both are right. A double root
-    may be listed twice.
+    The question asks to round, but to round down if the fifth decimal is 5 or more. So both results are right. A double
+    root may be listed twice.
     """
     names: set[str | None] = set()
     answer = _without_root_name(answer, names)
@@ -282,7 +282,7 @@ def _terms(polynomial: str) -> dict[int, Fraction]:
 
 
 def _multiplicity(root: Fraction, terms: Mapping[int, Fraction]) -> int:
-    """Return the multiplicity of a root that is rounded to four decimals: derivatives up to the first that is not 0."""
+    """Return the multiplicity of a rounded root: the order of the first derivative that is not about 0 there."""
     slope, times = _derivative(terms), 1
     while len(slope) > 1:
         steeper = _derivative(slope)
@@ -301,7 +301,7 @@ def _evaluate_at(terms: Mapping[int, Fraction], point: Fraction) -> Fraction:
 
 
 def _is_root(answer: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
-    """Return True if a number is an expected root, rounded or cut. Newton's method makes the expected root exact."""
+    """Return True if a number is a root, rounded or truncated. Newton's method refines the expected root first."""
     root = float(expected)
     for _ in range(3):
         value = sum(float(factor) * root**power for power, factor in terms.items())
@@ -310,7 +310,7 @@ def _is_root(answer: str, expected: Fraction, terms: Mapping[int, Fraction]) -> 
             return False
         root -= value / slope
     exact = Fraction(root)
-    places = 4  # as the questions ask
+    places = 4  # the questions ask for four decimals
     unit = Fraction(1, 10**places)
     if abs(exact - expected) > unit:
         return False
@@ -326,7 +326,7 @@ CLOCK = re.compile(
 )
 
 
-def duration(answer: str, problem: ProblemFacts) -> str | None:
+def duration(answer: str, problem: ProblemData) -> str | None:
     """Read a duration: `3 days`, `04:05`, `3 days, 04:05:06.789`. Days may be written `3D` or `3`."""
     match = DAYS.fullmatch(answer) or CLOCK.fullmatch(answer)
     if match is None:
@@ -340,7 +340,7 @@ def duration(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def seconds(text: str) -> Fraction:
-    """Return a duration in seconds. Raises ValueError for other text."""
+    """Parse a duration and return its seconds. Raises ValueError if `text` is no duration."""
     match = DAYS.fullmatch(text) or CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("not a duration")
@@ -350,8 +350,8 @@ def seconds(text: str) -> Fraction:
     return days + 3600 * int(match["hours"]) + 60 * int(match["minutes"]) + Fraction(match["seconds"] or 0)
 
 
-def numbers(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a list of numbers, with or without quotes and brackets. Values and order count."""
+def numbers(answer: str, problem: ProblemData) -> str | None:
+    """Read a list of numbers, with or without quotes and brackets. Values and order must be right."""
     found = _read_list(answer)
     if found is None:
         return None
@@ -362,7 +362,7 @@ def numbers(answer: str, problem: ProblemFacts) -> str | None:
 
 
 def _read_list(answer: str) -> list[str] | None:
-    """Return the numbers of a list as written; None for other text."""
+    """Return the numbers of a list as strings; None if `answer` is no list of numbers."""
     match = re.fullmatch(r"(?s)\[(?P<square>[^\[\]()]*)\]|\((?P<round>[^\[\]()]*)\)|(?P<bare>[^\[\]()]+)", answer)
     if match is None:
         return None

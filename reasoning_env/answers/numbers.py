@@ -1,4 +1,4 @@
-"""Types of numbers. Numbers may have thousands separators or powers of ten, end a calculation, or be rounded."""
+"""Answer types of numbers, with thousands separators, powers of ten, calculations before them, or rounding."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .calculations import MAX_SIDES, SUPERSCRIPTS, calculate
-from .types import AnswerType, ProblemFacts, text
+from .types import AnswerType, ProblemData, text
 
 NUMBER = re.compile(
     r"(?!-[0.]+(?:[eE]|\Z))[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,3})?", re.ASCII
 )
-"""A decimal number: `16`, `-1.50`, `.5`, `1.6e1`. Zero has no minus sign, so `-0.0` does not match."""
+"""A decimal number: `16`, `-1.50`, `.5`, `1.6e1`, but not `-0.0`."""
 THOUSANDS = r"(?P<comma>,|\{(?:,| )\}|[_'~ ]|[\u00a0\u2009\u202f])"
 """The thousands separator in `1,234`, `1_234`, `1'234`, `1{,}234`, `1~234` and `1 234`."""
 TIMES = r"[*x\u00d7\u00b7\u22c5]"
@@ -41,7 +41,7 @@ FRACTIONS = tuple(
         "(?P<brace>\\{)?UP(?:[/\u00f7\u2044\u2215]|\\\\over)DOWN(?(brace)\\})",
     )
 )
-r"""A fraction of whole numbers: `3/4`, `(3)/(4)`, `3 \u00f7 4`. `without_markup` makes `3/4` of `\frac{3}{4}`."""
+r"""A fraction of whole numbers: `3/4`, `(3)/(4)`, `3 \u00f7 4`. `without_markup` converts `\frac{3}{4}` first."""
 ROUNDED = re.compile(r"\s?\u2248\s?")
 
 
@@ -53,15 +53,15 @@ class NumberValue:
     notation: str
 
 
-def number(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a number in any notation, or the end of a correct calculation."""
+def number(answer: str, problem: ProblemData) -> str | None:
+    """Read a number in any notation, or a correct calculation that ends with the number."""
     value = number_value(answer)
     if value is None:
         return None
     return problem.expected if value.exact == Fraction(problem.expected) else value.notation
 
 
-def degrees(answer: str, problem: ProblemFacts) -> str | None:
+def degrees(answer: str, problem: ProblemData) -> str | None:
     """Read a number of degrees, with or without the unit."""
     return number(without_degrees(answer), problem)
 
@@ -71,7 +71,7 @@ def without_degrees(answer: str) -> str:
     return DEGREES.sub("", answer)
 
 
-def number_or_text(answer: str, problem: ProblemFacts) -> str | None:
+def number_or_text(answer: str, problem: ProblemData) -> str | None:
     """Read a number if the expected answer is a number, and otherwise words in any case."""
     return number(answer, problem) if NUMBER.fullmatch(problem.expected) else ANY_WORDS(answer, problem)
 
@@ -80,9 +80,9 @@ ANY_WORDS = text()
 
 
 def number_value(answer: str) -> NumberValue | None:
-    """Return the value of a number or a reduced fraction; None for other text.
+    """Parse a number or a reduced fraction; None if `answer` is neither.
 
-    In an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16`, the last side counts if all sides are equal.
+    For an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16`, return the last side if all sides are equal.
     """
     *before, end = answer.split("=", MAX_SIDES)
     last = simple_number(end.strip())
@@ -90,12 +90,12 @@ def number_value(answer: str) -> NumberValue | None:
         return None
     parts = fraction_parts(end)
     if parts is not None and (parts[1] < 2 or math.gcd(*parts) != 1):
-        return None  # 12/2 is a calculation, and 6/8 is not reduced
+        return None  # 12/2 is not a result, and 6/8 is not reduced
     return last
 
 
 def side_value(side: str) -> Fraction | None:
-    """Return the value of a number or a calculation before an equals sign; None for other text."""
+    """Return the value of a side of an equation, a number or a calculation; None for any other side."""
     value = simple_number(side)
     if value is not None:
         return value.exact
@@ -106,9 +106,9 @@ def side_value(side: str) -> Fraction | None:
 def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fraction(0)) -> bool:
     """Return True if a decimal number is the right value, rounded to at least `places` decimals.
 
-    All digits of the number count: 2.674 is not a rounding of 2.67. The number may omit zeros at its end. A half may be
-    rounded up or to the even digit: 0.9375 to 0.938 but not to 0.937, 0.03125 to 0.0313 or 0.0312. `error` is the
-    relative error of the right value.
+    All digits of the number must be right: 2.674 is wrong for 2.67. Zeros at the end may be omitted. A half may be
+    rounded up or to the even digit: 0.9375 may become 0.938 but not 0.937, and 0.03125 may become 0.0313 or 0.0312.
+    `error` is the relative error of the right value.
     """
     if not NUMBER.fullmatch(answer):
         return False
@@ -124,9 +124,9 @@ def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fract
 
 
 def rounded(*, digits: int) -> AnswerType:
-    """Make the type of numbers that must be right to at least `digits` significant digits."""
+    """Make the answer type of numbers that must be right to at least `digits` significant digits."""
 
-    def read(answer: str, problem: ProblemFacts) -> str | None:
+    def read(answer: str, problem: ProblemData) -> str | None:
         value = number_value(without_rounding_sign(answer))
         if value is None:
             return None
@@ -148,10 +148,10 @@ def without_rounding_sign(answer: str) -> str:
     return ROUNDED.sub("=", answer).removeprefix("=").strip()
 
 
-def candidate(answer: str, problem: ProblemFacts) -> str | None:
-    """Read one of the question's candidates, right to three decimals in any form that the question or library shows.
+def candidate(answer: str, problem: ProblemData) -> str | None:
+    """Read one of the candidates in the question. The number must be right to three decimals.
 
-    A candidate may come twice with different digits, such as 791,044.979 and 7.910449790000001e+05.
+    The question may list a candidate in two forms, such as 791,044.979 and 7.910449790000001e+05. Both are right.
     """
     solution = problem.metadata["solution"]
     shown = zip(problem.metadata["candidates"], problem.metadata["formatted_candidates"], strict=True)
@@ -182,7 +182,7 @@ def simple_number(answer: str) -> NumberValue | None:
 
 
 def fraction_parts(answer: str) -> tuple[int, int] | None:
-    """Return numerator and denominator as written; None for text that is not a fraction."""
+    """Return numerator and denominator, not reduced; None if `answer` is no fraction."""
     match = next(filter(None, (pattern.fullmatch(answer) for pattern in FRACTIONS)), None)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Rules for the answers of a task: the type of a value, and how a value is scored."""
+"""Rules for the answers of a task: the answer type, and the functions that score a value."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ class Dataset(Protocol):
 Guard = Callable[[str, Entry, Dataset], float]
 """Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
-"""Returns the score of the library's verifier, and True if the answer contains code that was not run."""
+"""Returns the score of the library's verifier, and True if the answer has code that this environment did not run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""Returns the strict score. Takes an answer, its entry and dataset, and the score of the guard or the library."""
+"""Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
 
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """How the answers of a task are read and scored. Without a `type`, the task's verifier reads any string."""
+    """How the answers of a task are read and scored. Without a `type`, the task's verifier gets any string."""
 
     type: AnswerType | None = None
-    """Reads a whole answer as a value of the task's type. None for tasks that this project does not know."""
+    """Reads a whole answer as a value. None for tasks without a declaration in this project."""
     several_right_answers: bool = False
-    """True if other values than the expected answer may be right. Then the verifier, or its guard, decides."""
+    """True if values other than the expected answer may be right. Then the verifier or guard scores them."""
     guard: Guard | None = None
     """Scores answers instead of a verifier that must not receive model text unchecked."""
     library_score: LibraryScore | None = None
-    """Scores answers instead of the guard if rewards are not strict. Returns the library's own score."""
+    """Scores answers in place of the guard if rewards are not strict. Returns the library's own score."""
     correction: Correction | None = None
-    """Changes the score of a value that is not the expected answer. Its docstring begins with the change."""
+    """Changes the score of a value that is not the expected answer. Its docstring is shown in docs/defects.md."""
     max_partial: float = 1.0
     """The highest score of a wrong value."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Returns further guesses from the metadata of an entry. Partial credit starts at the score of the best guess."""
+    """Returns more guesses from an entry's metadata. Partial credit starts at the score of the best guess."""
     ends_in_full_stop: bool = False
     """True if right answers may end in a full stop."""
     result_names: tuple[str, ...] = ()
-    """Names of the result that may precede a value, as in `GCD: 4`; braces mark a key of the metadata. The numbers in
-    the metadata may follow a name: `gcd(8, 12) = 4`."""
+    """Names of the result that may precede a value, as in `GCD: 4`. A name in braces stands for that key's value in the
+    metadata. The numbers in the metadata may follow a name: `gcd(8, 12) = 4`."""
     is_formula: bool = False
-    """True if answers are formulas in Python's notation. Mathematical notation, such as `10x^7`, is read too."""
+    """True if answers are formulas in Python's notation. Then mathematical notation, such as `10x^7`, is read too."""

@@ -1,7 +1,7 @@
 """Score answers to a problem: remove formatting, read the whole rest as a value of the task's type, score the value.
 
-A value scores 1 if it is the right answer, or if the task has several right answers and its verifier accepts the value.
-Another value keeps the task's partial credit. An answer that is not a value scores at most FORM_SCORE.
+A value scores 1 if the value is the expected answer, or if the task has several right answers and the verifier accepts
+the value. Any other value gets the task's partial credit. An answer that is no value scores at most FORM_SCORE.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, REPLACED_SIGNS, 
 from .markup import without_markup
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
-from .types import ProblemFacts
+from .types import ProblemData
 from .values import any_value, is_value
 
 FIELD = re.compile(r"\{(\w+)\}")
-"""A key of the metadata, in braces in a name of the result."""
+"""A key of the metadata, which stands in braces in `AnswerRules.result_names`."""
 LEAST_PARTIAL = 1e-6
-"""Lower scores count as 0, because tiny differences would make a group look as if it had a signal."""
+"""Lower scores become 0: tiny differences are no signal, but normalised advantages would amplify them."""
 
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """The text of an answer without the formatting in `frames`, and the notation of its value; None for no value."""
+    """An answer without the formatting in `frames`; `notation` is the value for the verifier, None without a value."""
 
     text: str
     notation: str | None
@@ -38,11 +38,12 @@ class AnswerCandidate:
 
 @dataclass
 class Scorer:
-    """Scores answers to one pickled entry. Each verification unpickles it, because verifiers may write into it.
+    """Scores answers to one pickled entry. Each verification unpickles the entry anew, because verifiers may change it.
 
-    With `strict`, an answer must be a value of the task's type; otherwise the library's score counts. `accepts_forms`
-    removes formatting and reads other notations. `with_tags` scores the answer inside answer tags too. `frames` lists
-    the formatting that was removed from the last answer.
+    - `strict`: an answer must be a value of the task's type. Otherwise the library's score counts.
+    - `accepts_forms`: remove formatting and read other notations.
+    - `with_tags`: also score the answer inside answer tags.
+    - `frames`: the formatting that was removed from the last answer.
     """
 
     rules: AnswerRules
@@ -57,8 +58,8 @@ class Scorer:
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's candidates, and set `frames`.
 
-        `_unwrapped_texts` removes formatting. `candidates` reads the rest as a value of the task's type.
-        `_candidates_to_score` picks the candidates that count, and `_score_candidate` scores each of them.
+        `_unwrapped_texts` removes formatting, `candidates` reads the rest as a value of the task's type,
+        `_candidates_to_score` selects candidates, and `_score_candidate` scores each of them.
 
         A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, a strict
         answer scores 0. Raises the last error instead if rewards are not strict, or if the verifier raises for the
@@ -90,9 +91,9 @@ class Scorer:
         return 0.0 if self.strict and best < LEAST_PARTIAL else best
 
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield each candidate that counts once: candidates with a value, then the answer in tags.
+        """Yield the candidates to score, each once: candidates with a value, then the answer in tags.
 
-        Strict rewards yield the answer itself if no candidate has a value. Other rewards yield all candidates.
+        With strict rewards, yield the answer itself if no candidate has a value. With others, yield all candidates.
         """
         seen = set()
         has_value = False
@@ -109,7 +110,7 @@ class Scorer:
             yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
     def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield the answer as written, and then with more and more formatting removed, each read as a value."""
+        """Yield the answer unchanged, and then with more and more formatting removed, each read as a value."""
         for text, frames in self._unwrapped_texts(answer):
             yield AnswerCandidate(text, self._read_value(text), frames)
             if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
@@ -120,9 +121,9 @@ class Scorer:
                 yield AnswerCandidate(text, self._read_value(in_python), (*frames, MATHEMATICAL_NOTATION))
 
     def _unwrapped_texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield an answer, then the answer with one more frame removed each time, with the names of removed frames.
+        """Yield the answer with 0, 1, 2, ... frames removed, each time with the names of the removed frames.
 
-        Each text is yielded as written, and without LaTeX, Markdown and special Unicode characters if it has any.
+        Yield each of these strings a second time without LaTeX, Markdown and special Unicode characters, if it has any.
         """
         if not self.accepts_forms:
             yield answer, ()
@@ -144,7 +145,7 @@ class Scorer:
             frames = (*frames, name)
 
     def _unwrap(self, text: str) -> tuple[str, str] | None:
-        """Return the name of the outermost frame and the text inside it; None for a text without a frame."""
+        """Return the name of the outermost frame and the inner part; None if `text` has no frame."""
         return outermost_frame(
             text,
             self._result_names,
@@ -162,24 +163,24 @@ class Scorer:
         """Return True if the expected answer is a value of the task's type."""
         try:
             return self.rules.type is None or self.rules.type(self._problem.expected, self._problem) is not None
-        except (LookupError, ValueError):  # the metadata, or a number, of another language
+        except (LookupError, ValueError):  # the metadata or the numbers are in an unexpected form
             return False
 
     @cached_property
     def _result_names(self) -> tuple[str, ...]:
-        """The names of the result, with values of the metadata in place of braces."""
+        """The task's names of the result. Names in braces are replaced by values of the metadata."""
         metadata = {key: value for key, value in self._problem.metadata.items() if isinstance(value, str)}
         return tuple(
             name.format_map(metadata) for name in self.rules.result_names if set(FIELD.findall(name)) <= set(metadata)
         )
 
     @cached_property
-    def _problem(self) -> ProblemFacts:
+    def _problem(self) -> ProblemData:
         entry = pickle.loads(self.entry)
-        return ProblemFacts(str(entry.get("answer") or ""), entry["metadata"])
+        return ProblemData(str(entry.get("answer") or ""), entry["metadata"])
 
     def _read_value(self, text: str) -> str | None:
-        """Return the verifier's notation of the value of a text; None if the text is not a value."""
+        """Parse `text` as a value and return the notation that the verifier expects; None if `text` is no value."""
         if self.rules.type is None or (self._problem.expected and text == self._problem.expected):
             return text
         return self.rules.type(text, self._problem)
@@ -199,20 +200,20 @@ class Scorer:
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
     def _score_without_value(self, text: str) -> float:
-        """Return the verifier's score of a text that is not a value; 0 if the verifier raises an error."""
+        """Return the verifier's score of a string that is no value; 0 if the verifier raises an error."""
         score = _score_or_none(self._verifier_score, text)
         return 0.0 if score is None else self._without_length_share(text, score)
 
     def _without_length_share(self, text: str, score: float) -> float:
-        """Return 0 if a score only rewards a text for containing the right answer, such as a list of all options.
+        """Return 0 if `text` scores only because it contains the right answer, as a list of all options does.
 
-        The library's usual verifier then returns the ratio of the lengths of answer and text. Other scores stay.
+        The library's default verifier then returns len(right answer) / len(text). Return any other score unchanged.
         """
         right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
 
     def value_score(self, notation: str) -> float:
-        """Return the score of a value, before partial credit is compared with guesses."""
+        """Return the score of a value, before `above_guessing` rescales partial credit."""
         right = self._problem.expected
         if right and notation == right and self.rules.type is not None:
             return 1.0
@@ -241,7 +242,7 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """The score of the best wrong guess. Computed only for partial credit, because most answers get none."""
+        """The score of the best wrong guess. Computed only when needed: most answers get no partial credit."""
         made = guesses(pickle.loads(self.entry), self.rules.guesses)
         scores = [_score_or_none(self._guess_score, guess) for guess in made]
         return max((score for score in scores if score is not None and score < 1.0), default=0.0)
@@ -252,12 +253,12 @@ class Scorer:
 
 
 def _score_or_none(score: Callable[[str], float], answer: str) -> float | None:
-    """Return the score of an answer; None if the verifier raises an error. Raises MemoryError."""
+    """Return the score of an answer; None if the verifier raises any error except MemoryError, which is passed on."""
     try:
         return score(answer)
     except MemoryError:
         raise
-    except BaseException:  # verifiers raise any error at text that they cannot read
+    except BaseException:  # verifiers raise any error if they cannot parse an answer
         return None
 
 

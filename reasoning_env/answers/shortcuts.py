@@ -1,7 +1,7 @@
-"""Make answers that need no reasoning: copied parts of the question, and boards with filled blank cells.
+"""Make shortcuts, which are answers that need no reasoning: copied parts of the question, boards with filled cells.
 
-The audit reports the scores of such answers. If such an answer solves too many problems of a task, some are rejected.
-Partial credit starts at the score of the best such answer to the same problem. Takes linear time.
+The audit reports the scores of shortcuts. If a shortcut solves too many problems of a task, some of these problems are
+rejected. Partial credit starts at the score of the best shortcut to the same problem. Takes linear time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .rules import Entry
 
 SHOWN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 COLON = re.compile(r":(?=\s|$)")
-"""A colon before whitespace or the end, so not the colon in a time of day."""
+"""A colon before whitespace or at the end, but not the colon in a time such as 10:30."""
 BRACKETED = re.compile(r"\[[^\[\]]*\]")
 NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
 QUOTATION = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
@@ -24,11 +24,11 @@ WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
-"""Returns the content of a blank cell from the cells of its row, its column and its box."""
+"""Takes the cells in the row, the column and the box of an empty cell, and returns what to fill in."""
 
 
 def copies(problem_text: str) -> dict[str, str]:
-    """Return parts of a question by name: answers that only copy the question."""
+    """Return parts of a question, by name. As answers, they only copy the question."""
     text = problem_text.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
@@ -45,12 +45,12 @@ def copies(problem_text: str) -> dict[str, str]:
 
 
 def is_copied(problem_text: str, answer: str) -> bool:
-    """Return True if one of the question's parts has the same content as an answer."""
+    """Return True if the answer has the same content as one of the question's `copies`."""
     return any(same_content(part, answer) for part in copies(problem_text).values())
 
 
 def same_content(text: str, answer: str) -> bool:
-    """Return True if two texts have the same cells, with any separators and number formats."""
+    """Return True if two strings have the same words and numbers, ignoring separators and number formats."""
     return all(cell == expected for cell, expected in zip_longest(_cells(text), _cells(answer)))
 
 
@@ -65,14 +65,14 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Return the question's board filled by each rule, by the name of the rule; {} if no cell is blank."""
+    """Return the question's board, filled by each rule in `fills`, by the name of the rule; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return what an answer puts into the question's only blank cell; otherwise the answer in lower case."""
+    """Return the character that an answer puts into the question's only empty cell; else the answer in lower case."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -80,7 +80,7 @@ def choice(problem_text: str, answer: str) -> str:
 
 
 def _board(problem_text: str) -> tuple[str, str]:
-    """Return the board of a question, and the sign for its blank cells ("" if no cell is blank)."""
+    """Return the board of a question, and the sign for empty cells, which is "" if no cell is empty."""
     board = [line for line in last_grid(problem_text) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANK_MARKS):
         board = _board_with_signs(problem_text) or board
@@ -90,11 +90,11 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""Replacements for every number of an answer, by name."""
+"""Texts that replace every number of an answer, by name."""
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return an answer with its numbers replaced, by name; {} if it has mostly words, or letters before digits."""
+    """Return the answer with its numbers replaced, by name; {} if it has mostly words, or letters before digits."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -102,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of lines with the same number of cells, at least two by two; [] without such a block."""
+    """Return the last block of at least two lines with the same number of cells, at least two; [] if there is none."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -123,7 +123,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the lines without words around the last line with a blank cell. Signs may separate the rows."""
+    """Return the lines without words around the last line with an empty cell. Lines of signs may separate the rows."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
@@ -138,7 +138,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's blank cells one by one. Lines of signs stay; a board with such lines has no boxes."""
+    """Fill a board's empty cells one by one. Lines of signs stay unchanged; a board with such lines has no boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -164,22 +164,22 @@ def _missing(taken: Sequence[str], size: int, fallback: str) -> str:
 
 
 FILLS: Mapping[str, Fill] = {
-    "blanks filled with 1": lambda row, column, box: "1",
-    "blanks filled with what the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
-    "blanks filled with the most frequent cell": lambda row, column, box: (
+    "empty cells filled with 1": lambda row, column, box: "1",
+    "empty cells filled with a digit that the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
+    "empty cells filled with the most frequent cell of the row": lambda row, column, box: (
         _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
     ),
 }
-"""Rules that ignore the rules of the puzzle."""
+"""Rules that fill empty cells and ignore the rules of the puzzle."""
 LEGAL_FILLS: Mapping[str, Fill] = {
-    "blanks filled with what is legal": lambda row, column, box: _missing(
+    "empty cells filled with the lowest legal digit": lambda row, column, box: _missing(
         [*row, *column, *box], len(row), _missing(row, len(row), "1")
     ),
-    "blanks filled with the last that is legal": lambda row, column, box: next(
+    "empty cells filled with the highest legal digit": lambda row, column, box: next(
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Rules that fill in a legal digit, as a beginner does. Partial credit starts at their score."""
+"""Rules that fill in a legal digit, as a beginner does. Partial credit starts at the score of these boards."""
 
 
 def _most_frequent(items: Sequence[str]) -> str:
@@ -191,21 +191,21 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The highest score for the form of an answer alone. Scores up to this one are not changed."""
+"""The highest score for an answer that only has the right form. Scores up to FORM_SCORE are not rescaled."""
 MAX_PARTIAL = 0.98
 """The highest partial score, so that a score of at least 0.99 always means a right answer."""
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Rescale a partial score: the best guess's score becomes 0, and 1 becomes MAX_PARTIAL.
+    """Rescale a partial score linearly, so that `guess` (the best guess's score) becomes 0 and 1 becomes MAX_PARTIAL.
 
-    The result is at least FORM_SCORE, and the order of scores stays.
+    The result is at least FORM_SCORE. A higher score never gets a lower result.
     """
     return max(FORM_SCORE, MAX_PARTIAL * (score - guess) / (1.0 - guess))
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that need no reasoning. `own` makes further guesses from the metadata."""
+    """Return answers to an entry that need no reasoning. `own` makes more guesses from the metadata."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

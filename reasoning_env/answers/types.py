@@ -1,9 +1,9 @@
-"""Types of answers: functions that read a whole answer as a value.
+"""Answer types: functions that read a whole answer as a value.
 
-A type takes an answer without formatting and returns the verifier's notation of its value, or None if the answer is not
-such a value. The expected answer's notation earns full marks. If several answers are right, the verifier scores the
-notation. A type never searches an answer, so a denial, a second answer or an extra sign makes an answer unreadable
-without a special rule.
+A type takes an answer without formatting and returns the value in the notation that the verifier expects, or None if
+the answer is no value of this type. The expected answer earns full marks. If a task has several right answers, the
+verifier scores the notation. A type never searches inside an answer. So an answer with "not", a second answer or an
+extra sign is unreadable, without a rule for each of these cases.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class ProblemFacts:
-    """The facts that a type may use: the expected answer ("" if there is none) and the metadata."""
+class ProblemData:
+    """The parts of a problem that a type may use: the expected answer ("" if there is none) and the metadata."""
 
     expected: str
     metadata: Mapping[str, Any]
 
 
-AnswerType = Callable[[str, ProblemFacts], str | None]
-"""Returns the verifier's notation of a value (the expected answer if it is right); None if it is not a value."""
+AnswerType = Callable[[str, ProblemData], str | None]
+"""Returns the expected answer for a right value, the verifier's notation for other values, None for no value."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
-    """Make the type of words and sentences: any string, compared word by word.
+    """Make the answer type of words and sentences: any string, compared word by word.
 
-    With `blanks_count=False`, answers are compared letter by letter, without spaces. With `may_be_spelled`, a single
-    word may be spelled out, as in `s-u-n`. A letter outside ASCII never equals an ASCII letter.
+    With `blanks_count=False`, spaces are ignored. With `may_be_spelled`, a single word may be spelled out, as in
+    `s-u-n`. A letter outside ASCII never equals an ASCII letter.
     """
 
     def words(answer: str) -> list[str]:
         parts = answer.split() if blanks_count else list("".join(answer.split()))
         return parts if case_counts else [part.casefold() for part in parts]
 
-    def is_right(answer: str, problem: ProblemFacts) -> bool:
+    def is_right(answer: str, problem: ProblemData) -> bool:
         return words(answer) == words(problem.expected) and answer.isascii() == problem.expected.isascii()
 
-    def read(answer: str, problem: ProblemFacts) -> str:
+    def read(answer: str, problem: ProblemData) -> str:
         spelled = SPELLED.fullmatch(answer) if may_be_spelled else None
         if spelled is not None:
             answer = answer.replace(spelled["joint"], "")
@@ -54,12 +54,12 @@ SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
-    """Make the type of answers that are `word`, such as `infeasible` in any case, or a value of another type."""
+    """Make the answer type of `word` in upper or lower case, such as `infeasible`, or a value of another type."""
     return lambda answer, problem: word if answer.casefold() == word.casefold() else otherwise(answer, problem)
 
 
 def yes_with(otherwise: AnswerType) -> AnswerType:
-    """Make a type that ignores a "Yes" before a list: `Yes, ["w,A1,B3"]` is read as `["w,A1,B3"]`."""
+    """Make an answer type that ignores "Yes" before a list: `Yes, ["w,A1,B3"]` is read as `["w,A1,B3"]`."""
     return lambda answer, problem: otherwise(IMPLIED_YES.sub("", answer), problem)
 
 
@@ -68,7 +68,7 @@ JOINT = r"[,;]?\n\s*|[,;\u2192]|[-=]{1,2}>"
 BLANK_JOINT = r"(?:[\s,;\u2192]|[-=]{1,2}>|\b(?:and|then)\b)+"
 WORD = r"[\w'\u2019-]+"
 LAST_JOINT = re.compile(r",? and (?=[^\s,;]+\Z)")
-"""The conjunction of `a, b and c`."""
+"""The "and" before the last item, as in `a, b and c`."""
 QUOTED = re.compile(r"(?P<mark>[\"'`])(?P<inner>.+)(?P=mark)", re.DOTALL)
 
 
@@ -81,16 +81,17 @@ def sequence(
     spell: Callable[[str], str] | None = None,
     case_counts: bool = True,
 ) -> AnswerType:
-    """Make the type of sequences of words, moves or numbers. Each element matches `token`, and `joint` separates them.
+    """Make the answer type of sequences of words, moves or numbers.
 
-    Brackets may enclose the sequence, and quotes each element. Elements of `length` characters need no separator.
-    `spell` converts an element to the verifier's notation, and `write` joins the elements.
+    Each element matches `token`, and `joint` separates elements. The sequence may be in brackets, and each element in
+    quotes. Elements of `length` characters need no separator. For the verifier, `spell` converts each element, and
+    `write` joins the elements.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None
     joints = re.compile(joint)
 
-    def read(answer: str, problem: ProblemFacts) -> str | None:
+    def read(answer: str, problem: ProblemData) -> str | None:
         if (answer[:1], answer[-1:]) in (("[", "]"), ("(", ")"), ("{", "}")) and len(answer) > 2:
             answer = answer[1:-1].strip()
         items = joints.split(LAST_JOINT.sub(", ", answer.rstrip(" ,;\n")))
@@ -112,7 +113,7 @@ def _unquoted(word: str) -> str:
 
 
 def _parts(answer: str, between: str) -> list[str]:
-    """Split a string, with or without braces around it, at the separators."""
+    """Split a string at the separators, after removing braces around the whole string."""
     if answer[:1] == "{" and answer[-1:] == "}":
         answer = answer[1:-1].strip()
     return [part.strip() for part in re.split(between, answer.rstrip(" ,;\n"))]
@@ -122,8 +123,8 @@ LETTER_VALUE = re.compile(r"(?P<q>[\"']?)([A-Z])(?P=q)\s?(?:=|:|->|\u2192)\s?(?P
 """A letter and its digit: `A = 1`, `A: 1`, `"A": "1"`."""
 
 
-def letter_values(answer: str, problem: ProblemFacts) -> str | None:
-    """Read letters with their digits, as in `A=1,B=2`. Each letter has one digit."""
+def letter_values(answer: str, problem: ProblemData) -> str | None:
+    """Read a digit for each letter, as in `A=1,B=2`."""
     found = [LETTER_VALUE.fullmatch(part) for part in _parts(answer, r"[,;]?\n|[,;]|\band\b|(?<=\d)\s(?=[A-Z])")]
     pairs = {match[2]: match[4] for match in found if match}
     return ",".join(map("=".join, pairs.items())) if len(pairs) == len(found) else None
@@ -138,8 +139,8 @@ CLAIM = re.compile(
 """A name and a role: `Ann is a saint`, `Ann: saint`, `"Ann": "saint"`, `Ann (a saint)`."""
 
 
-def claims(answer: str, problem: ProblemFacts) -> str | None:
-    """Read claims, as in `Ann is a saint, and Bob is a sinner.`: one claim about each person of the question."""
+def claims(answer: str, problem: ProblemData) -> str | None:
+    """Read one claim about each person in the question: `Ann is a saint, and Bob is a sinner.`"""
     terms = problem.metadata["knight_knave_terms"]
     roles = {str(terms[term]).casefold(): str(terms[f"a_{term}"]) for term in ("knight", "knave")}
     names = {str(name).casefold(): str(name) for name in problem.metadata["names"]}

@@ -1,4 +1,4 @@
-"""Types of JSON values: lists, objects and plans, also in Python's notation."""
+"""Answer types of JSON values: lists, objects and plans, in JSON's or Python's notation."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import re
 from collections.abc import Mapping
 
 from .literals import NAMED_LITERALS, as_json, json_value
-from .types import AnswerType, ProblemFacts
+from .types import AnswerType, ProblemData
 
 
 def json_text(answer: str) -> str | None:
-    """Convert a list or an object in JSON's or Python's notation to JSON; None for other text."""
+    """Convert a list or object in JSON's or Python's notation to JSON; None if `answer` is neither."""
     return as_json(answer) if answer[:1] in ("[", "{", "(") else None
 
 
-def value(answer: str, problem: ProblemFacts) -> str | None:
-    """Read a list or an object, compared by value. True does not equal 1."""
+def value(answer: str, problem: ProblemData) -> str | None:
+    """Read a list or an object, and compare by value. True does not equal 1."""
     written = json_text(answer)
     return problem.expected if written is not None and _is_same(written, problem.expected) else written
 
 
-def any_value(answer: str, problem: ProblemFacts) -> str | None:
-    """Read any JSON value, including numbers, strings and truth values."""
+def any_value(answer: str, problem: ProblemData) -> str | None:
+    """Read any JSON value, including numbers, strings and booleans."""
     written = as_json(answer)
     return problem.expected if written is not None and _is_same(written, problem.expected) else written
 
 
 def is_value(answer: str) -> bool:
-    """Return True for a JSON value, and for a list or an object in another notation."""
+    """Return True for a JSON value, and for any string that looks like a list or an object."""
     if answer[:1] in ("[", "{") and answer[-1:] in ("]", "}") and not answer.startswith("{\\"):
         return True
     return json_value(answer) is not None or answer in NAMED_LITERALS
@@ -42,7 +42,7 @@ def _is_same(answer: str, right: str) -> bool:
 
 
 def _scalars(found: object) -> list[object]:
-    """Return all numbers, strings and truth values in a JSON value, in order."""
+    """Return all numbers, strings, booleans and nulls in a JSON value, in a fixed order."""
     waiting = [found]
     scalars = []
     while waiting:
@@ -61,10 +61,10 @@ def _truth_values(found: object) -> list[bool]:
 
 
 def texts(pattern: str) -> AnswerType:
-    """Make the type of lists and objects whose values are strings that match a pattern."""
+    """Make the answer type of lists and objects whose values are strings that match a pattern."""
     matches = re.compile(pattern).fullmatch
 
-    def read(answer: str, problem: ProblemFacts) -> str | None:
+    def read(answer: str, problem: ProblemData) -> str | None:
         written = json_text(answer)
         items = [] if written is None else _scalars(json_value(written))
         return written if all(isinstance(item, str) and matches(item) for item in items) else None
@@ -73,14 +73,14 @@ def texts(pattern: str) -> AnswerType:
 
 
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
-    """Make the type of lists of moves that match a pattern.
+    """Make the answer type of lists of moves. Each move must match `pattern`.
 
-    A move may be a list of its parts, which `joint` joins. Moves may also be written one per line. `tight` maps
-    patterns to replacements, which convert a move to the verifier's notation.
+    A move may be a list of parts, which `joint` joins. Moves may also stand on separate lines. `tight` maps patterns to
+    replacements, which convert a move to the verifier's notation.
     """
     matches = re.compile(pattern).fullmatch
 
-    def read(answer: str, problem: ProblemFacts) -> str | None:
+    def read(answer: str, problem: ProblemData) -> str | None:
         written = json_text(answer)
         found = answer.split("\n") if written is None else json_value(written)
         if not isinstance(found, list):
@@ -98,11 +98,11 @@ def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
 knight_moves = moves(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}", {r"\s": ""}, ",")
 """Reads moves such as `w,A1,B3`, also with spaces after the commas."""
 jug_moves = moves(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*", {r"\s?(?:->|\u2192)\s?": "->"}, " ")
-"""Reads moves such as `fill A` and `pour A->B`, also with spaces around the arrow or another arrow."""
+"""Reads moves such as `fill A` and `pour A->B`, also as `pour A \u2192 B`."""
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 
 
-def plan(answer: str, problem: ProblemFacts) -> str | None:
+def plan(answer: str, problem: ProblemData) -> str | None:
     """Read a list of steps. A step is an object with one move for each agent."""
     written = texts(
         r"move\((?:box|target)_\w+,\s(?:target_\w+|square(?:_\d+(?:\.\d+)?){2}|square\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\])\)"
@@ -113,8 +113,8 @@ def plan(answer: str, problem: ProblemFacts) -> str | None:
     return written if all(map(AGENT.fullmatch, (agent for step in steps for agent in step))) else None
 
 
-def vertices(answer: str, problem: ProblemFacts) -> str | None:
-    """Read an object that gives each vertex of the graph one colour, a number or a string."""
+def vertices(answer: str, problem: ProblemData) -> str | None:
+    """Read an object that maps each vertex of the graph to a colour, which is a number or a string."""
     written = json_text(answer)
     colours = None if written is None else json_value(written)
     if not isinstance(colours, dict) or any(_truth_values(colours)):
@@ -122,7 +122,7 @@ def vertices(answer: str, problem: ProblemFacts) -> str | None:
     return written if sorted(colours) == sorted(map(str, problem.metadata["puzzle"]["vertices"])) else None
 
 
-def partitions(answer: str, problem: ProblemFacts) -> str | None:
+def partitions(answer: str, problem: ProblemData) -> str | None:
     """Read a list of different lists of strings."""
     written = json_text(answer)
     found = None if written is None else json_value(written)

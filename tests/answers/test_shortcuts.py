@@ -1,4 +1,4 @@
-"""Answers that take no reasoning: parts of the question, and its board with the blanks filled."""
+"""Answers that take no reasoning: parts of the question, and the board with its empty cells filled."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def test_copies_of_the_question_are_found() -> None:
 
 
 def test_fills_have_names() -> None:
-    assert {*filled_boards(SUDOKU)} == {
-        f"blanks filled with {fill}" for fill in ("1", "what the row lacks", "the most frequent cell")
-    }
+    fills = ("1", "a digit that the row lacks", "the most frequent cell of the row")
+    assert {*filled_boards(SUDOKU)} == {f"empty cells filled with {fill}" for fill in fills}
 
 
 def test_layouts_are_filled_with_constants() -> None:
@@ -50,10 +49,10 @@ SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 def test_boards_are_filled_by_simple_rules() -> None:
     boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
-    assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
-    assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
-    assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
-    assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
+    assert boards["empty cells filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
+    assert boards["empty cells filled with a digit that the row lacks"].splitlines()[1] == "1 2 3 4"
+    assert boards["empty cells filled with the lowest legal digit"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
+    assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
 def test_choice_is_the_content_of_the_blank() -> None:
@@ -64,9 +63,9 @@ def test_choice_is_the_content_of_the_blank() -> None:
 
 def test_boards_with_signs_are_filled() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
-    assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
+    assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
-    assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
+    assert boards["empty cells filled with the lowest legal digit"].splitlines()[2] == "2 1 4 3"
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])

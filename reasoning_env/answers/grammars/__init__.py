@@ -1,1 +1,1 @@
-"""Read model text with grammars instead of evaluating it."""
+"""Parse model text with limited grammars instead of evaluating it as code."""

@@ -1,7 +1,7 @@
-"""Compare model text with integrals numerically, and with polynomials term by term.
+"""Compare answers with integrals numerically, and with polynomials term by term.
 
-Only the elementary functions below can be called, and no product of sums is multiplied out. So an answer cannot restate
-the question, for example with an integral, `expand` or `Subs`.
+Only elementary functions can be called, and no product of sums is expanded. So an answer cannot restate the question,
+for example with an integral, `expand` or `Subs`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .expressions import ComplexFraction, ExpressionError, evaluate_exactly, par
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Most functions and general powers in an integral, which are slow to calculate. Honest integrals have a few."""
+"""Most functions, and powers with variable exponents, in an integral. They are slow; right answers have a few."""
 MAX_POWER = 200
 """Highest power of a variable in a polynomial."""
 
@@ -39,18 +39,18 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
 }
 
 SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
-"""Smallest and largest absolute value of a random point. Each power of ten is equally likely."""
+"""Smallest and largest absolute value of a random point. Points are log-uniform."""
 MAX_POINTS = 120
 AGREEING = 6
 """Number of points at which the derivatives must agree."""
 DIGITS = 140
-"""Digits of the numbers from which derivatives are calculated."""
+"""Precision, in decimal digits, with which derivatives are calculated."""
 STEP = "1e-40"
-"""Distance from a point to its neighbours. The derivative is the difference of their values over two steps."""
+"""Step of the central difference that approximates the derivative: (f(x + step) - f(x - step)) / (2 * step)."""
 TOLERANCE = mpmath.mpf("1e-60")
-"""Largest relative difference of values that count as equal."""
+"""Two values count as equal up to this relative difference."""
 LARGEST_PART = 1e26
-"""Largest absolute value of a part that cannot hide another term. The inverse is the smallest such value."""
+"""A point counts only if all values are between 1 / LARGEST_PART and this: larger and smaller ones hide terms."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -73,7 +73,7 @@ Value = TypeVar("Value")
 
 
 class _Arithmetic(Protocol[Value]):
-    """Calculates the values of the parts of a tree."""
+    """The operations with which `_evaluate` calculates the value of a tree."""
 
     def number(self, digits: str) -> Value: ...
 
@@ -85,7 +85,7 @@ class _Arithmetic(Protocol[Value]):
 
 
 def _evaluate(node: ast.expr, meaning: _Arithmetic[Value]) -> Value:
-    """Return the value of a tree. A loop evaluates a chain of operators, which is too long for recursion."""
+    """Return the value of a tree. Chains of operators use a loop, because they are too long for recursion."""
     chain = []
     while isinstance(node, ast.BinOp):
         chain.append((type(node.op), node.right))
@@ -115,9 +115,9 @@ Terms: TypeAlias = "dict[Monomial, Fraction]"
 
 
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
-    """Return True if two texts have the same terms. Products of sums are not multiplied out.
+    """Return True if two polynomials have the same terms. Products of sums are not expanded.
 
-    Raises ExpressionError for text outside the grammar or its limits, and for decimal numbers.
+    Raises ExpressionError for strings outside the grammar or its limits, and for decimal numbers.
     """
     left, right = (_evaluate(parse_expression(text, MAX_TREE_PARTS), _Terms()) for text in (answer, polynomial))
     return _without_zeros(left) == _without_zeros(right)
@@ -128,7 +128,7 @@ def _without_zeros(terms: Terms) -> Terms:
 
 
 class _Terms:
-    """The terms of a polynomial. A sum changes its left operand, because copies would take quadratic time."""
+    """Calculates the terms of a polynomial. A sum changes its left operand: copies would take quadratic time."""
 
     def number(self, digits: str) -> Terms:
         if not digits.isdigit():
@@ -205,17 +205,17 @@ def _monomial(powers: Mapping[str, int]) -> Monomial:
 
 
 Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
-"""One of mpmath's contexts: `mp` has many digits, `fp` is floating point."""
+"""One of mpmath's contexts: `mp` has any number of digits, `fp` is floating point."""
 
 
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Return True if the derivative of the answer equals the integrand, to 60 digits at random points.
 
-    Functions are functions of real numbers, and a logarithm takes the absolute value. If the derivative of a smooth
-    answer agrees at several points, it agrees everywhere. So answers that could have a jump or a corner between the
-    points are rejected, and points where a part of the answer could hide a term do not count.
+    All functions are real, and a logarithm takes the absolute value of its argument. If the derivative of a smooth
+    function is right at several points, it is right everywhere. So answers that could have a jump or a corner between
+    the points are rejected, and points at which a huge or tiny part could hide another term do not count.
 
-    Raises ExpressionError for text outside the grammar or its limits.
+    Raises ExpressionError for strings outside the grammar or its limits.
     """
     tree = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(tree)) > MAX_NAMES:
@@ -234,9 +234,9 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
     """Raise ExpressionError for functions that can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
 
-    An absolute value is allowed only directly in a logarithm, where it does not change the derivative. Inverse
-    functions need linear arguments: `atan(x) + atan(1/x)` has a jump. An exponent must not contain a logarithm:
-    `exp(log(x**2)/2)` equals `abs(x)`.
+    - An absolute value must be the argument of a logarithm, whose derivative does not depend on the sign.
+    - Inverse functions need linear arguments, because `atan(x) + atan(1/x)` has a jump.
+    - An exponent must not contain a logarithm, because `exp(log(x**2)/2)` equals `abs(x)`.
     """
     in_logarithms = {id(call.args[0]) for call in _calls(tree) if _function(call) == "log"}
     for call in _calls(tree):
@@ -269,7 +269,7 @@ def _check_exponent(tree: ast.expr) -> None:
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError unless the tree is linear or quadratic without a double zero, or an odd power of it."""
+    """Raise ExpressionError unless the tree is linear, quadratic without a double zero, or an odd power of these."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
@@ -280,7 +280,7 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
     """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError if the tree has other values at random points, and so is not such a polynomial.
+    Raises ExpressionError if the tree is another function, which three random points show.
     """
     constant, after, later = (_exact(tree, variable, Fraction(point)) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -297,10 +297,10 @@ def _exact(tree: ast.expr, variable: str, point: Fraction) -> Fraction:
 
 
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
-    """Return True if the derivative of a tree equals the target at enough points, and never differs from the target.
+    """Return True if the derivative of a tree equals the target at AGREEING points and differs at no point.
 
-    Only points where both are real count. Each point is tried in floating point first, which overflows where a
-    calculation with many digits would not end.
+    Points count only if both values are real. Each point is tried in floating point first: huge values overflow there,
+    but with many digits their calculation would not end.
     """
     agreeing = 0
     constants = sorted((_names(tree) | _names(target)) - {variable})
@@ -328,7 +328,7 @@ def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: rand
 
 
 def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
-    """Return a tree's value; None if it is not a finite real number."""
+    """Return a tree's value; None if the value is not a finite real number."""
     try:
         value = _evaluate(tree, meaning)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
@@ -337,11 +337,11 @@ def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
 
 
 class _Numeric:
-    """Calculates with real numbers of one of mpmath's contexts, with the variable at one point."""
+    """Calculates the value of a tree at one point, with the real numbers of a context of mpmath."""
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True
-        """True while no part is so large or small that it could hide a term, or be hidden."""
+        """False once a value was so large that it could hide a term, or so small that a term could hide it."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},

@@ -1,8 +1,8 @@
 """Parse arithmetic and algebra in model text with Python's own parser, and calculate with exact numbers.
 
-Only text with a few kinds of characters reaches the parser, which makes a tree and evaluates nothing. A tree contains
-only numbers, names, operators and calls of names. The code that evaluates the tree decides what names and calls mean.
-Parts, nesting, digits and exponents are limited, because a short text can mean a huge number.
+The parser gets only strings of allowed characters, makes a syntax tree and evaluates nothing. A tree contains only
+numbers, names, operators and calls of names. The code that evaluates the tree defines the values of names and calls.
+Parts, nesting, digits and exponents are limited, because a short string such as `9**9**9` can have a huge value.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NUMBER_TOKEN = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-
 
 
 class ExpressionError(ValueError):
-    """The text is not an expression of this grammar, or exceeds a limit."""
+    """The string is not an expression of this grammar, or exceeds a limit."""
 
 
 def parse_expression(text: str, max_parts: int) -> ast.expr:
-    """Return the tree of an expression. Constants keep their digits as strings, so that nothing is rounded.
+    """Return the syntax tree of an expression. Constants are strings of digits, so that no number is rounded.
 
     Names, operators, numbers, parentheses and commas count as parts. Raises ExpressionError.
     """
@@ -86,7 +86,7 @@ IMAGINARY_UNITS = dict.fromkeys("ijIJ", ComplexFraction(Fraction(0), Fraction(1)
 
 
 def evaluate_exactly(node: ast.expr, names: Mapping[str, ComplexFraction] | None = None) -> Fraction:
-    """Return the value of a tree of numbers and operators. `names` may have real values.
+    """Return the value of a tree of numbers and operators. `names` gives the real values of names.
 
     Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of more than MAX_BITS
     bits.
@@ -95,7 +95,7 @@ def evaluate_exactly(node: ast.expr, names: Mapping[str, ComplexFraction] | None
 
 
 def evaluate_complex(node: ast.expr, names: Mapping[str, ComplexFraction] = IMAGINARY_UNITS) -> ComplexFraction:
-    """Return the value of a tree of numbers, operators and names. Raises as `evaluate_exactly`."""
+    """Return the value of a tree of numbers, operators and names. Raises the errors of `evaluate_exactly`."""
     match node:
         case ast.Constant(value=str(digits)):
             return ComplexFraction(Fraction(digits), Fraction(0))
@@ -147,7 +147,7 @@ def _power(base: ComplexFraction, exponent: int) -> ComplexFraction:
 
 
 def within_bits(value: Fraction, times: int = 1) -> Fraction:
-    """Return the value. Raises ExpressionError if `times` factors of it have more than MAX_BITS bits."""
+    """Return the value. Raises ExpressionError if the value to the power `times` has more than MAX_BITS bits."""
     if times * max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise ExpressionError("a value has too many digits")
     return value

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 MAX_CHARACTERS = 300
-"""Longer than any useful conclusion. The limit exists because the library's parser takes quadratic time."""
+"""Maximum length of a formula, longer than any right answer: the library's parser takes quadratic time."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
@@ -23,7 +23,7 @@ Formula: TypeAlias = "str | tuple[Formula, ...]"
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula as the library does: any text between operators is a variable. Raises ValueError."""
+    """Parse a formula as the library does: any string between operators is a variable. Raises ValueError."""
     return _parse(re.sub(r"\s+", "", text))
 
 
@@ -81,17 +81,17 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if a formula follows from the premises together, but not from single premises part by part.
+    """Return True if the formula `answer` follows from the premises only if several premises are combined.
 
-    A part that a single premise implies counts as true, and a part that a single premise refutes as false. So premises
-    joined by AND are not a conclusion. Raises ValueError for a text that is not a formula.
+    A part of the formula counts as true if one premise implies the part, and as false if one premise refutes the part.
+    So premises joined by AND are no conclusion. Raises ValueError if `answer` is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
 
 
 def simple_conclusion(premises: Iterable[str], names: Sequence[str]) -> str | None:
-    """Return a formula of one or two variables that is a conclusion of the premises; None without such a formula."""
+    """Return a formula of one or two variables that `concludes` accepts; None if there is none."""
     literals: list[Formula] = [*names, *((NOT, name) for name in names)]
     pairs = itertools.permutations(names, 2)
     formulas = literals + [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
@@ -114,21 +114,21 @@ STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<neg
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
     """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
 
-    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
+    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; others raise ValueError.
     """
     texts = [*premises, conclusion]
     found = [match for match in map(STATEMENT.fullmatch, texts) if match]
     if len(found) < len(texts):
         raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
     classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
-    kinds = list(itertools.product((False, True), repeat=len(classes)))  # each says which classes a thing belongs to
+    kinds = list(itertools.product((False, True), repeat=len(classes)))  # for each class: is the object in it?
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return the kinds with these members as bits of a number. A world is the set of kinds that have members."""
+        """Return a bit mask of the kinds that `members` accepts. A `world` is a bit mask of the kinds with objects."""
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return kinds, and whether one of them must have members. "All A are B" means: no A outside B has members."""
+        """Return a bit mask of kinds, and True if one of them must have objects ("Some"), False if none may have."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)
@@ -146,7 +146,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
 
 
 class _Premises:
-    """The assignments that each premise allows, and that all premises allow together."""
+    """The assignments under which each premise is true, and under which all premises are true (`possible`)."""
 
     def __init__(self, premises: Iterable[str], others: Iterable[Formula]) -> None:
         formulas = [parse_formula(premise) for premise in premises]
@@ -161,7 +161,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table, with each part that a single premise decides replaced by true or false."""
+        """Return a formula's truth table, after replacing each part that a single premise decides by true or false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table
@@ -176,8 +176,8 @@ class _Premises:
 class _TruthTables:
     """Truth tables over all variables of the given formulas, as integers with one bit for each assignment.
 
-    In assignment k, the variable at position p has the value of bit p of k. So the table of this variable repeats 2**p
-    zeros and 2**p ones.
+    In assignment k, variable number p is true if bit p of k is 1. So the truth table of variable p repeats 2**p zeros
+    followed by 2**p ones.
     """
 
     def __init__(self, formulas: Iterable[Formula]) -> None:

@@ -1,9 +1,9 @@
-"""Calculate the value of Python code that the library's verifiers would run, without running it.
+"""Calculate the value of Python code that the library's verifiers would evaluate, without running the code.
 
-Some verifiers of the library pass an answer to `eval`, or to SymPy's `parse_expr`, which writes and evaluates code. The
-library's own scores need the value of that code. This module parses the code and calculates each node: operators,
-comparisons, `and`, `or`, `not`, conditions, lists, and calls of the functions below. Everything else raises
-ExpressionError, because it cannot be scored without running it: attributes, lambdas, comprehensions, f-strings,
+Some verifiers of the library pass an answer to `eval`, or to SymPy's `parse_expr`, which generates and evaluates code.
+The library's own scores need the value of that code. This module parses the code and calculates each node: operators,
+comparisons, `and`, `or`, `not`, conditions, lists, and calls of the functions below. All other nodes raise
+ExpressionError, because only running the code would give a value: attributes, lambdas, comprehensions, f-strings,
 variables of the verifier, and calls of other functions.
 """
 
@@ -24,9 +24,9 @@ from typing import Any
 from .expressions import ExpressionError
 
 MAX_NODE_DEPTH = 150
-"""Most levels of nested nodes. A level takes up to four of the 1,000 calls that Python's stack allows."""
+"""Most levels of nested nodes. Each level needs up to four nested calls, and Python allows 1,000."""
 MAX_VALUE_SIZE = 100_000
-"""Most bits of a power or shift, and most items of a repetition. Larger values take minutes or all memory."""
+"""Most bits of a power or shift, and most items of a repeated list. Larger values take minutes or all memory."""
 
 BINARY_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -65,7 +65,7 @@ PYTHON_NAMES = (
     *("reversed", "round", "sorted", "str", "sum", "tuple", "zip"),
 )
 NUMBER_NAMES = ("abs", "all", "any", "divmod", "len", "pow", "round", "sum")
-"""Python functions that SymPy's parser knows too."""
+"""Python functions that SymPy's parser accepts too."""
 SYMPY_NAMES = (
     *("N", "S", "apart", "cancel", "cbrt", "collect", "combsimp", "diff", "expand", "expand_complex", "expand_func"),
     *("expand_log", "expand_mul", "expand_multinomial", "expand_power_base", "expand_power_exp", "expand_trig"),
@@ -81,9 +81,9 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 
 @contextmanager
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
-    """Replace `eval` and SymPy's `parse_expr` in a module of the library by the functions of this module.
+    """Within the context, replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions.
 
-    The context returns a list. It gets an error for each text that cannot be scored without running it.
+    Yields a list of errors, one for each piece of code that cannot be scored without running the code.
     """
     refused: list[ExpressionError] = []
 
@@ -131,7 +131,7 @@ class Calculation:
         self._names = names
 
     def of(self, code: str) -> Any:
-        """Return the value. Raises ExpressionError for other code, and any error of the calculation."""
+        """Return the value. Raises ExpressionError for unsupported code, and any error of the calculation."""
         try:
             tree = ast.parse(code, mode="eval").body
         except MemoryError as error:  # Python's parser raises this for too much nesting
@@ -158,7 +158,7 @@ class Calculation:
         return called  # type: ignore[no-any-return]
 
     def operate(self, sign: Callable[..., Any], *operands: Any) -> Any:
-        """Return the value of an operation. Raises ExpressionError for a huge value."""
+        """Return the value of an operation. Raises ExpressionError if the value would be huge."""
         if sign in (operator.pow, operator.lshift, operator.mul) and _size(sign, *operands) > MAX_VALUE_SIZE:
             raise ExpressionError("a value is too large")
         return sign(*operands)
@@ -226,7 +226,7 @@ def _whole(value: object) -> int:
 
 
 def _first(values: Iterator[Any], *, until: bool) -> Any:
-    """Return the first value whose truth is `until`, or the last value, as `or` and `and` do."""
+    """Return the first value whose truth value is `until`; else the last value, as `or` and `and` do."""
     value = None
     for value in values:
         if bool(value) is until:
@@ -238,7 +238,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal in SymPy's code. SymPy would evaluate a string, but converts this literal by `_sympy_`."""
+    """A string literal in SymPy's code. SymPy would evaluate a string, but calls `_sympy_` of this class instead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -253,7 +253,7 @@ class Literal:
         return hash(self._text)
 
     def __sub__(self, other: object) -> Literal:
-        raise TypeError("a string minus something")  # as for a string
+        raise TypeError("a string minus something")  # the error that a string raises
 
     def _sympy_(self) -> Any:
         value = _of_sympy(self._text.replace("\n", ""), {}, convert_xor=True)
@@ -276,7 +276,7 @@ class Literal:
 
 
 class SympyCalculation(Calculation):
-    """Calculates the value of code that SymPy's tokenizer writes."""
+    """Calculates the value of code that SymPy's tokenizer generates."""
 
     def text(self, text: str) -> Literal:
         return Literal(text)
