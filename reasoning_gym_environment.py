@@ -1,15 +1,15 @@
-"""The Atropos environment over reasoning-gym: the front door of this folder.
+"""The Atropos environment for reasoning-gym's problems, and the command line of this program.
 
 Run this file (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or
-subclass the class. Each of BaseEnv's hooks calls a collaborator in `reasoning_env`. All code here runs on one event
-loop; worker processes and threads do slow work.
+subclass the class. It overrides methods of Atropos' BaseEnv, and each override calls a module of `reasoning_env`. The
+code in this file runs on one event loop; worker processes and threads do slow work.
 """
 
 from __future__ import annotations
 
 from reasoning_env.commands import launcher
 
-# Before the slow imports: runs help, and explains a missing package.
+# Called before the slow imports, so that `--help` is fast and a missing package gives an error of one line.
 launcher.prepare(__name__, __file__, needs="atroposlib")
 
 import asyncio
@@ -33,7 +33,7 @@ FILE = Path(__file__).resolve()
 
 
 class ReasoningGymEnv(BaseEnv):
-    """Serves reasoning-gym problems, scores completions in isolated processes, sends groups with signal."""
+    """Serves reasoning-gym problems, scores completions in isolated processes, and sends scored groups to a trainer."""
 
     name = atropos.ENV_NAME
     env_config_cls = ReasoningGymEnvConfig
@@ -96,7 +96,7 @@ class ReasoningGymEnv(BaseEnv):
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score a group; returns None if the group was dropped (counted and logged) or carries no signal.
+        """Sample and score a group; returns None if an error dropped the group, or if `score` returns None.
 
         `get_next_item` chose and generated the problem and built its prompt. This method requests completions, judges
         them, updates the sampler and dumps the group. `handle_send_to_api` then sends the returned group.
@@ -117,10 +117,10 @@ class ReasoningGymEnv(BaseEnv):
         return scored, []
 
     async def score(self, group: Group) -> ScoredDataGroup | None:
-        """Score, count and dump a group; returns None if all scores are equal and such groups are filtered.
+        """Score, count and dump a group. Returns None if all scores are equal and the settings drop such groups.
 
-        Do not await anything between counting and sending, also in a subclass or in `postprocess_histories`: if a
-        worker is cancelled there, its group is counted and then collected a second time.
+        No code may await between counting and sending a group, not even in a subclass or `postprocess_histories`. If
+        a worker were cancelled at this await, its group would be counted now, then collected and counted again.
 
         Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """
@@ -193,7 +193,7 @@ class ReasoningGymEnv(BaseEnv):
         await self._run.start()
 
     async def setup_wandb(self) -> None:
-        """Start wandb as BaseEnv does, but in a thread. Without a trainer, the trainer's names are not used."""
+        """Start wandb as BaseEnv does, but in a thread. If there is a trainer, use its wandb group and project."""
         if self.config.use_wandb:
             names = await self._run.mode.wandb_names(self._run.run_api)
             if names is not None:
@@ -207,7 +207,7 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises:
             ConfigError: The checkpoint has another seed or other tasks, or another process uses the checkpoint folder.
-            ServerError: Another server than run-api answers.
+            ServerError: The server at `rollout_server_url` is not run-api.
         """
         registration = await self._run.run_api.register()
         self._note_registration(registration)
@@ -277,7 +277,7 @@ class ReasoningGymEnv(BaseEnv):
         )
 
     async def get_status(self) -> None:
-        """Get this environment's state from run-api. Waits while run-api is away, and registers again if needed."""
+        """Get this environment's state from run-api. Waits while run-api is unreachable; registers again if needed."""
         session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
@@ -299,7 +299,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
-        """Run a command, without `close`."""
+        """Run `serve` or `process`. The caller calls `close` afterwards."""
         self._run.mode = mode
         async with self._run.report.serve_metrics():
             await mode.run(self, self._run)

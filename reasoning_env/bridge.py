@@ -2,8 +2,8 @@
 
     with Bridge(tasks=["gcd", "chain_sum"], seed=1) as bridge:
         problem = bridge.next()
-        completions = generate(bridge.messages(problem))    # yours
-        verdicts = bridge.judge(problem, completions)       # None for an infrastructure error, which is never a 0
+        completions = generate(bridge.messages(problem))    # your code
+        verdicts = bridge.judge(problem, completions)       # None (never 0) after an infrastructure error
         bridge.observe(problem, verdicts)
 
 `Bridge(score="my_rewards:score")` judges rows of your own data, as a session with a score function does:
@@ -145,7 +145,7 @@ class Bridge:
         return await self._wait(self._next())
 
     def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
-        """Return a training problem by its number, not in flight. Raises the errors of `Session.draw`."""
+        """Return training problem number `index`; it is not in flight. Raises the errors of `Session.draw`."""
         return self._run(self._draw(index, task, level))
 
     def remake(self, reference: str) -> Problem:
@@ -354,7 +354,7 @@ class Bridge:
         if os.getpid() != self._pid:
             work.close()
             raise RuntimeError(f"this Bridge works only in process {self._pid}; create a new Bridge after a fork")
-        with self._lock:  # a call that the loop gets after `_close` would never end
+        with self._lock:  # a call submitted to the loop after `_close` would never finish
             if self._closed:
                 work.close()
                 raise self._closed_error()

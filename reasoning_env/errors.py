@@ -1,58 +1,59 @@
-"""The package's exceptions, the model of errors, and the line that a user reads. Imports nothing of the package.
+"""The package's exceptions, and how the package handles each cause of failure. Imports no other module of the package.
 
-Every failure has one of six causes. The cause decides what follows; the module in brackets makes the decision.
+The cause of a failure determines how it is handled. The file in brackets contains the code that handles it.
 
 The user: a setting, an option, a file or a reference cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
-    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`judging/server.py`). A score
+    if the mistake can be detected that early. Over HTTP, a wrong reference is status 422 (`judging/server.py`). A score
     function that raises at every completion is found after the first hundred (`metrics/own_verifiers.py`), and is
     status 503 over HTTP.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
-The inference server: the server is away, busy or slow, refuses a request, or sends no usable reply.
-    At the start, an absent server is waited for; a server that cannot be used ends the run
+The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
+    At the start, the run waits for an unreachable server, and ends if the server cannot be used
     (`inference/addresses.py`). Later a failed request is sent again, or its group is dropped, or the
     run ends (`decide` in `inference/failures.py`). `process` and `evaluate` also end after too many
-    failures in a row (`atropos/run.py`, `evaluations/run.py`). A completion that the server breaks off is such a
-    failure (`Ending` in `records.py`).
+    failures in a row (`atropos/run.py`, `evaluations/run.py`). A completion that the server aborts counts as
+    a failure (`Ending` in `records.py`).
     ServerError, RefusedError, TimeoutError
 
-The trainer's API, which takes the groups: the API is away, or refuses a group.
-    At the start, the API is waited for; another server at its address ends the run. Later a request is sent again
-    for as long as it takes (`atropos/run_api.py`), and scored groups wait. A group is dropped only if the API
-    refuses the group itself, or if JSON cannot hold the group (`atropos/delivery.py`).
+The trainer's API, which receives the groups: the API is unreachable, or refuses a group.
+    At the start, the run waits for the API, and ends if a different server answers at the API's address. Later,
+    requests are retried without limit (`atropos/run_api.py`), and scored groups wait. A group is dropped only if
+    the API refuses the group itself, or if the group cannot be written as JSON (`atropos/delivery.py`).
     ServerError
 
-The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers by itself.
-    Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
-    are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
-    (`problems/evaluation_set.py`). Over HTTP, the reference of such a problem is status 422 (`judging/server.py`).
+The library: a task cannot generate a problem, because it raises, exceeds its time limit, or crashes two workers.
+    A problem with a different seed is generated instead. A task that fails several times in a row is quarantined
+    (no longer sampled); the run ends when all tasks are quarantined (`problems/stream.py`). The evaluation set omits
+    a problem after several failed attempts (`problems/evaluation_set.py`). Over HTTP, the reference of a problem that
+    cannot be generated is status 422 (`judging/server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
-    A job is done once more on a fresh worker, and twice more if somebody kills its worker (`workers/pool.py`,
-    `workers/scoring.py`). A group that has no verdicts then is dropped; a group that takes more processor time than
-    its budget is dropped at once. A problem of a stream or an evaluation is generated again, for as long as it takes
-    (`problems/stream.py`). Workers that cannot be started are tried again for as long as the pool is open, and jobs
-    fail meanwhile. Over HTTP, missing verdicts are status 503 (`judging/server.py`); for a bridge they are None
-    (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`, and what is written stays
+    A job is retried once on a fresh worker, and twice if its worker was killed from outside (`workers/pool.py`,
+    `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that takes more CPU time than
+    its limit is dropped at once. Generating a problem for training or evaluation is retried without limit
+    (`problems/stream.py`). If workers cannot be started, the pool keeps trying until it is closed, and jobs fail
+    meanwhile. Over HTTP, missing verdicts are status 503 (`judging/server.py`); a bridge returns None for them
+    (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`; the data written so far remain
     (`storage/files.py`). Dumps wait in memory, up to a limit, and are dropped above the limit
-    (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).
+    (`dumps/writer.py`). A damaged checkpoint is skipped (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 
-    An unexpected error while a problem is generated is our bug, and most likely comes again with the same problem.
-    Nothing is repeated: another problem is drawn, as after an error of the library. Over HTTP, the error is status 500.
+    An unexpected error while a problem is generated is our bug, and the same problem would most likely fail again.
+    So a different problem is generated, as after an error of the library. Over HTTP, the error is status 500.
     GeneratorFaultError
 
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
-    answers, an answer that is unclosed, empty or too long (`rewards.py`), an answer at which the verifier raises
-    (`workers/child.py`), takes too long, or ends two workers (`workers/scoring.py`): by their memory limit, a fatal
-    signal, an exit or a broken reply. A kill from outside is an infrastructure error.
+    answers, an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
+    (`workers/child.py`), takes too long, or ends two workers (`workers/scoring.py`) by their memory limit, a fatal
+    signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
 unexpected error in the steps of a group drops the group too (`reasoning_gym_environment.py`, `evaluations/run.py`).
-Elsewhere an unexpected error is a bug, and ends the command with a traceback.
+Anywhere else, an unexpected error is a bug and ends the command with a traceback.
 """
 
 from __future__ import annotations
@@ -70,16 +71,16 @@ class ReasoningEnvError(Exception):
 
     Args:
         problem: What was expected ("must be at least 1"), or what is wrong ("the folder cannot be made").
-        setting: The wrong setting: `section.name`, in the core the bare name, or an option (`--config`).
+        setting: The wrong setting or option: `section.name`, `name` in code that works without Atropos, or `--config`.
         got: The wrong value; shown with `repr`.
         remedy: What to do. Settings in braces are shown by the name that the user knows: "correct {openai.base_url}".
 
-    The text is `setting: problem; got VALUE; remedy`, without the missing parts. Code that knows what the user typed
-    replaces `text`.
+    `text` is `setting: problem; got VALUE; remedy`, without the missing parts. The command line replaces `text` with
+    one that uses the names that the user typed.
     """
 
     exit_code = 1
-    """Status of a command that ends with this error."""
+    """Exit status of a command that ends with this error."""
 
     def __init__(
         self, problem: str, *, setting: str | None = None, got: object = NOTHING, remedy: str | None = None
@@ -144,7 +145,7 @@ class RaisingFunctionError(ConfigError):
 
 
 class ServerError(ReasoningEnvError):
-    """A server is unreachable, refuses a request, or does not support its type."""
+    """A server is unreachable, refuses a request, or does not support its configured `server_type`."""
 
 
 class RefusedError(ServerError):
@@ -164,7 +165,7 @@ class ScoringError(ReasoningEnvError):
 
 
 class InvalidReferenceError(ReasoningEnvError):
-    """The reference of a problem cannot be read, or gives another question here."""
+    """The reference of a problem is invalid, or this library generates a different question for the reference."""
 
     exit_code = 2
 

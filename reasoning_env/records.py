@@ -1,4 +1,4 @@
-"""The records of a problem on its way from the choice of a task to the trainer's group. All are frozen.
+"""Frozen dataclasses for requests, problems, completions, verdicts and groups.
 
 A `Rollout` has a completion and its verdict; `dataclasses.replace` makes its next version. This module imports no other
 module of the package.
@@ -96,7 +96,7 @@ class Ending(StrEnum):
     def of(cls, word: str | None) -> Ending:
         """Return the ending for a server's `finish_reason`; case does not matter.
 
-        No `finish_reason` means FINISHED. One that is missing from ENDING_WORDS means BROKEN_OFF.
+        No `finish_reason` means FINISHED. A value that is missing from ENDING_WORDS means BROKEN_OFF.
         """
         if not word:
             return cls.FINISHED
@@ -147,7 +147,7 @@ class Rejection(StrEnum):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of a source. `category` is the source's name for a group of tasks (`algebra`, `games`).
+    """A task of reasoning-gym or of a user's module. `category` is its group of tasks there (`algebra`, `games`).
 
     `left_out` is the reason why training excludes the task unless the user names it; "" for all other tasks.
     """
@@ -164,7 +164,7 @@ class LibraryInfo:
     - `adjustable` are the tasks that have levels of difficulty.
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
     - `releases` maps tasks that other modules add to `NAME@VERSION` of the module.
-    - `to_try` are the tasks that a session tries at its start.
+    - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
     - `score_signature` is the signature of the user's score function; None without one, and for functions written in C.
     """
 
@@ -208,7 +208,7 @@ class ProblemRequest:
     - `level`, in [0, 1], determines all other parameters; None for the library's defaults.
     - Unless `exact_seed`, a rejected problem is replaced by the problem of a seed derived from `seed`.
     - `uncorrected` keeps the library's question and the library's answer, even if the answer is wrong.
-    - `clarified` is whether the question is clarified; None clarifies the question unless `uncorrected`.
+    - `clarified`: reword the question to remove ambiguities; None means true unless `uncorrected`.
     - `item` and `dataset_size`: the problem is number `item` of a dataset of `dataset_size` problems.
     - `params_are_whole`: `params` contain all parameters of the level, so the workers do not look up the level.
 
@@ -218,7 +218,7 @@ class ProblemRequest:
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and the trial of a task | `exact_seed` |
-    | a reference | `exact_seed`, `params_are_whole`; `clarified` true, then false, until the question's hash fits |
+    | a reference | `exact_seed`, `params_are_whole`; `clarified` true, then false if the question differs |
     | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |
@@ -278,7 +278,7 @@ class Problem:
     - `metadata_json` is the library's metadata as a JSON string, not parsed because few callers need the metadata.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
     - `params` are the parameters of generation. `level` is their difficulty, which may differ from the level of the
-      spec; None at the library's defaults. A composite has the level of its member, applied over `params`.
+      spec; None at the library's defaults. For `composite`, `params` are the request's, `level` the member's.
     - `reference` is the problem's public name, from which any process can generate the problem again.
     - `as_library` marks a problem of `rewards: library`: completions are scored as in the library's own evaluation.
     """
@@ -389,7 +389,7 @@ class Verdict:
     answer: str | None = None
     scoring_s: float = 0.0
     frames: tuple[str, ...] = ()
-    """Names of the formatting around the answer that was removed before its value was read, outermost first."""
+    """Names of the formatting around the answer that was removed before reading its value, outermost first."""
     own_parts: Mapping[str, float] | None = None
     error: str | None = None
 

@@ -5,7 +5,7 @@ Every integration runs this loop:
     async with Session(tasks=["gcd", "chain_sum"], seed=1) as session:
         for step in range(100):
             problem = await session.next()                             # drawn, generated, in flight
-            completions = await complete(session.messages(problem))    # yours
+            completions = await complete(session.messages(problem))    # your code
             verdicts = await session.judge(problem, completions)       # in sandboxed processes
             session.observe(problem, verdicts)                         # curriculum and metrics
 
@@ -147,7 +147,7 @@ class Session(Generic[T]):
         self._preamble = preamble
         self._library: LibraryInfo | None = None
         self._own_verdicts: OwnVerdicts | None = None
-        """The verdicts of a score function, or of the user's own tasks; None without such tasks."""
+        """Counts verdicts of the user's score function or verifiers, and warns if they raise; None without these."""
         self._plan: TaskPlan | None = None
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
@@ -200,7 +200,7 @@ class Session(Generic[T]):
             instance: Number of this session; sessions with different numbers share no problems.
             state: Return value of `state()` in an earlier run; ConfigError for an invalid state.
             done: Positions of the stream to skip, if an earlier run left groups but no state.
-            learn_from: These groups, to initialize the sampler.
+            learn_from: Scores of earlier groups, which initialize the sampler.
         """
         if self._stream is not None:
             return
@@ -466,7 +466,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """Facts about the library in the workers. This and the next three raise RuntimeError before `start`."""
+        """Facts about the library in the workers. This and the next three properties need `start`."""
         return self._require(self._library)
 
     @property
@@ -476,7 +476,7 @@ class Session(Generic[T]):
 
     @property
     def eval_plan(self) -> EvaluationPlan:
-        """Tasks, numbers and prompt of the evaluation."""
+        """Tasks, problems per task, seed and system prompt of the evaluation."""
         return self._require(self._eval_plan)
 
     @property

@@ -93,7 +93,7 @@ def _print(comparison: Comparison) -> None:
 
 
 def p_value(p: float) -> str:
-    """Return a p-value with three digits; smaller values as "< 0.001", because a p-value is never 0."""
+    """Return a p-value with three decimals; values below 0.001 as "< 0.001", because a p-value is never 0."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 

@@ -69,7 +69,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 
 Show = Callable[[EvaluationResult, str], None]
-"""Shows the results of an evaluation, also of an interrupted one, and a line about its folder."""
+"""Shows the results of a complete or interrupted evaluation. The string is a line about its folder."""
 
 
 def _check_limit(limit_s: float) -> float:
@@ -79,7 +79,7 @@ def _check_limit(limit_s: float) -> float:
 
 
 class HostedSettings(ReasoningSettings):
-    """Settings of the core, and the training's settings that also apply to evaluations."""
+    """Settings of `ReasoningSettings`, and settings of `serve` that also apply to evaluations."""
 
     with_word_none = frozenset({"reasoning_effort"})
 
@@ -127,17 +127,17 @@ class ServerSettings(BaseModel):
 
 
 OF_TRAINING = frozenset(OF_SERVER).difference(ServerSettings.model_fields)
-"""Settings of an inference server that only a training uses."""
+"""Settings of an inference server that only `serve` and `process` use."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The settings of a command line."""
+    """The settings for one evaluation, from files, options and defaults."""
 
     settings: HostedSettings
     server: ServerSettings
     unused: Sequence[str]
-    """Settings that only a training uses."""
+    """Names of given settings that only `serve` and `process` use."""
 
     def server_spec(self) -> ServerSpec:
         """Return the server with its key and headers; the model's name may be empty. Raises ConfigError."""
@@ -148,7 +148,7 @@ class Request:
         return ServerSpec(server.base_url, name, key, server.timeout, self._formats(), server.stream, headers)
 
     def _formats(self) -> Sequence[ReplyFormat]:
-        """Return the request formats to try, the best first."""
+        """Return the request formats to try, in order of preference."""
         if self.server.server_type == CHAT.name:
             return [CHAT]
         return [TEXT] if self.settings.chat_template == PLAIN else [CHAT, TEXT]
@@ -268,7 +268,7 @@ def _run(
 ) -> EvaluationResult:
     """Run the requested evaluation and return the results.
 
-    `names` are the caller's names of settings, for errors. `run` runs a coroutine to its end.
+    Errors use `names`, the caller's names for settings. `run` runs a coroutine and returns its result.
     """
     with errors_for_user(names):
         spec = request.server_spec()
@@ -306,7 +306,7 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 
 
 def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) -> Request:
-    """Return the settings of files and options. Raises ConfigError."""
+    """Return the settings from files and options. Raises ConfigError for invalid settings."""
     file = read_config_files(options.get("config", ()))
     check_names(file, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
@@ -342,11 +342,11 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
 
 
 def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerSettings, list[str]]:
-    """Return the settings of the server, and the names of other settings in files. Raises ConfigError."""
+    """Return the server's settings, and the names of given settings that `evaluate` ignores. Raises ConfigError."""
     of_file = file.openai[0] if file.openai else {}
     known = {name: value for name, value in of_file.items() if name not in OF_TRAINING}
     if known.get("server_type") != CHAT.name:
-        known.pop("server_type", None)  # the other types are for trainings, which need token ids
+        known.pop("server_type", None)  # the other types are for training, which needs token ids
     section = "openai."
     from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
     unused = [f"openai.{name}" for name in {**of_file, **from_options} if name in OF_TRAINING]
@@ -427,7 +427,7 @@ def _show_json(result: EvaluationResult, line: str) -> None:
 
 
 def _show_nothing(result: EvaluationResult, line: str) -> None:
-    """Log the remarks that a table shows below its rows, but no results: the caller gets them."""
+    """Log the remarks that `_show_table` prints below the table. The caller receives the results as a return value."""
     for remark in not_as_requested(result.results):
         logger.warning("not as requested: %s", remark)
     for remark in remarks(result.results):
@@ -476,5 +476,5 @@ MOST_SHOWN = 5
 
 
 def list_models(names: list[str]) -> str:
-    """Return the first names, separated by commas."""
+    """Return the first MOST_SHOWN names, separated by commas."""
     return (", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")) or "none"

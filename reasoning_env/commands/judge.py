@@ -75,7 +75,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Ray replaces signal handlers when it starts, so it must start before the server sets its own handlers.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings, function)
-    # With the default of 5 ms, the event loop waits twice as long while a thread reads a large body.
+    # At the default switch interval of 5 ms, the event loop waits twice as long while a thread parses a large body.
     sys.setswitchinterval(0.001)
     try:
         asyncio.run(_serve(options, cluster, session, limits, token))

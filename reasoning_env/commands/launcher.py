@@ -1,6 +1,6 @@
-"""Prepare the process that runs the front door, before the slow imports of Atropos.
+"""Prepare the process that runs the environment file (`reasoning_gym_environment.py`), before Atropos is imported.
 
-This module imports only the standard library, so that a missing package is reported in one line.
+This module imports only the standard library, so that it can report a missing package in one line.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 
 
 def prepare(name: str, file: str, *, needs: str) -> None:
-    """Prepare the process for the front door, before its slow imports.
+    """Prepare the process for the environment file, before its slow imports.
 
-    If the front door is the program, this runs help and the commands that need no environment class, and ends the
-    process. For the other commands, Ctrl-C during the imports ends the process without a traceback.
+    If the environment file was started as a program, this function handles `--help` and the commands that need no
+    environment class, and then ends the process. For the other commands, it lets Ctrl-C end the process without a
+    traceback during the imports.
 
     Args:
-        name: The front door's `__name__`.
-        file: The front door's `__file__`.
-        needs: The package of the extra `atropos` that the front door imports.
+        name: `__name__` of the environment file.
+        file: `__file__` of the environment file.
+        needs: A package that the environment file imports, and that the extra `atropos` installs.
 
     Raises:
-        ImportError: The package is missing, and the front door is imported.
-        SystemExit: A package is missing, or a command has run, and the front door is the program.
+        ImportError: The package is missing, and the file was imported.
+        SystemExit: The file was started as a program, and a package is missing or a command has ended.
     """
     if importlib.util.find_spec("torch") is None:
-        # Transformers would advise installing PyTorch, but nothing here runs a model.
+        # Without this, transformers would advise installing PyTorch, which this program does not need.
         os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if name == "__main__":
         _prepare_program(Path(file).resolve(), needs)
@@ -73,9 +74,9 @@ def _missing_extra() -> str:
 
 
 def _start_library(folder: Path) -> None:
-    """Import the library early, in the process that workers are later forked from.
+    """Import reasoning-gym early, in the process from which workers are later forked.
 
-    Does nothing if the front door's folder contains a checkout of the library, or a file of that name.
+    Does nothing if `folder` contains `reasoning_gym`, because workers then import this checkout instead.
     """
     from ..storage.folders import CHECKOUT
     from ..workers.fork_server import start_ahead
@@ -92,7 +93,7 @@ def run(
     """Run the command line and end the process.
 
     Args:
-        file: The front door.
+        file: The environment file.
         environment_commands: The commands that need the environment class, by name.
         defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
     """
@@ -103,5 +104,5 @@ def run(
 
 
 def run_installed() -> None:
-    """Run the installed front door as if it were called by its file name. Entry point of the console script."""
+    """Run the installed environment file as if called by its file name. Entry point of the console script."""
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)

@@ -43,7 +43,7 @@ HELP = {
 
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
-"""The commands that `program/options.py` has the parsers of."""
+"""The commands whose options `program/options.py` declares."""
 
 
 def main(
@@ -79,7 +79,7 @@ def main(
         return _find_command(name, environment_commands, environment_file, defaults)(arguments)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+    except BrokenPipeError:  # the program that reads the output, such as `head`, has ended
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout at exit
         return 1
     except ReasoningEnvError as error:

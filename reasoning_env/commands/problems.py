@@ -189,7 +189,7 @@ async def write_problems(
 
 
 def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
-    """Read the progress and the question from a row of an earlier call. Raises ValueError for an invalid row."""
+    """Add the progress and question of an earlier call's row to `earlier`. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
         raise ValueError("`row` must be a mapping of columns")
     if "progress" in row:
@@ -237,7 +237,7 @@ async def _fill(
 
 
 def _made_with(session: Session[Problem], wanted: RowPlan, how: _FileOptions) -> dict[str, object]:
-    """Return all values that determine the rows."""
+    """Return all values that determine the rows, to compare with those of an unfinished file."""
     # The file's levels and seed replace those of the settings.
     of_file = {
         "count": None if how.evaluation else wanted.count,

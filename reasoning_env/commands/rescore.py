@@ -119,7 +119,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 REFERENCE_CPU_S = 60.0
-"""CPU time limit for the problem of a reference. It is long, because the user's own files are trusted."""
+"""CPU time limit for generating the problem of a reference; long, because users' own files are trusted."""
 
 
 def _read_columns(text: str) -> dict[str, str]:

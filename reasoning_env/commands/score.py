@@ -35,7 +35,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
     GenerationError if the task cannot generate a problem with this seed.
     """
     text = sys.stdin.read() if options.text == "-" else options.text
-    task = options.task.partition(":")[0]  # of a reference
+    task = options.task.partition(":")[0]  # a reference begins with the task's name
     settings = problem_settings(options, [task], {"num_generators": 1, "num_verifiers": 1})
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _judge(session, options, text))
@@ -88,7 +88,7 @@ async def _judge(session: Session[Problem], options: argparse.Namespace, text: s
 
 score_command = Command(
     "score",
-    "Score a text as the completion of one problem: print the prompt, the score and the reason for the score.",
+    "Score a string as the completion of one problem: print the prompt, the score and the reason for the score.",
     _add_options,
     _score,
     names={"tasks": ""},

@@ -38,7 +38,7 @@ from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 
 QUESTION_CHARACTERS = 72
-"""With the longest task name and category, a row then has 112 characters."""
+"""Characters of a question in the table. With the longest task name and category, a row has 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
@@ -206,7 +206,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered
-            # In some tasks, neighbouring seeds produce related problems.
+            # Spread the seeds, because in some tasks consecutive seeds produce similar problems.
             seed = (options.problem_seed + 1000 * number) % NUMBER_OF_SEEDS
             try:
                 problem = await session.make(task, seed, params=options.params, level=level)

@@ -1,1 +1,1 @@
-"""What every way into the program shares: parsers, options, the page of settings, and how a command's work runs."""
+"""Code shared by all commands: parsers, options, the command `settings`, signals and logs."""

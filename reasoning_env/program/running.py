@@ -116,10 +116,10 @@ async def map_with_progress(
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False, as_json: bool = False) -> None:
-    """Send all logs to stderr, but only messages of other packages that a user can act on.
+    """Log to stderr: all messages of this program, and those messages of other packages that a user can act on.
 
-    `verbose` adds records with a `detail`, and the logger's name in each line. With `as_json`, each record, even with a
-    traceback, is a JSON object on one line.
+    `verbose` adds the records marked with `detail`, and the logger's name in each line. With `as_json`, each record,
+    including its traceback, is a JSON object on one line.
     """
     handler = StderrHandler()
     who = " %(name)s" if verbose else ""
@@ -133,7 +133,7 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     logging.captureWarnings(True)
     for name in ("httpx", "httpx2", "openai"):  # they log each request
         logging.getLogger(name).setLevel(logging.WARNING)
-    # These log each attempt to reach the hub, and warnings for developers. We raise our own error if the hub fails.
+    # These log each attempt to reach the Hugging Face hub, and developers' warnings. Our own error reports a failure.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

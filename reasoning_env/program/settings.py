@@ -1,7 +1,7 @@
 """The command `settings`: print all settings, or those that contain some words.
 
-Nothing here imports Atropos, which takes seconds: `training.py` declares the settings of Atropos that users change, and
-describes the others.
+Importing Atropos takes seconds, so this module does not import it. `training.py` declares the settings of Atropos that
+users change, and describes the others.
 """
 
 from __future__ import annotations

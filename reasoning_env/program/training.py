@@ -1,6 +1,6 @@
-"""The settings of a training that are declared without importing Atropos, and the names of Atropos' other settings.
+"""The settings of training that are declared without importing Atropos, and the names of Atropos' other settings.
 
-Every command knows these names, so that it can distinguish a setting of another command from a typo.
+All commands read these names, to distinguish a setting of another command from a typo.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class TrainingSettings(ReasoningSettings):
-    """The settings of the core and the adapter, and the settings of Atropos that users commonly change."""
+    """`ReasoningSettings`, settings of `serve` and `process`, and settings of Atropos that users commonly change."""
 
     with_word_none = frozenset({"reasoning_effort"})
 
@@ -115,7 +115,7 @@ OF_ATROPOS: Mapping[str, str] = {
     "thinking_mode": "Ignored.",
     "max_reasoning_tokens": "Ignored.",
 }
-"""Atropos' further settings of an environment, each with a short description if it matters here."""
+"""Further environment settings of Atropos; settings that matter here have a short description."""
 OF_SERVER: Mapping[str, str] = {
     "base_url": "Address of the inference server, such as http://localhost:9001/v1 (`--openai.base_url`). Default: "
     "the environment variable OPENAI_BASE_URL. To use several servers, list them under `openai` in a file.",
@@ -133,10 +133,10 @@ OF_SERVER: Mapping[str, str] = {
     "n_kwarg_is_ignored": "",
     "health_check": "",
 }
-"""Settings of an inference server in a training, each with a short description."""
+"""Settings of an inference server in `serve` and `process`, each with a short description."""
 OF_EVALUATE: Mapping[str, str] = {"stream": "Only in `evaluate`: whether to stream replies (always, never or auto)."}
 """Settings of an inference server that only `evaluate` has."""
 
 
 NAMES_OF_TRAINING = TrainingSettings.model_fields.keys() | OF_ATROPOS.keys()
-"""The names of all settings of a training."""
+"""The names of all settings of `serve` and `process`."""
