@@ -1,6 +1,6 @@
-"""The adapter: the only folder that knows Atropos' servers, run-api and environment class.
+"""The adapter to Atropos. Only this folder uses Atropos' inference servers, run-api and environment class.
 
-The front door imports the names that are exported here.
+`reasoning_gym_environment.py` imports the names that are exported here.
 """
 
 from ..inference.addresses import ask_loopback_directly

@@ -1,6 +1,6 @@
 """The commands of an environment class: `serve`, `process` and `settings`.
 
-Output and log contain no key.
+API keys never appear in the output or the log.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         print(launch.as_yaml(), end="")
         return 0
     secrets = find_secrets(launch.server_list)
-    # wandb and other programs store the command line, so the key is removed.
+    # Remove the key from the command line, which wandb and other packages store.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     if launch.unused:
@@ -108,7 +108,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
 
 
 def _write_kept(groups: Path | None, selection: Selection) -> None:
-    """Write training rows beside the groups that `process` has written, if `--keep` is given."""
+    """Write training rows into the folder of the groups that `process` wrote, if `--keep` was given."""
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
         print(f"wrote {number} training rows to {path}")
@@ -118,7 +118,7 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
 
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
-    """Print all settings of an environment class, or those with the words `argv`. Raises ConfigError for no match."""
+    """Print the settings of an environment class that contain the words `argv`. Raises ConfigError for no match."""
     defaults, _ = env_cls.config_init()
     return settings_command(argv, fields=type(defaults).model_fields, schema=lambda: settings_schema(env_cls))
 

@@ -1,4 +1,4 @@
-"""Atropos' own configs: ranges of values, defaults of servers, log levels, explanations of errors."""
+"""The environment's and servers' configs: ranges of values, defaults, API keys, log levels, and errors of Atropos."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME
         if self.group_size == 1 and self.ensure_scores_are_not_same:
-            # A single score always equals itself, so the filter would drop every group.
+            # In a group of one completion all scores are equal, so the filter would drop every group.
             self.ensure_scores_are_not_same = False
         return self
 
@@ -120,8 +120,8 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 def calm_garbage_collector() -> None:
     """Exclude all objects that exist now from later collections, and collect less often.
 
-    A collection over all imported modules takes 40 to 130 ms. A collection of new objects also visits the lists of the
-    groups in flight: it takes up to 24 ms every 2,000 objects, and took up to 53 ms every 20,000 objects.
+    A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection of new objects
+    visits the lists of the groups in flight and takes up to 24 ms at 2,000 new objects; at 20,000, up to 53 ms.
     """
     gc.collect()
     gc.freeze()
@@ -131,8 +131,8 @@ def calm_garbage_collector() -> None:
 def put_event_loop_first() -> None:
     """Set up a process that runs only this environment, so that no collection and no thread blocks the event loop.
 
-    By default another thread may run for 5 ms before the event loop gets the interpreter back, at each of several steps
-    of a wake-up.
+    By default, each time that the event loop needs the interpreter's lock, another thread may keep the lock for 5 ms.
+    The event loop needs the lock several times for each event.
     """
     calm_garbage_collector()
     sys.setswitchinterval(0.001)
@@ -285,7 +285,7 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
 
 
 def type_hint(named: ReplyFormat | None) -> str:
-    """Return the hint on `server_type` that messages about a server add to the advice to check the model's name."""
+    """Return a hint about `server_type`, for errors that advise checking the model's name."""
     if named is CHAT:
         return " ({openai.server_type} is 'chat')"
     return (

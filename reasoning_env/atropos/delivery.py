@@ -2,8 +2,8 @@
 
 Groups have no ids, so a group may arrive twice: after a broken connection the request is sent again. Run-api accepts a
 whole list of groups or, with status 422, none of them. A group is dropped and counted only if run-api refuses it for
-good, or if it cannot be written as JSON. Groups that still wait at the end are not stored. Their problems are in
-flight, so a resumed run samples them again.
+good, or if it cannot be written as JSON. Groups that still wait at the end are not stored. Their problems count as
+unfinished, so a resumed run samples completions for these problems again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Limits of a request. Run-api's other clients wait while it reads and answers a request."""
+    """Limits of a request. While run-api processes a request, its other clients wait."""
     send_interval_s = 0.1
     """Minimum time between two requests, so that groups are sent together."""
 
@@ -137,7 +137,7 @@ class DeliveryQueue:
             body = join_bodies([entry.body.result() for entry in batch], number)
             await self._session.send(endpoint, body)
         except RunApiFault as fault:
-            if fault.status in (400, 413, 422):  # run-api refuses a group for good; all other faults are temporary
+            if fault.status in (400, 413, 422):  # these statuses are permanent refusals; all other faults are temporary
                 if len(batch) == 1:
                     self._drop(str(fault))
                 else:
@@ -147,7 +147,7 @@ class DeliveryQueue:
                 self._failing.note(f"run-api did not accept scored groups ({fault}); trying again")
             return False
         self._failing.over("run-api accepts scored groups again")
-        self._dropping.over("no scored group was dropped any more: run-api accepts them again")
+        self._dropping.over("run-api accepts scored groups again; no more groups are dropped")
         self._delivered += len(batch)
         for _ in batch:
             self._remove_oldest()

@@ -1,6 +1,7 @@
-"""Types of an environment: the items that its hooks pass on, and the attributes and hooks that the adapter uses.
+"""Types for environments: the items passed between hooks, and the attributes and hooks that the adapter uses.
 
-Atropos has no types. `Environment` is all that the type checker knows of BaseEnv and of its subclasses.
+A hook is a method of BaseEnv that a subclass may override. Atropos has no type annotations, so the type checker uses
+`Environment` for BaseEnv and its subclasses.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ class Environment(Protocol):
 
     config: ReasoningGymEnvConfig
     tokenizer: Any
-    """BaseEnv's; None if all servers are chat servers."""
+    """BaseEnv's tokenizer; None if all servers are chat servers."""
     jsonl_writer: BackgroundWriter | None
     max_token_len: int
     """The trainer's limit of tokens; -1 for none."""
     curr_step: int
 
-    # Workers: tasks that collect a group each
+    # Workers: asyncio tasks, each of which collects one group
     max_num_workers: int
     workers: set[asyncio.Task[object]]
     running_items: dict[UUID, dict[str, Any]]
-    """For each worker a dict, in which `item` is a RolloutItem."""
+    """A dict for each worker; the value of `item` is a RolloutItem."""
     backlog: list[RolloutItem]
     """Items of cancelled workers, which are collected again before new ones."""
     eval_runner: asyncio.Task[object] | None
@@ -51,7 +52,7 @@ class Environment(Protocol):
 
     # The loop of `serve`
     status_dict: Mapping[str, int]
-    """What run-api said last."""
+    """The last reply of run-api to `/status-env`."""
     last_loop_time: float | None
     mainloop_timings: list[float]
 

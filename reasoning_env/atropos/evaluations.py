@@ -60,7 +60,7 @@ class ModelEvaluations:
         try:
             await evaluation.run(bar=bar)
         finally:
-            # Also after Ctrl-C.
+            # Keep the results after Ctrl-C too.
             self.last = await evaluation.conclude()
             logger.info("%s", evaluation.describe())
         results = self.last.results

@@ -1,8 +1,8 @@
-"""Build a command's configs: defaults, then a file, then options, the later ones winning.
+"""Build a command's configs from defaults, files and options. Options override files, and files override defaults.
 
-Atropos' own parsing is silent about some mistakes (unknown names in a file are ignored, and an option's value that
-begins with a minus is taken for an option), and prints all settings, keys included. Here each mistake is an error of
-one line, and no key is shown.
+Atropos' own parser ignores some mistakes (such as unknown names in a file), reads a value that begins with a minus
+sign as an option, and prints all settings, including keys. This module reports each mistake as an error of one line,
+and never prints a key.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
-    # Pass only settings that somebody set: pydantic then records which of them the user set, even to the default.
+    # Pass only settings that were set, so that pydantic records which settings the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
@@ -103,7 +103,7 @@ def _build_servers(
         servers = [make_settings(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
     from_variable = "base_url" not in options and not any("base_url" in server for server in several)
     for server in servers:
-        # A URL that is in no file and no option comes from the environment variable or is the default.
+        # A URL that neither files nor options set is the environment variable's or the default.
         setting = "OPENAI_BASE_URL" if from_variable else "openai.base_url"
         check_url(
             setting, server.base_url, remedy="to use several servers, list them under `openai` in a --config file"
@@ -123,7 +123,7 @@ def _section(section: str, options: Mapping[str, object]) -> dict[str, object]:
 def choose_server_class(
     server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
 ) -> Callable[..., APIServer]:
-    """Return the class or function that creates servers: ours, unless user code passed a class of its own.
+    """Return the class or function that creates servers: AtroposServer's, unless user code passed its own class.
 
     Atropos itself creates the settings of local servers and of Slurm's servers, without a type.
     """

@@ -1,4 +1,4 @@
-"""Ask servers that have only the methods of Atropos' interface: mocks of tests, and classes of importers."""
+"""Request completions from objects that have only Atropos' server methods: tests' mocks, and users' own classes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..runtime.concurrency import cancel_all
 HEALTH_POLL_S = 1.0
 """Seconds between two readings of a server's health, which Atropos updates every second."""
 UNHEALTHY_S = 10.0
-"""How long a server may be unhealthy until requests by its methods end: Atropos' own code waits without limit."""
+"""A request to a server that is unhealthy for this time fails; Atropos' own code would wait without limit."""
 
 
 class AskedByMethods:
-    """Asks an object by methods of Atropos' interface.
+    """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
-    `kinds` are the kinds of replies to try, the best first. A stand-in has a method alone: no limits, and no probe.
-    `hint` is what a message adds to the advice to check the model's name.
+    `kinds` are the kinds of replies to try, in order of preference. A stand-in (a test's mock) is called without
+    concurrency limits and is not probed at startup. `hint` is appended to errors that advise checking the model's name.
     """
 
     place = None
@@ -112,7 +112,7 @@ class AskedByMethods:
         return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
     async def _while_healthy(self, request: Any) -> Any:
-        """Return the result of a request; raises ServerAwayError once the server was unhealthy for UNHEALTHY_S."""
+        """Return the result of a request; raises ServerAwayError if the server is unhealthy for UNHEALTHY_S."""
         work = asyncio.ensure_future(request)
         unhealthy_s = 0.0
         try:

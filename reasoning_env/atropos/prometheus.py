@@ -1,4 +1,4 @@
-"""`/metrics` of `serve` and `process`: all metrics that wandb gets, and the durations of a group's steps."""
+"""Serve `/metrics` for `serve` and `process`: the metrics that wandb gets, and how long the steps of a group take."""
 
 from __future__ import annotations
 

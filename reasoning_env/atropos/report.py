@@ -1,4 +1,4 @@
-"""What a run reports: metrics for wandb and Prometheus, and progress in the log."""
+"""Report on a run: metrics for wandb and Prometheus, and progress in the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunReport:
-    """Reads the parts of a run; changes nothing but `Run.time_step`, which it sets if Prometheus is on."""
+    """Reads the metrics of a run's parts. It only changes `Run.time_step`, and only if Prometheus is on."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -69,9 +69,9 @@ class RunReport:
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:
-        """Log the progress every PROGRESS_INTERVAL_S, or for how long nothing has happened.
+        """Every PROGRESS_INTERVAL_S, log the progress, or for how long no group was scored or dropped.
 
-        An outage of inference has a line of its own in each interval, and no further line.
+        If nothing changed during an outage of inference, log nothing here: the outage is logged in each interval.
         """
         last: object = None
         moved_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""`Run` owns the parts of one environment, from its start to its end, and takes each group through its steps."""
+"""`Run` starts, connects and closes the parts of one environment, and has a method for each step of a group."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Run:
     Args:
         config: All settings of the environment.
         manager: Returns BaseEnv's server manager.
-        tokenizer: BaseEnv's; None if all servers are chat servers.
+        tokenizer: BaseEnv's tokenizer; None if all servers are chat servers.
         folder: Folder of the environment's module; the library is imported from a checkout in this folder, if any.
-        mode: How a command runs the environment.
+        mode: Behaviour that depends on the command (see `modes/mode.py`).
         trainer_limit: Returns the trainer's token limit; 0 or less means no limit.
         step: Returns the trainer's step; None while there is no trainer.
         collect_state: Returns BaseEnv's part of a checkpoint.
@@ -97,7 +97,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """How a command runs the environment. BaseEnv makes the environment before the command sets its mode."""
+        """The mode of the command. BaseEnv creates the environment before the command sets its mode."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -217,7 +217,7 @@ class Run:
     def begin_delivery(self, env_id: int) -> None:
         """Start to draw problems, deliver groups and save the state. Call this after run-api registered us."""
         assert self.checkpoints is not None, "call start() first"
-        # No two environments may share problems. A checkpoint folder has one instance; run-api gives each number once.
+        # Environments need different numbers, so that they share no problems. Folders are named after `instance`.
         self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
         self.queue.start()
         if self.checkpoints.folder is not None:
@@ -382,7 +382,7 @@ class Run:
         self.session.begin(self.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state as the latest and, unless `latest`, as that of the step too. A thread writes the file."""
+        """Save the state as the latest state and, unless `latest`, as the state of `step`. A thread writes the file."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
 

@@ -14,8 +14,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 - After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
   registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent.
-- The registration of a second trainer has no effect, and no answer tells the environment about it. Both trainers take
-  batches by the settings of the first; each batch goes to one of them, and the step counts the batches of both.
+- The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both
+  trainers get batches with the first trainer's settings; each batch goes to one of them, and the step counts all.
 - Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 
@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Replies of run-api are validated on arrival. Without the limits, a step of 10**9 from another server would end the run
-# with status 0. At one step per second, a run reaches 10**8 steps after three years.
+# Limits for numbers in run-api's replies. Without them, a step of 10**9 from a server that is not run-api would end
+# the run as complete. At one step per second, a run reaches 10**8 steps after three years.
 BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
 Choice = Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
 """A number that the trainer chose; -1 if the trainer chose none."""
@@ -207,8 +207,8 @@ WORKING = "the trainer is registered at run-api, and so is this environment"
 class RunApiSession:
     """Keeps an environment registered at run-api. Use it on one event loop.
 
-    All coroutines except `leave` and `send` wait while run-api is away. They raise ServerError if the first reply at
-    `url` does not come from run-api.
+    All coroutines except `leave` and `send` wait while run-api is unreachable. They raise ServerError if the first
+    reply at `url` does not come from run-api.
 
     Args:
         url: Address of run-api.
@@ -216,11 +216,11 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Maximum time between two requests. A longer pause could give two environments one number after a restart."""
+    """Maximum time between two requests. After a longer pause, a restarted run-api may assign a number twice."""
     slow_reply_s = 10.0
     """Log a warning after this time without a reply."""
     trainer_patience_s = 30.0
-    """After this time without a trainer, the log also names the less likely cause."""
+    """After this time without a trainer, the log also says what to do if the trainer has registered."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -385,9 +385,9 @@ class RunApiSession:
                 return reply
 
     async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Send one request, and log if run-api is away, is slow, or replies again; raises RunApiFault.
+        """Send one request, and log if run-api is unreachable, is slow, or replies again; raises RunApiFault.
 
-        A status in `answers` is a reply of run-api itself, so run-api is not away.
+        A status in `answers` is a reply of run-api itself, so run-api is reachable.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}, which does not reply"

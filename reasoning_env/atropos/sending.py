@@ -1,6 +1,6 @@
 """Send scored groups: check, write to a file, and put into the delivery queue.
 
-As in BaseEnv, but for the count of tokens: BaseEnv counts one token at a time, and holds the event loop for 13 ms if
+This works as in BaseEnv, except that BaseEnv counts tokens one at a time, which blocks the event loop for 13 ms if
 eight completions have 32,000 tokens each.
 """
 
@@ -29,10 +29,10 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, then write and send those that pass; their problem is done when all were delivered.
+    """Check groups, and write and send the valid groups. Their problem is done when all were delivered.
 
     Args:
-        groups: Groups of one problem, packed.
+        groups: Groups of one problem, in the trainer's format.
         item: Problem and prompt; None if unknown, and then no problem is marked as done.
         do_send: Put the groups into the delivery queue.
         token_limit: Do not send a group if one of its rollouts has this many tokens or more; 0 for no limit.

@@ -1,7 +1,7 @@
-"""Atropos' side of inference servers: settings, the class that Atropos makes servers of, and classes of importers.
+"""Inference servers as Atropos sees them: `AtroposServer`, and the choice of the servers that get requests.
 
-An `AtroposServer` is a `Server` behind Atropos' interface. A run asks the `Server` itself. Everything else
-in Atropos' manager is asked by its methods: mocks of tests, Atropos' harness, and classes of importers.
+An `AtroposServer` wraps a `Server` in Atropos' interface. A run sends requests to the `Server` directly. It calls
+all other objects in Atropos' server manager by Atropos' methods: tests' mocks, and users' own server classes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .methods import AskedByMethods
 
 
 class AtroposServer(VLLMServer):  # type: ignore[misc]
-    """A `Server` behind Atropos' interface: health, limits, timings, and methods for an importer's own code.
+    """Wraps a `Server` in Atropos' interface: health, limits, timings, and methods for users' own code.
 
-    `named` is the format of settings that name none. Requests for tokens go through `server`. Those for text and chat
-    go through Atropos' own code, which returns OpenAI's objects; a run does not send such requests.
+    `named` is the reply format if the settings name none. Requests for tokens go through `server`. Requests for text
+    and chat go through Atropos' own code, which returns OpenAI's objects; only users' own code sends these requests.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         *,
         named: ReplyFormat | None = None,
     ) -> None:
-        APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer's would load a tokenizer
+        APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer's loads a tokenizer
         asked = named_format(config) or named
         self.server = Server(
             ServerSpec(
@@ -67,7 +67,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
 
     @cached_property
     def openai(self) -> AsyncOpenAI:
-        # Without its own retries: it would wait silently for as long as Retry-After asks.
+        # Without retries by the client, which would wait silently for as long as Retry-After demands.
         config = self.config
         address = urlsplit(config.base_url or "")
         return AsyncOpenAI(
@@ -85,10 +85,10 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
 
     @server_healthy.setter
     def server_healthy(self, healthy: bool) -> None:
-        """Ignore what APIServer's constructor and methods say: `server` knows."""
+        """Ignore values that APIServer sets, because `server` determines whether it is healthy."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
-        """Return at once: requests notice a server that is away, and the run looks after it."""
+        """Return at once, because requests and the run detect an unreachable server without this task."""
 
     async def _tokens_and_logprobs_completion_wrapper(
         self, **parameters: Any
@@ -96,7 +96,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         text = parameters.pop("prompt", None)
         del parameters["model"]
         tokens = list(parameters.pop("input_ids", None) or self.tokenizer.encode(text))
-        # As in Atropos' own classes: both the chat template and the tokenizer may have written the beginning of text.
+        # As in Atropos' own classes: drop a second BOS token, since both chat template and tokenizer may add one.
         if len(tokens) >= 2 and tokens[0] == self.tokenizer.bos_token_id == tokens[1]:
             tokens = tokens[1:]
         for name in ("max_new_tokens", "max_completion_tokens"):
@@ -113,7 +113,7 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         return tokens, ids, logprobs, [one.word for one in completions]
 
     def _note_reply(self, split: str, seconds: float) -> None:
-        """Keep what Atropos' metrics are made of."""
+        """Record the duration of a request for Atropos' metrics."""
         is_training = split == "train"
         (self.request_timings if is_training else self.eval_request_timings).append(seconds)
         (self.attempts_list if is_training else self.eval_attempts_list).append(1)
@@ -127,19 +127,19 @@ async def close_connections(server: APIServer) -> None:
         await client.close()
 
 
-# ---------------------------------------------------------------------------- who is asked
+# ---------------------------------------------------------------------------- servers that get requests
 
 
 class Completers:
-    """Returns who is asked for completions; called for each request, so that what a test replaces is used at once.
+    """Returns the objects that get requests for completions. Called for each request, because tests may replace them.
 
-    - The manager is asked by its methods if it is not Atropos' own, or a method of it was replaced.
-    - Otherwise stand-ins among its servers alone are asked: objects that are no `APIServer`, and servers of which a
-      method was replaced.
-    - Otherwise all servers are asked: an `AtroposServer` as a `Server`, an importer's class by its methods.
+    - If the manager is not Atropos' own class, or one of its methods was replaced, the manager's methods are called.
+    - Otherwise, if some servers are stand-ins, only the stand-ins are used. A stand-in is an object that is not an
+      `APIServer`, or a server with a replaced method.
+    - Otherwise all servers are used: an `AtroposServer` through its `Server`, a user's own class by its methods.
 
-    `manager` returns BaseEnv's manager. `expected` is the kind of replies that a stand-in with several methods is asked
-    for.
+    `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
+    methods for several kinds.
     """
 
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:
@@ -159,18 +159,18 @@ class Completers:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The manager's servers; a stand-in for the manager without servers is itself the only server."""
+        """The manager's servers; the manager itself, if it is a stand-in without servers."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
 
     @property
     def clients(self) -> Sequence[APIServer]:
-        """Atropos' own among the servers; stand-ins have no connections, limits and timings."""
+        """The servers that are APIServers, which have connections, limits and timings; stand-ins have none."""
         return [server for server in self.servers if _is_server(server)]
 
     def _asked_by_methods(self, asked: object) -> AskedByMethods:
-        """Return what asks an object; the same for later requests, because the kind of replies may be detected."""
+        """Return the adapter for an object; always the same adapter, because it remembers the kind of replies."""
         kinds = self._kinds_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.kinds == kinds), None)
         if known is None:
@@ -180,24 +180,24 @@ class Completers:
         return known
 
     def _kinds_of(self, asked: object) -> Sequence[ReplyKind]:
-        """Return the kinds of replies to try, the best first."""
+        """Return the kinds of replies to try, in order of preference."""
         replaced = _replaced_kinds(asked, ServerManager) or _replaced_kinds(asked, AtroposServer)
         if not replaced and _is_server(asked):
             named = named_format(getattr(asked, "config", None))
             return list(ReplyKind) if named is None else [named.kind]
-        # A stand-in is asked as the servers before it were, if it has that method.
+        # Prefer the kind of replies that the run expects, if the stand-in has its method.
         kinds = (self._expected, *ReplyKind)
         offered = [kind for kind in kinds if (kind in replaced if replaced else hasattr(asked, kind.method))]
         return offered[:1] or [self._expected]
 
 
 def _is_server(asked: object) -> bool:
-    """Tell whether an object is of a class of Atropos' servers; a mock of such a class is not."""
+    """Return True if an object is an APIServer; False for a mock with `spec=APIServer`."""
     return issubclass(type(asked), APIServer)
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods are not those of a class, in one of its objects; else none."""
+    """Return the kinds of replies whose methods were replaced in `asked`, an instance of `usual`; else none."""
     if not issubclass(type(asked), usual):
         return []
     return [

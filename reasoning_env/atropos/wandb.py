@@ -1,4 +1,4 @@
-"""wandb: accounts, the start of a run, the table of rollouts, metrics with Atropos' timings."""
+"""Use wandb: find an account, start a run, and log the table of rollouts and metrics with Atropos' timings."""
 
 from __future__ import annotations
 

@@ -17,17 +17,17 @@ LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 _PIECE_BYTES = 2**18
 """Bytes that are encoded before they are compressed or written.
 
-A thread gives the interpreter's lock back to the event loop between pieces; joining a group's megabytes would hold the
-lock.
+Between pieces, the thread releases the interpreter's lock to the event loop. Processing a group's megabytes in one call
+would block the event loop.
 """
 
 
 def encode_body(group: Mapping[str, object]) -> list[bytes]:
     """Return a group as compressed JSON without its closing brace, which `join_bodies` adds.
 
-    The compression is Huffman coding alone. Token ids and log-probabilities of long completions hardly repeat: a search
-    for repetitions takes twice the time and saves nothing. For short completions to long prompts the search would leave
-    a third of the bytes.
+    The compression uses only Huffman coding. Token ids and log-probabilities of long completions rarely repeat, so a
+    search for repetitions would double the time without saving bytes. For short completions of long prompts, the search
+    would save two thirds of the bytes.
     """
     # 31: gzip's format, with the largest window.
     compressor = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
@@ -36,7 +36,7 @@ def encode_body(group: Mapping[str, object]) -> list[bytes]:
 
 
 def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
-    """Return the pieces of a request's body; gzip data that are joined are gzip data."""
+    """Return the pieces of a request's body. Concatenated gzip members are valid gzip data."""
     end = gzip.compress(f',"env_id":{env_id}}}'.encode())
     if len(bodies) == 1:
         return [*bodies[0], end]
@@ -49,7 +49,7 @@ def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
 def encode_members(fields: Iterable[tuple[str, object]]) -> Iterator[bytes]:
     """Yield the members of a JSON object, without its braces, in pieces; slow for long completions.
 
-    Raises TypeError or ValueError for values that JSON cannot hold.
+    Raises TypeError or ValueError for values that JSON cannot represent.
     """
     waiting, size = [], 0
     for piece in _small_pieces(fields):
@@ -81,8 +81,8 @@ def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
 def _numbers(sequence: Sequence[float]) -> Iterator[bytes]:
     """Yield the JSON of a list or an array, 4,096 items at a time.
 
-    Pydantic's core encodes log-probabilities ten times as fast as json. A call holds the interpreter's lock up to its
-    end, and the event loop waits.
+    Pydantic's core encodes log-probabilities ten times as fast as `json`, but the event loop waits for the end of each
+    call, so a call encodes only a part.
     """
     yield b"["
     for begin in range(0, len(sequence), 4096):

@@ -1,1 +1,1 @@
-"""Modes of an environment: imported, serve and process; the files of groups; the end."""
+"""Modes of an environment (user code, `serve`, `process`), files of groups, and the shutdown."""

@@ -20,13 +20,13 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """A mode. The defaults suit a command that a user waits for."""
+    """A mode. The defaults suit a command such as `process`, whose end a user waits for."""
 
     name: str
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """How long no server may answer before groups are dropped, if that is longer than `outage_s`."""
+    """How long all servers may be unreachable before groups are dropped; applies if longer than `outage_s`."""
     has_trainer = False
     """Whether a trainer gets the groups. The problem of a packed group is then in flight until its delivery."""
 

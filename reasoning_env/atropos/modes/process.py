@@ -1,7 +1,7 @@
-"""The command `process`: collect many groups at a time, and write each group as soon as it is scored.
+"""The command `process`: collect many groups concurrently, and write each group as soon as it is scored.
 
-BaseEnv's own loop collects one group at a time. Here another problem replaces a failed group, so the file gets the
-requested number of groups. After Ctrl-C or SIGTERM, groups in flight get SHUTDOWN_GRACE_S. Running the same command
+BaseEnv's own loop collects one group at a time. Here a group of a new problem replaces a failed group, so the file gets
+the requested number of groups. After Ctrl-C or SIGTERM, groups in flight get SHUTDOWN_GRACE_S. Running the same command
 again adds the missing groups.
 """
 
@@ -117,7 +117,7 @@ class Process(Mode):
             raise ConfigError(
                 "must be the number of groups to write, at least 1", setting="env.total_steps", got=self._total
             )
-        # Without a trainer, nobody else sets a limit.
+        # Without a trainer, only the setting limits the tokens.
         env.max_token_len = config.max_token_length
         await run.start_workers()
         models = [str(client.config.model_name) for client in run.clients]
@@ -194,7 +194,7 @@ class Process(Mode):
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
     """Return all values that determine the groups: their problems and answers."""
-    # Our own settings are marked with `Decides`; these are the other ones.
+    # `Decides` marks this program's own settings that affect groups. These are Atropos' settings that affect groups.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
     more = {**{name: getattr(config, name) for name in names}, **session.library.versions}
     return made_with(config, session.plan, "problems", "answers", models=sorted(set(models)), **more)

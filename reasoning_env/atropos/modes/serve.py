@@ -1,8 +1,8 @@
 """The command `serve`: BaseEnv's own loop, without its five seconds of sleep at the start.
 
 BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), and a subclass can override them.
-BaseEnv also cancels a worker that runs over `worker_timeout` and forgets its item. Here a request for completions has
-that time limit, and a problem stays in flight until its group is scored or dropped.
+BaseEnv would cancel a worker that exceeds `worker_timeout`, and would lose the worker's item. Here the requests for
+completions have this time limit, and a problem stays in flight until its group is scored or dropped.
 """
 
 from __future__ import annotations
