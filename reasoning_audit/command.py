@@ -1,7 +1,7 @@
 """The command `audit`: its options and its output.
 
-The exit status is 1 if a finding is severe, for example if an answer without reasoning earns more than the bound of a
-task, or if the right answer earns too little. So CI can check a new release of the library.
+The exit status is 1 if a finding has at least the severity `--fail-on`, for example if an answer without reasoning
+earns more than the bound of its task. So CI can check a new release of the library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .scores import DEFAULTS, ROUNDS
 from .tasks import audit_tasks, level_names
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
-"""Audited levels; None stands for the library's defaults."""
+"""Levels that are audited by default; None stands for the library's default parameters."""
 DEFAULT_ITEMS = 5
 NEVER = "never"
 
@@ -36,7 +36,7 @@ def _audit(options: argparse.Namespace, folder: Path) -> int:
     Raises:
 
     - ConfigError: an option or a file cannot be used
-    - WorkerError: no problem could be probed
+    - WorkerError: no problem could be audited
     """
     _check(options)
     _check_output(options.output)
@@ -55,10 +55,10 @@ def _add_options(parser: CommandParser) -> None:
         metavar="LEVEL,LEVEL",
         help=f"levels of difficulty to audit (default: {level_names(DEFAULT_LEVELS)})",
     )
-    more = ", ".join(str(factor) for factor, _ in ROUNDS)
+    factors = [str(factor) for factor, _ in ROUNDS]
     help_text = (
-        f"problems per task and level in the first round; doubtful cases get {more} times as many in later rounds "
-        "(default: %(default)s)"
+        "problems per task and level in the first round. If an answer without reasoning scores high, further rounds "
+        f"use {', '.join(factors[:-1])} and {factors[-1]} times N problems (default: %(default)s)"
     )
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, metavar="N", help="seed of the problems (default: %(default)s)")
@@ -73,8 +73,8 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="audit your function score(completion, **row) on the rows of --rows instead of tasks; MODULE is an "
-        "importable name, or the path of a .py file",
+        help="audit your function score(completion, **row) on the rows of the file --rows, instead of tasks; MODULE is "
+        "an importable name, or the path of a .py file",
     )
     parser.add_argument("--rows", type=Path, metavar="FILE", help="rows for --score: .jsonl or .parquet")
     parser.add_argument("--gold", metavar="COLUMN", help=f"column of --rows with the right answers (default: {GOLD})")
@@ -97,26 +97,28 @@ def _check(options: argparse.Namespace) -> None:
         f"--{name.replace('_', '-')}" for name in of_tasks if (getattr(options, name) or None) != defaults.get(name)
     ]
     if options.score is not None and given:
-        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks")
+        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for audits of tasks")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
-        raise ConfigError("--items must be between 1 and 10000 and --seed at least 0")
+        raise ConfigError("--items must be between 1 and 10000, and --seed must be at least 0")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
-        raise ConfigError("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
+        raise ConfigError("--score MODULE:FUNCTION needs --rows FILE; --rows and --gold need --score")
 
 
 def _levels(text: str) -> Sequence[float | None]:
-    """Read levels joined by commas; None stands for the library's defaults."""
+    """Parse levels separated by commas; None stands for the library's default parameters."""
     try:
         return [None if level.strip() == DEFAULTS else share(level) for level in text.split(",")]
     except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"must be numbers from 0 to 1, or {DEFAULTS}; got {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"must be numbers from 0 to 1, or {DEFAULTS}, separated by commas; got {text!r}"
+        ) from None
 
 
 # ------------------------------------------------------------------ the output
 
 
 def _check_output(path: Path) -> None:
-    """Raise ConfigError if the path cannot be written or is another kind of file, before minutes of work."""
+    """Raise ConfigError if the path cannot be written or is no earlier audit. Called before minutes of work."""
     check_writable(path.parent, "--output")
     if not path.exists():
         return
@@ -124,14 +126,16 @@ def _check_output(path: Path) -> None:
         is_audit = path.is_file() and (path.stat().st_size == 0 or "audits" in read_json(path))
     except (OSError, ValueError, TypeError):  # TypeError: a JSON number
         is_audit = False
-    if not is_audit:  # of any version
-        raise ConfigError(f"{path} exists, but is not an audit", setting="--output", remedy="choose another file")
+    if not is_audit:
+        raise ConfigError(
+            f"{path} exists, and is not the result of an audit", setting="--output", remedy="choose another file"
+        )
 
 
 def _finish(report: Report, options: argparse.Namespace) -> int:
     """Save and print the report, and return the exit status.
 
-    Raises ConfigError if the report cannot be saved, but prints the report first: an audit takes minutes.
+    If the report cannot be saved, prints the report and then raises ConfigError, because an audit takes minutes.
     """
     text = encode_report(report)
     output = options.output
@@ -155,7 +159,7 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
 
 audit_command = Command(
     "audit",
-    "Check each task's verifier with right answers, nearly right answers, and answers that need no reasoning.",
+    "Check each task's verifier with right answers, slightly changed answers, and answers that need no reasoning.",
     _add_options,
     _audit,
 )

@@ -1,7 +1,7 @@
-"""Check the contract of a verifier on a few problems: what the verifier returns, and what it does meanwhile.
+"""Check on a few problems that a verifier returns valid, reproducible scores and does not execute answers.
 
-The scores come from watched workers (`watch.py`), in which bare verifiers score each answer twice. Two processes must
-return the same scores.
+The scores come from watched workers (`watch.py`), which call the task's original verifier twice for each answer. Two
+processes must return the same scores.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, GOLD_SCORE, ProbedA
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
-"""Problems of a task and level on which verifiers are watched.
+"""Number of problems of a task and level on which verifiers are watched.
 
-One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and the planted defects. But on one
+One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and the planted defects. But with one
 problem, the audit finds a verifier with random scores only by luck.
 """
 SCORE_ROUNDING = 1e-6
@@ -39,7 +39,7 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers whose execution the watch notices, by what they do. The sandbox denies files, sockets and processes."""
+"""Answers whose execution a `Watch` detects, by what they would open. The sandbox prevents any harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -59,7 +59,7 @@ POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 @dataclass(frozen=True)
 class WatchedPools:
-    """Two pools of watched workers, each with one process of a kind."""
+    """Two pools of watched workers, each with one generator process and one verifier process."""
 
     first: Workers
     second: Workers
@@ -71,8 +71,9 @@ async def watched_pools(
 ) -> AsyncIterator[WatchedPools]:
     """Yield watched pools with these settings, and close them at the end. Raises the errors of `WorkerPool.start`.
 
-    Each pool has one process of a kind, so all scores of a pool come from the same process. With `other_hash_seed`, the
-    second pool has another PYTHONHASHSEED, like two processes of another program. `as_workers` adapts a pool.
+    Each pool has one verifier process, so all scores of a pool come from the same process. With `other_hash_seed`, the
+    second pool has another PYTHONHASHSEED than the first, as processes of other programs have. `as_workers` converts a
+    pool to the `Workers` that the check uses.
     """
     one_of_each = {"num_generators": 1, "num_verifiers": 1}
     user = settings.user.model_copy(update=one_of_each)
@@ -92,7 +93,7 @@ async def watched_pools(
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """A check of a task at a level. `reporter` makes the findings of the watched workers."""
+    """Checks a task at a level. `reporter` makes the findings."""
 
     pools: WatchedPools
     reporter: Reporter
@@ -102,8 +103,8 @@ class ContractCheck:
     ) -> list[Finding]:
         """Return the findings on a task's problems. With `attacks`, also try hostile answers.
 
-        `failed` are answers at which the verifier failed. Watched workers score them again, to distinguish an error
-        from a score out of range.
+        `failed` are answers for which the verifier failed. Watched workers score them again, to distinguish an error
+        from a score outside [0, 1].
         """
         found = await self._check_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
@@ -112,7 +113,8 @@ class ContractCheck:
                 if attacks and number == 0:
                     found += await self._attack(problem)
             except (GenerationError, ScoringError) as error:
-                found.append(self.reporter.finding(Defect.NO_PROBLEM, f"a check failed: {error}", problem))
+                detail = f"the check of the verifier failed: {error}"
+                found.append(self.reporter.finding(Defect.NO_PROBLEM, detail, problem))
         for example in sorted(failed, key=lambda one: len(one.verdict.answer or "")):
             found += await self._look_again(example)
         return found
@@ -120,7 +122,7 @@ class ContractCheck:
     # ---- all problems
 
     async def _check_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems whose right answer differs from that of an earlier problem with the same question."""
+        """Find problems with the question of an earlier problem and a different right answer."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:
@@ -132,7 +134,7 @@ class ContractCheck:
                 continue
             [verdict] = await self.pools.first.score(problem, [other])
             if verdict.score < GOLD_SCORE:
-                detail = f"the same question has the answers {other[:40]!r} and {problem.answer[:40]!r}"
+                detail = f"the same question has the right answers {other[:40]!r} and {problem.answer[:40]!r}"
                 found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, problem, problem.answer))
         return found
 
@@ -145,7 +147,7 @@ class ContractCheck:
             return []
         if looked := [*self._look_at(problem, answer, verdict)]:
             return looked
-        detail = example.verdict.error or "the verifier raised an error once, but not when called again"
+        detail = example.verdict.error or "the verifier raised an error once, but no error at a second call"
         return [self.reporter.finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
@@ -177,7 +179,7 @@ class ContractCheck:
             detail = f"the verifier returns {raw:g}"
             yield self.reporter.finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer, raw)
         if raw is not None and again is not None and abs(raw - again) > SCORE_ROUNDING:
-            detail = f"two equal calls return {raw:g} and {again:g}"
+            detail = f"two calls with the same answer return {raw:g} and {again:g}"
             yield self.reporter.finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
 
     def _compare(self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
@@ -187,33 +189,33 @@ class ContractCheck:
         for answer, verdict in verdicts.items():
             raw = _raw(verdict)
             if raw is not None and raw > right + SCORE_ROUNDING:
-                detail = f"another answer earns {raw:g}, the right answer {right:g}"
+                detail = f"a changed answer earns {raw:g}, and the right answer {right:g}"
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers, and make the same problem, in another process."""
+        """Score the same answers, and make the same problem, in a second process, and compare."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()
             if (raw := _raw(verdict)) is not None
             and abs(raw - (verdict.own_parts or {}).get(Watched.AGAIN, raw)) <= SCORE_ROUNDING
         }
-        # In reverse order, because a verifier that remembers answers then scores differently.
+        # The second process scores in reverse order, which reveals verifiers whose scores depend on earlier answers.
         backward = [*reversed(steady.items())]
         others = await self.pools.second.score(problem, [answer for answer, _ in backward])
         for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
             if other is not None and abs(other - raw) > SCORE_ROUNDING:
-                detail = f"two processes score {raw:g} and {other:g}"
+                detail = f"two processes score the same answer {raw:g} and {other:g}"
                 return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
         made = await self.pools.second.generate(problem.spec, GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):
-            detail = "two processes make different problems from one seed"
+            detail = "two processes make different problems from the same seed"
             return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem)]
         return []
 
     async def _attack(self, problem: Problem) -> list[Finding]:
-        """Try hostile answers until one ends a worker. Further answers would only end more workers."""
+        """Score hostile answers until one ends a worker process. Further answers would only end more processes."""
         found: list[Finding] = []
         for name, text in CANARIES.items():
             [verdict] = await self.pools.first.score(problem, [text])
@@ -225,20 +227,20 @@ class ContractCheck:
         for name, text in ATTACKS.items():
             [verdict] = await self.pools.first.score(problem, [text])
             looked = [*self._look_at(problem, text, verdict)]
-            found += [replace(one, detail=f"{one.detail} at {name}") for one in looked]
+            found += [replace(one, detail=f"{one.detail} for {name}") for one in looked]
             if verdict.reason in DEFECTS_OF_REASONS:
                 break
         return found
 
 
 def _raw(verdict: Verdict) -> float | None:
-    """Return the number that a bare verifier returned; None if it returned no number."""
+    """Return the number that the original verifier returned; None if it returned no number."""
     return (verdict.own_parts or {}).get(Watched.RAW)
 
 
 def with_negative_number(answer: str) -> str:
-    """Return the answer with its first number multiplied by -10. An answer without a number stays unchanged.
+    """Return the answer with its first positive whole number multiplied by -10; unchanged without such a number.
 
-    A verifier that scores by ratio or difference may then return a number outside [0, 1].
+    For this answer, a verifier that scores by ratio or difference may return a number outside [0, 1].
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)

@@ -1,7 +1,7 @@
 """The findings of an audit: the defects of a verifier, each with evidence.
 
-A finding names a problem, an answer, the score of the answer, the score to compare with, and a command that shows the
-score again. README.md explains each defect.
+A finding has a problem, an answer, the answer's score, a score to compare with, and a command that reproduces the
+score. README.md explains each defect.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .reproduction import MAX_SCORED, Reproduction
 from .scores import GOLD_SCORE, MANY, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
-"""Characters of an answer that a finding shows. 7 of 198 findings have a longer answer."""
+"""Most characters of an answer that a finding shows. Only 7 of 198 findings had a longer answer."""
 
 
 class Severity(StrEnum):
-    """How much a defect matters to a training."""
+    """How much a defect can harm a training."""
 
     LOW = "low"
-    """A small defect, or a known defect of a task that training leaves out."""
+    """A small defect, or a known defect of a task that training excludes."""
     MEDIUM = "medium"
     """Rewards are wrong for some problems or under some conditions."""
     HIGH = "high"
-    """A policy can learn the wrong thing: wrong answers score, right answers do not, or text is executed."""
+    """A policy can learn the wrong thing: wrong answers score, right answers do not, or answers are executed."""
 
     @property
     def rank(self) -> int:
@@ -65,7 +65,7 @@ class Defect(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """The severity, unless a finding has its own."""
+        """The default severity of findings with this defect."""
         if self in (Defect.VERIFIER_FAILS, Defect.NO_PROBLEM):
             return Severity.LOW
         return Severity.MEDIUM if self in OF_MEDIUM_SEVERITY else Severity.HIGH
@@ -80,7 +80,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect for each reason of a failed answer. Watched workers score other errors again."""
+"""The defect for each reason why scoring an answer failed. Other errors are scored again by watched workers."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Finding:
 
     - `reference` names the problem; "" if the finding is not about a single problem.
     - `answer` is the answer that shows the defect, cut to MAX_ANSWER characters.
-    - `score` is the score of the answer. `expected` is the score to compare with: of the right answer, or of the same
-      answer in another call, process or form. None if there is no such score.
+    - `score` is the score of the answer. `expected` is the score to compare with: the right answer's, or the same
+      answer's in a second call or process. None if there is nothing to compare with.
     - `detail` describes the finding in words.
-    - `command` shows the finding again.
+    - `command` reproduces the finding.
     """
 
     defect: Defect
@@ -113,9 +113,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reporter:
-    """Makes the findings on a task at a level, each with the command that shows the finding again.
+    """Makes the findings on a task at a level, each with the command that reproduces the finding.
 
-    With `is_watched`, the scores come from watched workers, which call only the verifier.
+    With `is_watched`, the scores come from watched workers, which call the original verifier without guards.
     """
 
     task: str
@@ -134,7 +134,7 @@ class Reporter:
         *,
         severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding. Without a problem, the finding is about the task."""
+        """Return a finding. Without `problem`, the finding is about the whole task."""
         return Finding(
             defect,
             severity or defect.severity,
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding with a probe's answer as evidence. A decision tree has no answer to show."""
+        """Return a finding with a probe's answer as evidence; a decision tree predicts options and has no answer."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict
@@ -170,14 +170,14 @@ class Reporter:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings by severity, then by defect and task."""
+    """Sort findings by severity, then by defect and task."""
     return sorted(findings, key=lambda one: (-one.severity.rank, one.defect, one.task, one.level or -1.0))
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Return one finding for each defect of a task: the most severe, with the other levels in `detail`.
+    """Merge the findings with the same task and defect into the most severe, with the other levels in `detail`.
 
-    Among equally severe findings, take the one with the highest score.
+    Among equally severe findings, the finding with the highest score counts.
     """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
@@ -192,7 +192,7 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def count_by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
-    """Return the number of findings of each severity, the worst first."""
+    """Return the number of findings of each severity, the highest severity first."""
     severities = [finding.severity for finding in findings]
     return {severity: severities.count(severity) for severity in reversed(Severity)}
 
@@ -208,10 +208,10 @@ def is_at_least(findings: Iterable[Finding], severity: Severity) -> bool:
 def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] = ()) -> list[Finding]:
     """Return the findings from the scores of a task at a level.
 
-    `left_out` are the tasks that training leaves out. There, a high score without reasoning has low severity.
+    `left_out` are the tasks that training excludes. For them, a high score without reasoning has low severity.
     """
     if not audit.items:
-        cause = audit.failures[0] if audit.failures else "every problem is rejected"
+        cause = audit.failures[0] if audit.failures else "every problem was rejected"
         return [reporter.finding(Defect.NO_PROBLEM, cause)]
     return [
         *_gold_findings(audit, reporter),
@@ -222,7 +222,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
 
 
 def defect_of(probe: str) -> Defect:
-    """Return the defect if an answer without reasoning has a high score."""
+    """Return the defect that a too high score of this probe shows."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
     if probe == Probe.BEST_TREE:
@@ -238,7 +238,7 @@ def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         return
     unpaid = sum(score < GOLD_SCORE for score in gold.scores)
     if unpaid:
-        # A few problems whose right answer earns less do little harm to a training.
+        # If only a few right answers earn too little, a training hardly suffers.
         severity = Severity.HIGH if Probe.ORACLE in audit.faults else Severity.MEDIUM
         detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {GOLD_SCORE:g}"
         yield reporter.shown_by(gold.worst, Defect.GOLD_NOT_PAID, detail, severity=severity)
@@ -261,15 +261,16 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
-        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # otherwise the verifier gives partial credit
-            detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
+        # If the verifier pays even the changed answer, it gives partial credit, and the pair shows no defect.
+        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
+            detail = f"{str(pair[0])!r} earns as much as the right answer alone, in both orders"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 
 
 def _shortcut_findings(audit: TaskAudit, reporter: Reporter, *, is_left_out: bool) -> Iterator[Finding]:
     for probe, fault in audit.faults.items():
         if is_shortcut(probe):
-            detail = f"{fault}; training leaves the task out" if is_left_out else fault
+            detail = f"{fault}; training excludes the task" if is_left_out else fault
             severity = Severity.LOW if is_left_out else None
             yield reporter.shown_by(audit.tallies[probe].best, defect_of(probe), detail, severity=severity)
     if audit.mean(Probe.BLANK) > FORM_SCORE:
@@ -281,5 +282,5 @@ def _failure_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]
     for probe, tally in audit.tallies.items():
         for reason, example in tally.failed.items():
             if reason in DEFECTS_OF_REASONS:
-                detail = f"{reason.value} at {str(probe)!r} ({tally.reasons[reason]} of {len(tally.scores)} answers)"
+                detail = f"{reason.value} for {str(probe)!r} ({tally.reasons[reason]} of {len(tally.scores)} answers)"
                 yield reporter.shown_by(example, DEFECTS_OF_REASONS[reason], detail)

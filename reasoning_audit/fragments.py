@@ -1,4 +1,4 @@
-"""Single words, numbers and counts of a question: answers that take no reasoning."""
+"""Answers that need no reasoning: single words, numbers and counts of a question."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fragments(question: str) -> dict[str, str]:
 
 
 def _options(question: str) -> list[str]:
-    """Return the options of a question: words joined by `or` or a slash, otherwise the quoted texts."""
+    """Return the options in a question: words joined by `or` or a slash; if there are none, the quoted strings."""
     pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
     return [word for pair in pairs for word in pair] or quotations(question)
 

@@ -1,7 +1,8 @@
-"""Learn the answer from the surface of a question: a small decision tree over cheap features.
+"""Predict answers from surface features of questions with a small decision tree.
 
-The tree makes up to DEPTH yes-or-no tests of counts, words and numbers of a text, and predicts an option. The tree is
-learned on one half of a task's problems and scored on the other half. Its score needs no reasoning.
+The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and predicts an option. The tree
+is learned on one half of a task's problems and scored on the other half. A policy could earn this score without
+reasoning.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 DEPTH = 3
 """Tests on each path through a tree."""
 SMALLEST_LEAF = 3
-"""The fewest problems on either side of a test."""
+"""The fewest problems that each branch of a test must have."""
 PARTS = 32
-"""Quantiles of a feature. The limits between the quantiles are the thresholds that a tree tries."""
+"""Number of quantiles of a feature. A tree tries the limits between quantiles as thresholds."""
 MOST_OPTIONS = 24
-"""A tree can predict this many answers, the most frequent ones."""
+"""Most options that a tree can predict: the most frequent ones."""
 LEARNT_FROM = 20
-"""The fewest problems for a tree, both halves together."""
+"""The fewest problems for which a tree is learned, both halves together."""
 PLACES = 24
-"""Positions with features: of words, from the end of a question, and of numbers, from the beginning and the end."""
+"""Number of word positions, and of number positions from each end of a question, that become features."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -45,7 +46,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Question:
-    """A test of a tree: is the feature below the limit?"""
+    """An inner node of a tree: is the feature below the limit?"""
 
     feature: str
     limit: float
@@ -57,10 +58,10 @@ Tree = Question | Leaf
 
 
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return 1 for each problem whose option is predicted by the tree of the other half of the problems, else 0.
+    """Score each problem 1 if the tree that was learned on the other half of the problems predicts its option, else 0.
 
-    Fewer than LEARNT_FROM problems are too few to learn from. Their score is an upper estimate of a tree's score: 1 if
-    the option is among the two most frequent options and occurred before.
+    With fewer than LEARNT_FROM problems, no tree is learned. The scores then estimate a tree's scores from above: 1 if
+    the option is among the two most frequent options and occurred in an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -98,7 +99,7 @@ def options_named(tree: Tree, features: Features) -> list[str]:
 def learn(features: Features, options: Sequence[str]) -> Tree:
     """Learn a tree from the features of questions and their right options.
 
-    Each test of the tree splits the problems with the least Gini impurity.
+    Each test is the split with the lowest Gini impurity.
     """
     named = [name for name, _ in Counter(options).most_common(MOST_OPTIONS)]
     number = {name: position for position, name in enumerate(named)}
@@ -115,7 +116,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Grows a tree. `bins[feature, problem]` is the number of the feature's `limits` that are at most its value."""
+    """Grows a tree. `bins[feature, problem]` counts the feature's `limits` that are at most the problem's value."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]
@@ -150,9 +151,9 @@ class _Grower:
 def surface_features(questions: Sequence[str]) -> Features:
     """Return the features of questions for a tree.
 
-    The features are counts of signs and words, ratios of two counts, numbers at positions, words at positions (with
-    their letters and repeated letters), and equal words at two positions. Positions of words count from the question's
-    end, by line.
+    The features are: counts of signs and words; ratios of two counts; the number, the word, and the word's letters and
+    repeated letters at a position; whether two positions have the same word. A word's position is its line, counted
+    from the question's end, and its place in the line.
     """
     counted = [count_surface(question) for question in questions]
     counts = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -212,7 +213,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Return the counts of up to 300 words whose counts differ between questions, the most informative ones."""
+    """Count up to 300 words: those whose counts differ most usefully between questions."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

@@ -1,7 +1,7 @@
-"""Answers of known value: right, nearly right, and made without reasoning.
+"""Probes: answers of which the audit knows whether they are right, wrong, or made without reasoning.
 
-A kind of probe is a way to make an answer to any problem. `make_probes` makes the probes of a task's problems. The
-decision tree (`learner.py`) makes no text: it predicts an option from the surface of the question.
+A kind of probe is a rule that makes an answer to any problem. `make_probes` makes the probes for a task's problems. The
+decision tree (`learner.py`) is a kind of probe without answers: it predicts an option from features of the question.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from reasoning_env.records import Problem
 from .fragments import fragments
 
 FEW_OPTIONS = 4
-"""A task without a declaration has options if it has at most this many different right answers."""
+"""A task without a declaration counts as multiple-choice if it has at most this many different right answers."""
 LONG_BYTES = 20_000
-"""Length of the longest probes: verifiers get no longer answer (`rewards.MAX_ANSWER_BYTES`)."""
+"""Length of the longest probes. Verifiers never receive longer answers (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -31,20 +31,20 @@ CONSTANT_ANSWERS: Mapping[str, str] = {
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
     "20 kB of numbers": " ".join(map(str, range(LONG_BYTES)))[:LONG_BYTES],
 }
-"""Answers that are the same for every question, by the kind of probe."""
+"""Answers that are the same for every question, by kind of probe."""
 GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words", "20 kB of digits"})
-"""The constants that are never right."""
+"""The constant answers that are never right."""
 
 
 class Probe(StrEnum):
-    """The kinds of probes that the code uses by name. Other kinds are named by their text."""
+    """The kinds of probes that the code uses by name. The name of any other kind is a plain string."""
 
-    ORACLE = "oracle"
+    ORACLE = "right answer"
     PERTURBED = "right answer with one character changed"
-    BLANK = "blank"
+    BLANK = "empty answer"
     QUESTION = "the question"
     NEIGHBOUR = "the right answer of another problem"
-    ALL_OPTIONS = "every option"
+    ALL_OPTIONS = "all options at once"
     OTHER_SIGN = "right answer with the opposite sign"
     OTHER_SECOND_DIGIT = "right answer with the second digit changed"
     FIRST_HALF = "first half of the digits of the right answer"
@@ -65,31 +65,29 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Changes of a right answer that are rarely right, and never right on every problem of a task."""
+"""Changed right answers. A changed answer may be right too, but never on every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs of probes with the right answer and another, in both orders. A verifier that reads only the first or the last
-answer of a text accepts one of a pair."""
-
-
+"""Pairs of probes with the right answer and a wrong answer, in both orders. A verifier that searches for the right
+answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""
 WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
-"""Kinds that are no policy without reasoning: made from the right answer, or empty."""
+"""Kinds to which the bound does not apply, because the answer is empty or made from the right answer."""
 
 
 def is_shortcut(probe: str) -> bool:
-    """Return True if a kind needs no reasoning, so that a high score is a fault of the verifier or of the task."""
+    """Return True if a policy could give this answer without reasoning, so that the bound limits its mean score."""
     return probe not in WITHOUT_BOUND
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
-    """Return the probes of each of a task's problems, by kind, in the order of the problems.
+    """Return the probes for each problem of a task, by kind, in the order of the problems.
 
-    `between` separates two stated answers, if completions state answers in a form.
+    `between` is what separates two answers in a completion, if the audited function reads whole completions.
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
-        # The shortest text with all options: some verifiers score the share of the text that is right.
+        # Joined without further words, because some verifiers score the share of the answer that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
     by_problem = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
@@ -104,14 +102,14 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
                 probes[Probe.NEIGHBOUR] = others[0]
             different_ones = (other for other in others if other.casefold() != oracle.casefold())
             probes |= hedges(oracle, next(different_ones, perturb(oracle)), between)
-            if problem.answer is not None:  # otherwise many answers are right, and the oracle is an example
+            if problem.answer is not None:  # if it is None, many answers are right, perhaps also changed ones
                 probes |= wrong_answers(oracle)
         by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem
 
 
 def perturb(answer: str) -> str:
-    """Replace the last digit or letter by the next; append a letter if there is none."""
+    """Replace the last digit or letter by the next in order; append a letter if the answer has neither."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
             number = alphabet.find(answer[position])
@@ -122,9 +120,9 @@ def perturb(answer: str) -> str:
 
 
 def wrong_answers(answer: str) -> dict[str, str]:
-    """Return wrong variants of a right answer, by kind; {} unless the answer is a number, word or list.
+    """Return wrong variants of a right answer, by kind; {} unless the answer is a number, a word or a list.
 
-    A number changes by at least one percent, because a question may allow rounding.
+    A number changes by at least one percent, because verifiers may accept rounded numbers.
     """
     text = answer.strip()
     wrong: dict[str, str] = {}
@@ -145,7 +143,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return the cells of a flat list in brackets; [] for other texts or fewer than two cells."""
+    """Return the items of a flat list in brackets; [] if `text` is no flat list or has fewer than two items."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]
@@ -153,7 +151,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return the right answer together with another, in both orders, by kind."""
+    """Return the right answer together with a wrong answer, in both orders, by kind."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

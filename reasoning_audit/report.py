@@ -1,7 +1,4 @@
-"""The report of an audit: its numbers and findings, as JSON and as text.
-
-All output of an audit is made from its report.
-"""
+"""The report of an audit: its numbers and findings, as JSON and as printed text."""
 
 from __future__ import annotations
 
@@ -30,16 +27,16 @@ class AuditOutcome(StrEnum):
     PASSES = "passes"
     FAILS = "FAILS"
     GIVES_AWAY = "gives away"
-    """The task is known to fail, and training leaves the task out."""
+    """A known weakness: answers without reasoning score too high, so training excludes the task."""
     NOT_PROBED = "not probed"
 
 
 @dataclass(frozen=True)
 class AuditedTask:
-    """A task at a level, which is None for the library's defaults.
+    """The results of a task at a level; `level` is None for the library's default parameters.
 
-    - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be made.
-    - `worst` is the kind of probe without reasoning that earns most; None if every such kind earns 0.
+    - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
+    - `worst` is the kind of probe without reasoning with the highest mean score; None if all of them earn 0.
     - `means` are the mean scores by kind of probe.
     """
 
@@ -61,7 +58,7 @@ class AuditedTask:
 
 @dataclass(frozen=True)
 class LibraryNames:
-    """The release of the library, and its folder."""
+    """The version and the folder of the library."""
 
     version: Name
     path: Name
@@ -69,10 +66,12 @@ class LibraryNames:
 
 @dataclass(frozen=True)
 class Report:
-    """An audit: the kind of scores in words, and the findings, the worst first.
+    """The results of an audit, as `audit.json` has them.
 
-    `failed` names the tasks and levels that fail. `modules` has the versions of modules with own tasks, by
-    `module NAME`.
+    - `scores` says which scores were audited.
+    - `failed` names the tasks and levels that fail.
+    - `findings` come with the highest severity first.
+    - `modules` are the versions of the user's task modules, by `module NAME`.
     """
 
     scores: Name
@@ -93,7 +92,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. Tasks of `left_out` are known to fail, and training leaves them out."""
+    """Return the report. `left_out` are the tasks that training excludes, because they are known to fail."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,
@@ -150,7 +149,7 @@ def print_report(report: Report, *, fails: bool) -> None:
     _print_table(report.audits)
     for audit in report.audits:
         if audit.failures:
-            print(f"{audit.place}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
+            print(f"{audit.place}: {len(audit.failures)} problems could not be audited; the first: {audit.failures[0]}")
     for finding in report.findings:
         _print_finding(finding)
     print(findings_line(report.findings))
@@ -159,12 +158,13 @@ def print_report(report: Report, *, fails: bool) -> None:
 
 def _print_table(audits: Sequence[AuditedTask]) -> None:
     rows = [_row(audit) for audit in audits]
-    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "RESULT"}
-    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
+    text_columns = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "RESULT"}
+    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - text_columns)
     print("""
-DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause of a rejection
-BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and its bound
-gives away: the task is known to fail, so training leaves it out""")
+DRAWS: problems generated for each accepted problem; MOST REJECTED: the most frequent reason for rejecting a problem
+ORACLE: mean score of the right answers; PERTURBED: mean score of right answers with one character changed
+BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score; BOUND: the most allowed
+gives away: answers without reasoning are known to score high, so training excludes the task""")
 
 
 def _row(audit: AuditedTask) -> Mapping[str, str]:
@@ -212,14 +212,14 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 
 def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
-    """Return the result of the audit as one line, with the tasks and levels that fail. `fails` is the exit status."""
+    """Return the result of the audit in a line, with the tasks and levels that fail. `fails`: the exit status is 1."""
     outcome = "failed" if fails else "passed"
     failed = [audit.place for audit in audits if audit.result is AuditOutcome.FAILS]
     if failed:
         return f"audit {outcome}: {', '.join(failed)}"
     counts = Counter(audit.result for audit in audits)
     passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
-    told = f"{passed} are within the bound"
+    summary = f"{passed} are within the bound"
     if counts[AuditOutcome.GIVES_AWAY]:
-        told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
-    return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
+        summary += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
+    return f"audit {outcome}: {'see the findings above; ' if fails else ''}{summary}"

@@ -1,4 +1,4 @@
-"""The commands that show a finding again: with this program, with the library alone, or with a score function."""
+"""Commands that reproduce a finding: with this program, with the library alone, or with a score function."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""Characters of the longest answer in a command. For longer answers, the command repeats the audit."""
+"""Most characters of an answer in a command. For longer answers, the command repeats the whole audit."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The commands that show the findings on a task again.
+    """The commands that reproduce the findings on a task.
 
-    `audit` repeats the audit of the task. It is the default for findings that no shorter command can show.
+    `audit` repeats the audit of the task. This is the default if no shorter command reproduces a finding.
     """
 
     audit: str
 
     def score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer as the audited rewards do."""
+        """Return the command that scores an answer with the audited rewards."""
         return self.audit
 
     def bare_score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with only the verifier."""
+        """Return the command that scores an answer with the original verifier alone."""
         return self.audit
 
     def two_hash_seeds(self, problem: Problem) -> str:
-        """Return the command that prints the problem under two hash seeds."""
+        """Return the command that generates and prints the problem twice, with two values of PYTHONHASHSEED."""
         return self.audit
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCommands(Reproduction):
-    """Commands of this program, with the options under which the audit ran.
+    """Commands of this program, with the options of the audit.
 
     `params` are the parameters that the user set for the task.
     """
@@ -60,7 +60,7 @@ class OwnCommands(Reproduction):
 
 
 class LibraryCommands(Reproduction):
-    """Commands with the library alone, for the library's own problems."""
+    """Commands that use the library alone, for the library's own problems."""
 
     def score(self, problem: Problem, answer: str) -> str:
         return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
@@ -73,9 +73,9 @@ class LibraryCommands(Reproduction):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCommands(Reproduction):
-    """Commands that call a score function, `MODULE:NAME`, with a row of a file of JSON lines.
+    """Commands that call a score function, `MODULE:NAME`, with a row of a JSON Lines file.
 
-    A completion is `before`, the answer and `after`.
+    The completion is `before`, then the answer, then `after`.
     """
 
     function: str
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if the answer rule extracts the answer unchanged, except for whitespace around it."""
+    """Return True if `extract_answer` returns this answer unchanged, except for whitespace around it."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 
@@ -109,7 +109,7 @@ def _python(problem: Problem, code: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Quote a text as one word of a bash command, on one line."""
+    """Quote a string as one word of a bash command, on one line."""
     if not text.isprintable():
         return _ansi_c_word(text)
     if "'" in text and not set(text) & set('"$`\\!'):

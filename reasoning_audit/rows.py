@@ -1,7 +1,7 @@
-"""`audit --score`: audit a user's score function over a file of rows with right answers.
+"""`audit --score`: audit a user's score function on a file of rows with right answers.
 
-A function reads whole completions, so an answer must be in the form that the function expects. The audit tries FORMS,
-and uses the form in which the right answers earn most. The rows are the problems of the audit.
+The function reads whole completions, so an answer must be in a form that the function recognizes. The audit tries FORMS
+and uses the form in which right answers score highest. Each row is a problem of the audit.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
-"""Rows to audit.
+"""Most rows that are audited; the others are ignored.
 
-With 200 rows, an audit finds a constant that earns 0.40 (bound 0.35) with a probability of 0.92, and reports a constant
-that earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
+With 200 rows and a bound of 0.35, the audit reports a constant answer that truly earns 0.40 with a probability of 0.92,
+and an answer that truly earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
 """
 GOLD = "answer"
 """The default column of right answers."""
@@ -70,7 +70,7 @@ FORMS = (
     CompletionForm("<think>So it is.</think>\n<answer>", "</answer>"),
     CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
-"""The forms to try. Among equally good forms, the first is used."""
+"""The forms to try. Among forms with equal scores, the first is used."""
 
 
 def audit_rows(options: argparse.Namespace) -> Report:
@@ -82,7 +82,8 @@ def audit_rows(options: argparse.Namespace) -> Report:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     if not any(problem.question for problem in problems):
         print(
-            f"no column with questions ({', '.join(QUESTION_COLUMNS)}): checks of questions are skipped",
+            f"the rows have no column with questions ({', '.join(QUESTION_COLUMNS)}); the audit skips the checks of "
+            "questions",
             file=sys.stderr,
         )
     limits = {"scoring_deadline_s": options.scoring_deadline_s, "worker_memory_mb": options.worker_memory_mb}
@@ -90,10 +91,10 @@ def audit_rows(options: argparse.Namespace) -> Report:
     settings = PoolSettings.of_function(score_function(options), ReasoningSettings(**given))
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
-        cause = audit.failures[0] if audit.failures else "no row has an answer"
+        cause = audit.failures[0] if audit.failures else "no row has a right answer"
         raise WorkerError(f"no row of {options.rows} could be audited; the first error: {cause}")
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
-    scores = f"the scores of {options.score} for {len(problems)} rows, of completions of the form {str(form)!r}"
+    scores = f"the scores of {options.score} on {len(problems)} rows, for completions of the form {str(form)!r}"
     return make_report([audit], merge(findings), nothing, scores=scores, seed=options.seed)
 
 
@@ -105,7 +106,7 @@ async def _audit(
     try:
         for problem in problems:
             check_row(json.loads(problem.entry), signature, setting="--score", name=problem.reference)
-        # How often the audit scores a row depends on earlier scores.
+        # The progress bar has no total, because the number of scored rows depends on earlier scores.
         with progress_bar("scored rows", None) as advance:
             form = await choose_form(pool, problems, advance)
             target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
@@ -124,7 +125,7 @@ async def _audit(
 
 
 def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:
-    """Return commands that call the function; for rows other than JSON lines, commands of this program."""
+    """Return commands that call the function; for files other than JSON Lines, commands that repeat the audit."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []
     again = f"{program()} {shlex.join([*words, *score_words(options)])}"
@@ -135,7 +136,10 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Yields rows as problems, in order, and scores answers in a form. Calls `advance` after each scored row."""
+    """Gives the audit rows in place of generated problems, and scores answers in a form.
+
+    Calls `advance` after each scored row.
+    """
 
     def __init__(
         self, pool: Workers, problems: Sequence[Problem], form: CompletionForm, advance: Callable[[], None]
@@ -146,13 +150,13 @@ class RowWorkers:
         self._advance = advance
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Return the row of a position. Raises GenerationError after the last row."""
+        """Return row number `spec.index` as a problem. Raises GenerationError after the last row."""
         if spec.index >= len(self._problems):
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
-        """Return a verdict on each answer. The verdict's `answer` is the answer without the form."""
+        """Return a verdict for each answer. The verdict's `answer` is the answer without the form."""
         verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
         self._advance()
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
@@ -161,7 +165,7 @@ class RowWorkers:
 def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, name: str, gold: str) -> list[Problem]:
     """Return the first rows as problems of the task `name`. Raises ConfigError for an invalid row.
 
-    `gold` is the column of right answers. Each answer is a text or a number.
+    `gold` is the column of right answers, which are strings or numbers.
     """
     problems: list[Problem] = []
     for number, row in enumerate(rows):
@@ -191,15 +195,15 @@ def _gold(row: Mapping[str, object], gold: str, place: str) -> str:
     is_number = isinstance(answer, int | float) and not isinstance(answer, bool) and math.isfinite(answer)
     if not is_number and not (isinstance(answer, str) and answer.strip()):
         raise ConfigError(
-            f"{place} has {answer!r:.60} in the column {gold!r}; expected one text or number",
+            f"{place} has {answer!r:.60} in the column {gold!r}; expected a string or a number",
             setting="--gold",
-            remedy="remove the row",
+            remedy="correct or remove the row",
         )
     return str(answer)
 
 
 def _question(row: Mapping[str, object]) -> str:
-    """Return the question of a row: a text, or the last message of a conversation; "" if there is none."""
+    """Return the question of a row: a string, or the last message of a conversation; "" if the row has none."""
     for column in QUESTION_COLUMNS:
         value = row.get(column)
         if isinstance(value, str):

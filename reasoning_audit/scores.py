@@ -1,8 +1,8 @@
-"""The scores of probes on a task, round by round.
+"""The scores of probes on a task.
 
-`audit_task` scores all probes on a few problems, then suspicious probes on more problems, and returns a `TaskAudit`:
-the tallies, the bound and the faults. Every verdict counts. A failing verifier scores 0, and a policy earns 0 on a
-problem for which it has no answer.
+`audit_task` scores all probes on a few problems. In further rounds, it scores the probes with high scores on more
+problems. It returns a `TaskAudit`: the scores, the bound and the faults. Every verdict counts: if the verifier fails,
+the answer scores 0, and if a probe has no answer to a problem, the probe scores 0 there.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from .probes import (
 )
 
 GENERATION_DEADLINE_S = 600.0
-"""Wall-clock limit for a problem. It is long because a busy machine gives a process little processor time."""
+"""Wall-clock limit for generating a problem. It is long, because a busy machine may stall processes."""
 GENERATION_CPU_S = 20.0
-"""Processor-time limit for a problem."""
+"""Processor-time limit for generating a problem."""
 MANY = 3
-"""The fewest problems for a finding that says "on every problem"."""
+"""A finding that says "on every problem" needs at least this many problems."""
 GOLD_SCORE = 0.95
-"""The lowest allowed score of a right answer. In an audit of all tasks, one mean was 0.99 and all others were 1."""
+"""The lowest allowed mean score of right answers. In an audit of all tasks, one mean was 0.99, the others 1."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The further rounds: a factor on `items`, and the share of the bound above which a probe is tried again."""
+"""The further rounds: (factor, share). A round has factor * `items` problems, and tries the probes that earned more
+than this share of the bound in the round before."""
 DEFAULTS = "defaults"
-"""The name of the library's own parameters among levels."""
+"""The value of `--levels` that stands for the library's default parameters."""
 
 
 def level_name(level: float | None) -> str:
-    """Return a level as `--levels` takes it; None stands for the library's defaults."""
+    """Return a level as `--levels` accepts it; None stands for the library's default parameters."""
     return DEFAULTS if level is None else f"{level:g}"
 
 
@@ -67,14 +68,14 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe over a task's problems, with the first best and the first worst answer."""
+    """The scores of a kind of probe on a task's problems, with the best and the worst answer (the first of equals)."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
     best: ProbedAnswer | None = None
     worst: ProbedAnswer | None = None
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
-    """The first failed answer, by reason."""
+    """The first answer that could not be scored, by reason."""
     is_never_below_right: bool = True
     """True if every answer earned at least as much as the right answer to its problem."""
 
@@ -95,15 +96,15 @@ class ProbeTally:
 class TaskAudit:
     """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
 
-    `options` is the number of answers to choose from, 0 for free answers. `flawed` counts the rejected problems by
-    cause. `failures` has the errors of problems that could not be made or scored. `problems` are those of the first
-    round.
+    `options` is the number of options of a multiple-choice task, and 0 for all other tasks. `flawed` counts the
+    rejected problems by cause. `failures` are the errors of problems that could not be generated or scored. `problems`
+    are the problems of the first round.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
-    """The highest mean score that a policy without reasoning may earn with free answers."""
+    """The highest mean score that a policy without reasoning may earn in a task that is not multiple-choice."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """What a policy without reasoning may earn above a random guess, with few options."""
+    """In a multiple-choice task, such a policy may earn this much more than a random guess."""
 
     task: str
     level: float | None
@@ -126,13 +127,13 @@ class TaskAudit:
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the bound of a probe. Text without meaning has a lower bound, because it is no guess."""
+        """Return the bound of a probe. Answers without meaning have a lower bound, because they are never right."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
-        """Return the mean score of a probe. A shortcut earns 0 on a problem for which it has no answer.
+        """Return the mean score of a probe. A shortcut scores 0 on problems to which it has no answer.
 
-        The best constant and the decision tree are chosen on a part of the problems. Their mean is over the others.
+        The best constant answer is selected on one half of the problems, and its mean is over the other half.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -143,13 +144,13 @@ class TaskAudit:
 
     @property
     def worst(self) -> str | None:
-        """The policy without reasoning that earns most; None if every such policy earns 0."""
+        """The policy without reasoning with the highest mean score; None if all such policies earn 0."""
         probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
         return max(probes, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
-        """A sentence for each fault of the task's rewards, by kind of probe. The best shortcuts come first."""
+        """A description of each fault of the task's rewards, by kind of probe, the highest mean score first."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -158,27 +159,27 @@ class TaskAudit:
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
-            if oracle < GOLD_SCORE:  # below 1, because a rare problem may score its right answer lower
+            if oracle < GOLD_SCORE:  # the limit is below 1, because a few problems may score the right answer lower
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the shortcuts that earn more than a share of the bound, and the probes with faults.
+        """Return the shortcuts that earn more than `share` times the bound, and the probes with faults.
 
-        The share is lower for the decision tree: a tree learned on few problems earns less than one learned on many.
+        The limit is lower for the decision tree, because a tree that was learned on few problems earns less.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
-            # A tree learned on 20 problems may earn only this share of its score on many problems. In `knights_knaves`,
-            # a tree that earns 0.42 (bound 0.40) earned 0.35 on 40 problems.
+            # A tree that was learned on few problems may earn only this share of what a tree earns after many: in
+            # `knights_knaves` (bound 0.40), the tree earned 0.35 with 40 problems and 0.42 with many.
             limits[Probe.BEST_TREE] *= 0.75
         return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
 
     @property
     def errors(self) -> list[ProbedAnswer]:
-        """The first answer of each kind of probe at which the verifier raised an error or returned no score."""
+        """The first answer of each kind of probe for which the verifier raised an error or returned no score."""
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
 
@@ -193,9 +194,9 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """What to audit: a task, its required parameters, a level, and a seed of problems.
+    """What to audit: a task, its required parameters, a level, and the seed of the problems.
 
-    `between` separates two stated answers, if completions state answers in a form.
+    `between` is what separates two answers in a completion, if the audited function reads whole completions.
     """
 
     task: str
@@ -212,10 +213,10 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Probe a task with `items` problems, then probe suspicious kinds with further rounds of problems.
+    """Score all probes on `items` problems of a task, then probes with high scores on further rounds of problems.
 
-    Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
-    further round. Raises WorkerError if the pool has no workers left.
+    Returns the results of the last round, with the failures of all rounds. A task with a known answer leak gets only
+    one further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
@@ -234,7 +235,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Probe a task with some problems. `suspects` are the only shortcuts to try; None means all."""
+    """Score the probes on some problems of a task: all shortcuts if `suspects` is None, otherwise only those in it."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -275,7 +276,7 @@ async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects
 
 
 def _count_options(task: str, problems: Sequence[Problem]) -> int:
-    """Return the number of answers to choose from; 0 for free answers."""
+    """Return the number of options of a multiple-choice task; 0 for other tasks."""
     if task in TASKS:
         return find_task(task).options
     answers = [answer.strip().casefold() for problem in problems if (answer := problem.known_answer)]
@@ -284,7 +285,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Choose the right answer that earns most on the first half of the problems, and score it on the second half."""
+    """Select the right answer that earns most on the first half of the problems, and score it on the second half."""
     half = len(problems) // 2
     first = problems[:half]
     second = problems[half:]
@@ -303,11 +304,11 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
                 (verdict,) = await workers.score(problem, [best])
                 tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem)
     except ScoringError:
-        pass  # the other probes of the problem report the failure
+        pass  # the scoring of the other probes reports this failure
 
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Score the decision tree: 1 if the tree predicts the option of the right answer, else 0."""
+    """Score the decision tree on each problem: 1 if it predicts the option of the right answer, else 0."""
     answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
@@ -316,6 +317,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer chooses, independent of the question's names for options."""
+    """Return the option that an answer selects, in a form that does not depend on the question's names for options."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

@@ -1,4 +1,4 @@
-"""Audit tasks at several levels: the library's tasks, and those of a user's modules."""
+"""Audit tasks at several levels: the library's tasks and the tasks of the user's modules."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     given: dict[str, object] = {} if options.config else {"tasks": options.tasks}
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
-    # Other rewards than strict use no guards. That is safe here: probes are no model output, and run in a sandbox.
+    # Without strict rewards there are no guards. That is safe, because the audit scores no model output, in a sandbox.
     workers = PoolSettings(settings, checkout, source_wrapper=None if settings.rewards == "strict" else BARE)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, findings = run_to_end(lambda: _audit(session, workers, options))
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
-        cause = failures[0] if failures else "all are flawed"
-        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be audited; the first error: {cause}")
+        cause = failures[0] if failures else "every problem was rejected"
+        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be audited; the first cause: {cause}")
     return make_report(
         audits,
         merge(findings),
@@ -50,7 +50,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
 
 
 def left_out_of_training(session: Session[Problem]) -> set[str]:
-    """Return the tasks that training leaves out unless the user names them; none with library rewards."""
+    """Return the tasks that training excludes unless the user names them; with library rewards, there are none."""
     if session.settings.rewards == "library":
         return set()
     return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).answer_leak}
@@ -67,10 +67,10 @@ async def _audit(
         attacked.add(target.task)
         return await _audit_target(session, pools, target, options, attacks=is_first)
 
-    # Library rewards imitate other programs, whose processes have different hash seeds.
+    # Library rewards are what other programs get, and their processes have different hash seeds.
     other_hash_seed = session.settings.rewards != "strict"
     async with session, watched_pools(workers, other_hash_seed=other_hash_seed) as pools:
-        # Six at once keep all workers busy and limit the memory.
+        # Six audits at a time keep all workers busy and limit memory.
         audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6)
     return [audit for audit, _ in audited], [finding for _, found in audited for finding in found]
 
@@ -90,7 +90,7 @@ def _targets(session: Session[Problem], options: argparse.Namespace) -> list[Aud
 async def _audit_target(
     session: Session[Problem], pools: WatchedPools, target: AuditTarget, options: argparse.Namespace, *, attacks: bool
 ) -> tuple[TaskAudit, list[Finding]]:
-    """Return the audit of a task at a level, without its problems, and the findings."""
+    """Return the audit of a task at a level, without the problems (to save memory), and the findings."""
     task = target.task
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)
@@ -100,7 +100,7 @@ async def _audit_target(
 
 
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
-    """Return the commands that show the findings on a task again."""
+    """Return the commands that reproduce the findings on a task."""
     again = _rerun(task, options)
     if (
         session.settings.rewards == "library"
@@ -120,12 +120,12 @@ def _rerun(task: str, options: argparse.Namespace) -> str:
 
 
 def level_names(levels: Sequence[float | None]) -> str:
-    """Return levels as `--levels` takes them."""
+    """Return levels as `--levels` accepts them."""
     return ",".join(map(level_name, levels))
 
 
 def _places(options: argparse.Namespace) -> list[str]:
-    """Return the options that set the source of the tasks and the rewards."""
+    """Return the command-line options that set the source of the tasks and the rewards."""
     words = [word for file in options.config for word in ("--config", file)]
     for name in ("rewards", "task_modules", "checkout"):
         value = getattr(options, name)

@@ -1,9 +1,9 @@
-"""Score with bare verifiers, and watch what they do with an answer. Runs only in the workers of an audit.
+"""Score with bare verifiers, and record what they do with an answer. Runs only in the worker processes of an audit.
 
-`BareSource` and `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A bare verifier is the one
-that its author wrote, without guards of this environment. A watched scorer calls the bare verifier twice.
-`Verdict.own_parts` then has numbers for what the verifier returned and for Python's audit events meanwhile. The watch
-denies nothing; the sandbox does.
+A bare verifier is the verifier as its author wrote it, without this environment's guards. `BareSource` and
+`WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
+twice and records in `Verdict.own_parts` which numbers the verifier returned, and which of Python's audit events it
+caused. This module only records; the sandbox prevents harm.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
 """The sources of this module, as `PoolSettings.source_wrapper` names them."""
 CANARY = "audit_canary"
-"""A word that no verifier uses. An answer uses the word when it is executed."""
+"""A word in hostile answers that no verifier uses. If an audit event has it, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 
 class Watched(StrEnum):
-    """What `Verdict.own_parts` reports about an answer, by name."""
+    """The names of the numbers in `Verdict.own_parts`."""
 
     RAW = "raw"
     """The number that the verifier returned."""
     AGAIN = "again"
-    """The number that the second, equal call returned."""
+    """The number that the verifier returned at the second call with the same answer."""
     NO_NUMBER = "no number"
     """1 if the verifier returned no finite number."""
     FAILED = "failed"
@@ -53,10 +53,9 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 
 
 class Watch:
-    """Counts uses of files, sockets, processes and imports, while armed.
+    """Counts uses of files, sockets, processes and imports while `armed`. Its audit hook stays in the process forever.
 
-    An audit hook cannot be removed from its process. Files and imports count only if their names contain the CANARY,
-    because verifiers may also read data and import modules.
+    Files and imports count only if their names contain the CANARY, because verifiers may read data and import modules.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return the kind of use that an audit event shows; None for an event that verifiers may raise."""
+    """Return what an audit event shows about the answer; None for an event that any verifier may cause."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _names_canary(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
@@ -98,21 +97,21 @@ def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
 
 
 def _names_canary(code: CodeType) -> bool:
-    """Return True if code uses the canary as a name. A string with the canary does not count."""
+    """Return True if code uses the canary as a variable name. A string with the canary does not count."""
     return CANARY in code.co_names or any(
         _names_canary(constant) for constant in code.co_consts if isinstance(constant, CodeType)
     )
 
 
 class BareAnswers:
-    """Scores each answer with a new bare verifier, because a verifier may change the entry."""
+    """Scores each answer with a new bare verifier, because a verifier may change its entry."""
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
-        make()  # an unreadable entry must raise here, as an infrastructure error, and not at the first answer
+        make()  # raises an error for an unreadable entry here, as an infrastructure error, not while scoring an answer
 
     def score(self, answer: str) -> float:
-        """Return the score, limited to [0, 1]. Raises any error of the verifier, and ValueError without a number."""
+        """Return the score, limited to [0, 1]. Raises the verifier's errors, and ValueError if it returns no number."""
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):
@@ -123,7 +122,7 @@ class BareAnswers:
 class WatchedAnswers:
     """Scores with a bare verifier, and records in `parts` what happened, by the names of `Watched`.
 
-    The score is the verifier's, limited to [0, 1]; 0 if the verifier raises or returns no number.
+    The score is the verifier's score limited to [0, 1]; 0 if the verifier raises an error or returns no number.
     """
 
     def __init__(self, verify: Callable[[str], object], watch: Watch) -> None:
@@ -158,7 +157,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Wraps another source: its bare verifiers score."""
+    """Wraps a source of problems: answers are scored by the source's bare verifiers."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -183,13 +182,15 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Wraps another source: its bare verifiers score and are watched."""
+    """Wraps a source of problems: answers are scored by the source's bare verifiers, which a `Watch` observes."""
 
     _watch: Watch | None = None
 
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
-        if self._watch is None:  # only in a forked verifier process, because the hook cannot be removed
+        if (
+            self._watch is None
+        ):  # not before the fork: the hook cannot be removed, and belongs only in verifier processes
             self._watch = Watch()
         return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)

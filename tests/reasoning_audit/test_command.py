@@ -168,7 +168,7 @@ def test_other_files_are_not_replaced(run: Run, name: str) -> None:
     Path("folder").mkdir()
     Path("mine.jsonl").write_text('{"question": 1}\n')
     Path("my_rewards.py").write_text("def score(completion): ...\n")
-    with pytest.raises(ConfigError, match=rf"^--output: {name} exists, but is not an audit"):
+    with pytest.raises(ConfigError, match=rf"^--output: {name} exists, and is not the result of an audit"):
         run("--tasks", "exact", "--output", name)
     assert Path("mine.jsonl").read_text() == '{"question": 1}\n'
 

@@ -73,4 +73,4 @@ def test_report_has_counts(saved: Any) -> None:
 
 
 def test_report_has_means_of_probes(saved: Any) -> None:
-    assert saved["audits"][1]["means"] == {"oracle": 1.0, "0": 0.75}
+    assert saved["audits"][1]["means"] == {"right answer": 1.0, "0": 0.75}

@@ -180,7 +180,7 @@ def test_command_reproduces_finding(folder: Path) -> None:
     [
         ([], [], "--rows: .* has no rows"),
         ([{"question": "?", "answer": "1"}, {"question": "?"}], [], "--gold: row 2 .* no right answer"),
-        ([{"answer": " "}], [], "--gold: row 1 .* has ' ' in the column 'answer'; expected one text or number"),
+        ([{"answer": " "}], [], "--gold: row 1 .* has ' ' in the column 'answer'; expected a string or a number"),
         ([{"answer": None}], [], "--gold: row 1 .* has None"),
         ([{"answer": True}], [], "--gold: row 1 .* has True"),
         ([{"answer": float("inf")}], [], "--gold: row 1 .* has inf"),
@@ -226,5 +226,5 @@ def test_function_limits_need_score() -> None:
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
 def test_score_and_rows_go_together(argv: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="go together"):
+    with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)
