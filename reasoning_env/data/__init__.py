@@ -1,1 +1,1 @@
-"""Files of problems, of verdicts and of training data, of any size and with bounded memory."""
+"""Read and write files of problems, verdicts and training rows of any size, with bounded memory."""

@@ -1,7 +1,7 @@
-"""The output of a command that writes rows: the unfinished rows, and the card of the finished file.
+"""The output of a command that writes rows: the unfinished rows, the finished file, and its card (a description).
 
-Until the output is complete, its rows are in a keyed file beside it, so that the same command resumes after any
-interruption.
+Until all rows are ready, they are in a file with keys in the same folder, so that the same command can resume after
+an interruption.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OnRow = Callable[[Mapping[str, object]], object]
 
 @contextmanager
 def rows_under_way(out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None) -> Iterator[KeyedFile]:
-    """Yield the unfinished rows, by position; they are removed at the end of the block, which writes the output.
+    """Yield the file of unfinished rows, keyed by position. The block writes the output; then the file is removed.
 
     Raises ConfigError if the rows are damaged or have other settings, or if another process writes them.
     """

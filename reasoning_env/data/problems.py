@@ -1,9 +1,9 @@
 """Problems for a file: unique questions, none from the evaluation set, and reproducible.
 
-The rows of a task cycle through the requested levels. Each level of a task has its own sequence of draws. The seed of a
-draw depends only on the run's seed, the task, the level and the number of the draw. A draw gives a row unless its
-question is already in the file or in the evaluation set, or does not fit. A level ends early when MAX_REPEATS draws in
-a row repeat questions.
+The rows of a task cycle through the requested levels. A draw is an attempt to generate a problem. Each level of a task
+has its own sequence of draws. The seed of a draw depends only on the run's seed, the task, the level and the number of
+the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
+level ends early when MAX_REPEATS draws in a row repeat questions.
 
 Parts: with at most as many parts as tasks, each part has its own tasks. With more parts, the parts that share a task
 all generate the task's whole sequence, and a hash of the question decides which part keeps it. So parts share no
@@ -61,7 +61,7 @@ class RowPlan:
 
 @dataclass
 class LevelProgress:
-    """Progress of a task at a level: draws, rows, and the draws without a row, by cause.
+    """Progress of a task at a level: counts of draws, of rows, and of draws without a row by cause.
 
     `ended` is the reason why the level can give no more rows; empty before that.
     """
@@ -99,7 +99,7 @@ class TaskProgress:
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> TaskProgress:
-        """Return the progress of `state`. Raises ValueError for another value."""
+        """Return the progress of a return value of `state`. Raises ValueError for an invalid value."""
         try:
             levels = [LevelProgress(**level) for level in state["levels"]]
             return cls(state["task"], state["wanted"], levels, state["kept"])
@@ -119,7 +119,7 @@ def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of a part, each with the remainder and the divisor of question hashes that the part keeps."""
+    """Return the tasks of a part, each with (r, d): the part keeps a question if its hash modulo d is r."""
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
     number = (part - 1) % len(tasks)
@@ -167,7 +167,7 @@ class ProblemRows:
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
-        # With twice the number of workers, a job is always ready when a worker is done, even beside slow problems.
+        # With twice as many jobs as workers, a job is ready when a worker is done, even if some problems are slow.
         self._at_once = 2 * session.settings.generators
         rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
@@ -200,7 +200,7 @@ class ProblemRows:
                 is_of_part = hash_int(question) % sharing == remainder
                 if is_of_part:
                     progress.kept += 1
-                # Tasks alternate in the file whatever their weights, so a row's position is known immediately.
+                # Tasks alternate in the file regardless of their weights, so a row's position is known at once.
                 position = (progress.rows - 1) * len(self._places) + self._places[task]
                 yield ProblemRow(position, problem, question, is_of_part, progress)
         finally:
@@ -258,7 +258,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Return the next draw, and count its cause if it gives no row. Raises GenerationError."""
+        """Return the next draw. If it gives no row, count the cause. Raises GenerationError."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -336,7 +336,7 @@ def describe_problem(session: Session[object], position: int, problem: Problem, 
 
 
 DATA_SOURCE = "reasoning_gym"
-"""verl's name of the source of the rows."""
+"""Value of verl's column `data_source`."""
 PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     ProblemForm.ROWS: {
         "index": "count",

@@ -102,7 +102,7 @@ def _pyarrow(setting: str) -> Any:
 def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
     """Open a Parquet file. Raises OSError without a file, and ConfigError (also in the block) for invalid content."""
     arrow = _pyarrow(setting)
-    open_regular(path).close()  # pyarrow would wait for a FIFO
+    open_regular(path).close()  # raise for a FIFO, on which pyarrow would block
     try:
         with importlib.import_module("pyarrow.parquet").ParquetFile(path) as file:
             yield file

@@ -47,7 +47,7 @@ class Selection:
 
 EVERYTHING = Selection()
 _NOT_CHOSEN: Mapping[Keep, str] = {
-    Keep.ALL: "",  # never counted
+    Keep.ALL: "",  # unused, because every completion is kept
     Keep.BEST: "not the best of the group, or all scores are 0",
     Keep.CORRECT: "not correct",
     Keep.PAIRS: "no completion left to pair with",
@@ -141,7 +141,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row for each selected completion, without the group's facts, and the completion."""
+    """Yield each selected completion with its own columns, without the columns of `_facts`."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -164,10 +164,10 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row for each pair of a correct and a wrong completion, without the group's facts, and the pair."""
+    """Yield each pair of a correct and a wrong completion with its own columns, without the columns of `_facts`."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
-    for chosen, rejected in zip(right, wrong, strict=False):  # surplus completions stay without a pair
+    for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row
         columns = {
             "prompt": [dict(message) for message in chosen.prompt],
             "chosen": [dict(chosen.conversation[-1])],

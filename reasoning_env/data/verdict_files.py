@@ -59,7 +59,7 @@ class RowFiles:
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is the group in a line of dumps. `repeated`: the same group was read before.
+    `group` is set if the row is a line of a dump. `repeated`: the same group was read before.
     """
 
     number: int
@@ -83,8 +83,8 @@ async def judge_rows(
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
     With `selection.keep`, training rows are written instead, from the groups among the rows, with their new scores. A
-    folder stands for its files of rows (see `row_files`); for `columns` see `RowFiles`. After an interruption, the same
-    call resumes. `on_row` is called after each row.
+    folder means its files of rows (see `row_files`); for `columns` see `RowFiles`. After an interruption, the same call
+    resumes. `on_row` is called after each row.
 
     The card has
 
@@ -149,7 +149,7 @@ async def judge_files(
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, each once.
 
-    A folder stands for its files of rows, sorted by name; without such files, for those of its subfolders (see
+    A folder means its files of rows, sorted by name. If it has none, it means the files of its subfolders (see
     `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.

@@ -1,6 +1,7 @@
 """Judge the completions of rows.
 
-A row has `reference` and `completion` or `completions`. A completion is a string, or a conversation that ends with it.
+A row has `reference` and `completion` or `completions`. A completion is a string, or a conversation whose last message
+is the completion.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ async def judge_each(
     """Yield rows with the results of `judge`, in order.
 
     Twice as many rows as the session has workers are judged at the same time, so that a row is always ready when a
-    worker of either role is done.
+    generator or verifier worker is done.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
@@ -121,7 +122,7 @@ class RowVerdicts(TypedDict, total=False):
     left_out: str
     why: str
     file: str
-    """The row's file, and its number there."""
+    """The row's file, and the row's number in this file."""
     row: int
 
 
@@ -170,13 +171,13 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
         return asked
     task = asked.reference.task
     if task not in {task.name for task in session.library.tasks}:
-        return left_out_row("the task of the reference is unknown here", task)
+        return left_out_row("the task of the reference is missing in this installation", task)
     try:
         found = await _verdicts(session, asked)
     except InvalidReferenceError as error:
-        return left_out_row("the reference gives another question here", error.problem)
+        return left_out_row("the reference gives a different question in this installation", error.problem)
     except GenerationError as error:
-        return left_out_row("the problem of the reference cannot be generated here", str(error))
+        return left_out_row("the problem of the reference cannot be generated in this installation", str(error))
     if found is None:
         return {"scores": None, "reasons": None, "pass_rate": None}
     return {
@@ -188,7 +189,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
 
 
 def left_out_row(reason: str, why: str = "") -> RowVerdicts:
-    """Return the result for a skipped row: one of a few reasons, and the details of this row."""
+    """Return the result for a skipped row: the reason, by which rows are counted, and the details of this row."""
     return {"left_out": reason, "why": (why or reason)[:400]}
 
 

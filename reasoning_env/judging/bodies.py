@@ -19,7 +19,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
-"""Bodies up to this size, in bytes, are read on the event loop and need no room, because a thread would cost more."""
+"""Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower) and need no `Room`."""
 MAX_DEPTH = 32
 """Maximum nesting of lists and objects. Workers, which read rows too, accept a few hundred."""
 PIECE_BYTES = 1 << 16
@@ -36,8 +36,8 @@ class TooManyValuesError(ValueError):
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two rooms limit the memory of all requests together: `room_of_body` for the bytes, until the reply is sent, and one
-    for the completions while they are judged. Bodies up to SHORT_BODY need neither room, so slow clients do not delay
+    Two semaphores (`Room`) limit the memory of all requests together: one for the bytes until the reply is sent, and
+    one for the completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not delay
     small requests.
     """
 
@@ -47,14 +47,14 @@ class BodyReader:
         self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * limits.max_body_bytes)
 
     def check_head(self, request: web.BaseRequest) -> None:
-        """Raise the reply 413 or 415 if the head shows that the server will not read the body."""
+        """Raise Refused (413 or 415) if the headers show that the server will not read the body."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "the server does not read compressed bodies; send the body without Content-Encoding")
         if (request.content_length or 0) > self._limits.max_body_bytes:
             raise self._too_large()
 
     def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
-        """Wait until there is room for the body, and keep the room inside the context."""
+        """Wait until enough memory is free for the body, and reserve the memory inside the context."""
         size = request.content_length
         if size is None:  # no body, or a chunked body
             size = self._limits.max_body_bytes if request.body_exists else 0
@@ -62,9 +62,9 @@ class BodyReader:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest, kind: type[R]) -> AsyncIterator[R]:
-        """Yield the body as a record, and keep the room for its completions inside the context.
+        """Yield the body as a record of type `kind`, and reserve memory for its completions inside the context.
 
-        Raises the reply 400, 408 or 413 for an invalid body.
+        Raises Refused (400, 408 or 413) for an invalid body.
         """
         body = await self._read_bytes(request)
         async with self._texts.take(TEXT_GROWTH * len(body) if len(body) > SHORT_BODY else 0):
@@ -77,7 +77,7 @@ class BodyReader:
             yield record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
-        """Return the record in JSON. Raises the reply 400 or 413 for invalid JSON."""
+        """Parse JSON as a record of type `kind`. Raises Refused (400 or 413) for invalid JSON."""
         max_values = self._limits.max_values
         try:
             return await beside_the_loop_if_long(len(body), read_request, body, kind, max_values)
@@ -91,7 +91,7 @@ class BodyReader:
             raise Refused(400, f"the body is not a valid request: {error}") from None
 
     async def _read_bytes(self, request: web.BaseRequest) -> bytearray:
-        """Return the bytes of the body. Raises the reply 400, 408 or 413."""
+        """Return the bytes of the body. Raises Refused (400, 408 or 413)."""
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -115,7 +115,7 @@ async def beside_the_loop_if_long(size: int, work: Callable[..., T], *arguments:
 
 
 def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
-    """Return the record in untrusted JSON.
+    """Parse untrusted JSON as a record of type `kind`.
 
     Values are counted before they are created: 12 MB of short strings would become three million objects and block the
     event loop for a second. Raises TooManyValuesError, and ValueError for invalid JSON.

@@ -1,4 +1,4 @@
-"""Get verdicts from a `judge` server, and wait while the server is busy or away.
+"""Get verdicts from a `judge` server, and retry while the server is busy or unreachable.
 
 The server is on another machine and may be another program, so its replies are validated.
 """
@@ -106,7 +106,7 @@ class JudgeClient:
 
     def _verdicts(self, reply: _JudgeReply, subject: Subject, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
-        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # the judge may accept other groups
+        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # concerns only this group
             raise GenerationError(f"the judge at {self._url} cannot judge this group: {reply.error}")
         if 400 <= reply.status < 500 or reply.refusal.kind == RAISES_KIND:
             raise ReasoningEnvError(f"the judge at {self._url} refused the request: {reply.error}")
@@ -118,7 +118,7 @@ class JudgeClient:
             raise ScoringError(f"the judge at {self._url} returned an invalid verdict: {error}") from error
         if len(rows) != count:
             raise ScoringError(f"the judge at {self._url} returned {len(rows)} verdicts for {count} completions")
-        # The parts of a problem's verdict follow from its score and reason.
+        # For a problem, `Verdict.parts` is computed from score and reason, so only rows need the parts of the reply.
         own = [None if isinstance(subject, str) else row.parts for row in rows]
         return [
             Verdict(row.score, row.reason, row.answer, own_parts=parts, error=row.error)
@@ -150,7 +150,7 @@ class _JudgeReply:
 def judge_token() -> str | None:
     """Return the token of server and clients from the environment variable; None if it is not set.
 
-    Raises ConfigError for a token that would change on its way through an HTTP header.
+    Raises ConfigError for a token that HTTP headers cannot transport unchanged.
     """
     token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and (token != token.strip() or not token.isprintable()):

@@ -16,9 +16,9 @@ BODY_TIMEOUT_S = 30.0
 REPLY_TIMEOUT_S = 30.0
 """Time limit for reading the reply."""
 BODIES_AT_ONCE = 18
-"""Maximum bodies of the largest size in memory, from the first byte until the reply is sent."""
+"""Number of bodies of the largest size that may be in memory, each from its first byte until its reply is sent."""
 TEXTS_AT_ONCE = 2
-"""Maximum requests of the largest size with decoded completions, which may take four times the memory of the body."""
+"""Number of requests of the largest size that may be decoded; decoded, a body may take four times its memory."""
 
 
 class JudgeLimits(BaseModel):

@@ -1,4 +1,4 @@
-"""The messages of a judge server as typed records."""
+"""The requests and replies of a judge server, as typed records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..records import Reason, Row
 
 
 class ScoreRequest(msgspec.Struct):
-    """Completions of one problem, by its reference, or of one row."""
+    """Completions (`texts`) of one problem, given by its reference, or of one row."""
 
     texts: list[str]
     ref: str | None = None
@@ -49,7 +49,7 @@ class ScoreReply(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct):
-    """Why a request got no verdicts. `kind` distinguishes refusals with the same status if a client needs that."""
+    """Why a request got no verdicts. `kind` distinguishes refusals that have the same status; else it is None."""
 
     error: str = ""
     kind: str | None = None

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 PROMPT_END = 160
-"""Bytes at the end of a prompt, without whitespace, that a query must contain.
+"""Number of bytes at the end of a prompt, without whitespace, that the server searches for in a query.
 
 Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so at
 least half of these bytes belong to the question.
@@ -19,11 +19,11 @@ def completion_behind(prompt: str, query: str) -> str | None:
 
     A query is decoded from tokens, so its prompt may differ from `prompt`: it may start with a BOS token, its spaces
     may differ (`clean_up_tokenization_spaces` changes ` . .` to `..`), and a long prompt is truncated on the left.
-    Therefore the function searches the query for the end of the prompt, without whitespace. If the prompt contains this
-    end twice, a longer end is used.
+    Therefore the function searches the query for the end of the prompt, ignoring whitespace. If the prompt contains
+    this end twice, a longer end is used.
 
-    The first match counts, so that all of the model's text is judged even if the model repeats the prompt. A match that
-    begins later than the prompt is long comes from the model and is ignored.
+    The first match counts, so that the whole completion is judged even if the model repeats the prompt. A match that
+    starts beyond the length of the prompt is a part of the completion and is ignored.
     """
     if query.startswith(prompt):
         return query[len(prompt) :]

@@ -16,7 +16,7 @@ INTERNAL_ERROR = "internal error; see the server's log"
 
 
 class Refused(Exception):
-    """A request gets no verdicts. The reply has the reason as one line of JSON, and after how many seconds to retry."""
+    """A request gets no verdicts. The reply has the reason as JSON, and Retry-After if retrying may help."""
 
     def __init__(self, status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ class JsonServer(web.Server):
             self,
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type] # aiohttp's runners pass None to turn the log off
-            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is refused
+            auto_decompress=False,  # aiohttp would decompress on the event loop, even the rest of a refused body
             # aiohttp counts this time for a head from the connection's start, or from the end of its last request.
             keepalive_timeout=HEAD_TIMEOUT_S,
         )

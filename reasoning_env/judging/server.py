@@ -9,7 +9,7 @@
 - `GET /metrics` -> metrics in Prometheus' text format
 
 Requests contain references to problems, so any server can judge any problem. A client's mistake gets a status 4xx and
-one line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never gives a score.
+one line. The server retries after an infrastructure error, then replies with 503 and Retry-After, never with a score.
 Size and time of a request are limited (`JudgeLimits`).
 
 A session with a score function judges rows: send `row` instead of `ref`, and rows as labels (objects, or JSON strings).
@@ -70,8 +70,8 @@ class JudgeServer:
     """The routes of a judge server. If `token` is set, every request except /health needs this bearer token."""
 
     AT_ONCE = 8
-    """Completions of one request with several references that are judged at the same time. With 64, a group of 8
-    answers waited 3 s beside 4 such requests."""
+    """Completions judged concurrently for one request that has several references. At 64, four such requests delayed a
+    group of 8 answers by 3 s."""
     SHUTDOWN_TIMEOUT_S = 2.0
     """Time for requests in progress at shutdown. aiohttp may wait for this time twice."""
 
@@ -89,7 +89,7 @@ class JudgeServer:
         self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
         self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
-        """Whether a query without its prompt was logged before."""
+        """Whether the server has logged a query that does not contain its prompt."""
 
     def runner(self) -> web.ServerRunner:
         """Return a runner for aiohttp's sites. Call it on the event loop that will serve."""
@@ -114,7 +114,7 @@ class JudgeServer:
             self.metrics.requests -= 1
 
     def _route(self, request: web.BaseRequest) -> Route:
-        """Return the function for a request. Raises the reply 401, 404 or 405."""
+        """Return the function for a request. Raises Refused (401, 404 or 405)."""
         if request.path != "/health" and not self._is_known(request):
             raise Refused(401, "send the server's token in the header Authorization: Bearer TOKEN")
         if request.path not in {*self._posts, *self._gets}:
@@ -141,7 +141,7 @@ class JudgeServer:
         try:
             async with asyncio.timeout(REPLY_TIMEOUT_S):
                 if request.transport is not None:
-                    request.transport.set_write_buffer_limits(0)  # `drain` then waits until the system has all bytes
+                    request.transport.set_write_buffer_limits(0)  # so that `drain` waits until all bytes are sent
                 await reply.prepare(request)
                 await reply.write_eof()
                 await request.writer.drain()
@@ -225,7 +225,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return the labels; JSON strings of rows become rows. Raises the reply 400 or 413."""
+        """Return the labels, with JSON strings of rows parsed as rows. Raises Refused (400 or 413)."""
         texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
         if not texts:
             return list(labels)
@@ -249,7 +249,7 @@ class JudgeServer:
         return await map_concurrently(judge, pairs, at_once=self.AT_ONCE)
 
     async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
-        """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
+        """Return verdicts, with up to two retries after infrastructure errors. Raises Refused if there are none."""
         # More retries would let the client wait too long. Some retries are needed because miles never retries.
         retry_pauses = islice(pauses(), 2)
         while True:

@@ -87,9 +87,9 @@ def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
     assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
-        "the reference gives another question here": 1,
+        "the reference gives a different question in this installation": 1,
         "the row has no reference": 2,
-        "the problem of the reference cannot be generated here": 3,
+        "the problem of the reference cannot be generated in this installation": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
     assert altered == "its question comes out differently here; it was made by reasoning-gym 1, and this is 9.9"

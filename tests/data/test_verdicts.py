@@ -124,7 +124,7 @@ async def test_reasons_are_grouped(rescore: Rescore, problem: Problem, tmp_path:
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
     assert card["left_out"] == {
-        "the task of the reference is unknown here": {
+        "the task of the reference is missing in this installation": {
             "rows": 3,
             "first_file": str(path),
             "first_row": 1,
