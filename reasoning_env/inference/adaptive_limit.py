@@ -10,46 +10,46 @@ from collections.abc import Callable
 from ..runtime.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 RATE_REPLIES = 10
-"""Replies after which the rate of a server that refused a request is logged."""
+"""Number of replies after the first refusal after which the rate of replies is logged."""
 
 
 class AdaptiveLimit:
-    """Sends as many requests at a time as a server accepts.
+    """Limits the rate of requests to the rate that a server accepts. There is no limit before the first refusal.
 
-    A server that limits its clients refuses requests, and may say how long to wait. Nothing is sent for that long. From
-    then on each span of that length has a quota: as many requests as the server took since the refusal before. After a
-    span without a refusal the quota grows. Without any refusal there is no quota.
+    A server that limits its clients refuses requests, and may say how long to wait. After a refusal, no request is sent
+    for that long. Then time is divided into spans of that length, and each span has a quota: the number of requests
+    that the server accepted since the previous refusal. After a span without a refusal, the quota grows.
 
-    Where the server does not say how long to wait, spans have FIRST_PAUSE_S, or a quarter of the time in which nothing
-    was taken if that is longer, and at most LONGEST_PAUSE_S. After a span without a refusal they halve: the server may
-    be back from a restart and have no limit at all. `sent` requests were sent before, none of which was refused.
+    If the server does not say how long to wait, a span lasts a quarter of the time since the server last accepted a
+    request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. After a span without a refusal, the spans become
+    half as long: a server that was restarted may have no limit. `sent` counts earlier requests, none of them refused.
     """
 
     GROWTH = 1.25
-    """Factor of the quota after a span without a refusal. Where a server takes 3 requests a second, 100 requests take
-    1.0 to 1.2 times their own time, with 20 to 130 refusals; with a factor of 2, there are up to twice as many."""
+    """The quota is multiplied by this after a span without a refusal. If a server accepts 3 requests per second, 100
+    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals; with 2.0, up to twice that."""
 
     MARGIN = 1.05
-    """Factor of the time that the server asks for: requests of two spans reach the server with other delays."""
+    """A span lasts this much longer than the server asks, because the delay of requests on their way varies."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._quota = math.inf
         self._sent = sent
-        """Requests of the present span that were not refused."""
+        """Requests in the current span that were not refused."""
         self._span_s = 0.0
         self._is_asked = False
-        """Whether the server asked for the length of the present span."""
+        """True if the server gave the length of the current span."""
         self._begins_s = -math.inf
-        """When the present span begins; a pause lasts until then."""
+        """When the current span begins. Until then, no request is sent."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """When a refusal came after requests that were taken."""
+        """When the server last refused a request after it had accepted others."""
 
     async def wait(self) -> float:
-        """Wait until one more request may be sent; return the time, for `refused`."""
+        """Wait until a request may be sent. Return the time of sending, which `refused` takes."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s
@@ -66,9 +66,9 @@ class AdaptiveLimit:
                 await asyncio.sleep(ends_s - now_s)
 
     def refused(self, sent_s: float, wait_s: float | None) -> None:
-        """Note that the request which was sent at a time was refused, and how long the server asks to wait, if it does.
+        """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, if it does.
 
-        Requests that were sent together are refused together, which counts as one refusal.
+        Refusals of requests that were sent before the last refusal count as the same refusal.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:
@@ -90,6 +90,6 @@ class AdaptiveLimit:
         self._begins_s = now_s + self._span_s
 
     def replied(self) -> float | None:
-        """Note a reply. Returns the replies a second since the first refusal, at the reply number RATE_REPLIES."""
+        """Note a reply. For reply number RATE_REPLIES, return the replies per second since the first refusal."""
         self._replies += 1
         return self._replies / (self._clock() - self._began_s) if self._replies == RATE_REPLIES else None

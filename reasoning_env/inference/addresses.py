@@ -1,6 +1,6 @@
 """Servers at startup: URLs, keys and headers, the first requests, and waiting for a server.
 
-The first request to a server says that the server works, is absent, or will never work.
+The first request to a server shows whether the server works, is absent for now, or will never work.
 """
 
 from __future__ import annotations
@@ -48,28 +48,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 30.0
-"""Seconds to wait for a server by default: a user waits for the command."""
+"""Seconds to wait for a server at startup by default. The time is short, because a user waits for the command."""
 AWAY_LIMIT_S = 600.0
-"""Least seconds that `process` and `evaluate` wait for a server that has answered before: a restart takes minutes."""
+"""`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
 PROBE_S = 30.0
-"""How long a server may take for its first token, and for its list of models, where nothing else limits it."""
+"""Limit in seconds for a server's first token and for its list of models, unless there is a shorter limit."""
 HEALTH_S = 2.0
-"""How long a server that failed may take to answer whether it is there again."""
+"""Limit in seconds for the health check of a server that failed."""
 OTHERS_S = 2.0
-"""How much longer the check waits for the other servers once a server has answered."""
+"""Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
-"""How long a connection or a probe may take however little time is left.
-
-A server on the same machine answers within milliseconds.
-"""
+"""Seconds that a probe may always take, even if less time is left: a server on this machine needs milliseconds."""
 SPARE_FILES = 64
-"""File descriptors that are left to workers that start, and to files: an evaluation has about 20 of them."""
+"""File descriptors that are reserved for files and starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
-"""The key for servers that need no key; OpenAI's client refuses to be made without a key."""
+"""The key for servers that need no key, because OpenAI's client cannot be created without a key."""
 
 
 def max_connections() -> int:
-    """Return how many connections this process can open besides its files; further requests wait for one."""
+    """Return how many connections this process can open besides its files. Further requests wait for one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
 
@@ -77,7 +74,7 @@ def max_connections() -> int:
 def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> None:
     """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL.
 
-    `remedy` says how several servers are named.
+    `remedy` tells the user how to name several servers.
     """
     if not url:
         return
@@ -96,7 +93,7 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
 
 
 def public_url(url: str) -> str:
-    """Return a URL as messages and results show it: without user, password and query, which may hold keys."""
+    """Return a URL for messages and results: without user, password and query, which may contain keys."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
@@ -105,7 +102,7 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the names and values of headers; raises ValueError for what no request can have."""
+    """Return the headers unchanged. Raises ValueError for a name or value that HTTP does not allow."""
     for name, value in headers.items():
         if not HEADER_NAME.fullmatch(name):
             raise ValueError(f"has the name {name!r}, which no header can have")
@@ -130,7 +127,7 @@ def is_loopback(host: str) -> bool:
 
 
 def goes_through_proxy(url: str) -> bool:
-    """Return whether the environment names a proxy for a URL. This machine is always asked directly."""
+    """Return whether requests to a URL use a proxy from the environment. Requests to this machine never do."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -139,9 +136,9 @@ def goes_through_proxy(url: str) -> bool:
 
 
 def ask_loopback_directly() -> None:
-    """Have clients that read the environment, such as OpenAI's, ask this machine without a proxy.
+    """Make clients that read the environment, such as OpenAI's, connect to this machine without a proxy.
 
-    Changes the variables `no_proxy` and `NO_PROXY` of this process where the environment names a proxy.
+    If the environment names a proxy, changes the variables `no_proxy` and `NO_PROXY` of this process.
     """
     if not getproxies():
         return
@@ -151,11 +148,11 @@ def ask_loopback_directly() -> None:
 
 
 def read_key(key: str, *, for_chat: bool, headers: Mapping[str, str]) -> str:
-    """Return a server's key, `$NAME` from that variable; NO_KEY for none, and "" for none beside `headers`.
+    """Return the key for a server; `$NAME` is replaced by that environment variable.
 
-    With `for_chat`, no key means the variable OPENAI_API_KEY if it is set, as for other clients of chat servers. Beside
-    headers of the user, which may hold another server's key, that variable is not sent. Raises ConfigError if the
-    variable NAME is not set.
+    Without a key, return "" if the user sets `headers`, which may contain the key. Otherwise return OPENAI_API_KEY with
+    `for_chat` if that variable is set, as other clients do, and else NO_KEY. Raises ConfigError if the variable NAME is
+    not set.
     """
     if key in ("", NO_KEY) and headers:
         return ""
@@ -166,7 +163,7 @@ def read_key(key: str, *, for_chat: bool, headers: Mapping[str, str]) -> str:
 
 
 def read_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their values, `$NAME` from that variable. Raises ConfigError if the variable is not set."""
+    """Return headers, with `$NAME` replaced by that environment variable. Raises ConfigError if it is not set."""
     setting = "openai.headers"
     read = {name: _read_variable(value, setting) if value.startswith("$") else value for name, value in headers.items()}
     try:
@@ -184,9 +181,9 @@ def _read_variable(word: str, setting: str) -> str:
 
 
 def find_secrets(servers: Iterable[object]) -> list[str]:
-    """Return keys and headers of servers, passwords in their URLs and keys in usual variables: what no text may show.
+    """Return the secrets that logs must not show: keys, headers and passwords of servers, and keys in the environment.
 
-    The settings of a server may have an `api_key`, `headers` and a `base_url`.
+    Each server may have the attributes `api_key`, `headers` and `base_url`.
     """
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
@@ -207,7 +204,7 @@ class StatusError(Exception):
         self._body = body
 
     def __str__(self) -> str:
-        """Return in a line the message of an OpenAI-like error, or the text of the reply."""
+        """Return the status and the message of the error in one line; without a message, the start of the reply."""
         error = error_in_place(self._body)
         text = self._body[:1000].decode(errors="replace") if error is None else str(error)
         said = " ".join(text.split())[:200]
@@ -215,7 +212,7 @@ class StatusError(Exception):
 
     @property
     def messages(self) -> str:
-        """All messages of the reply, as far as they are searched for what the server refuses."""
+        """All messages of the reply, in which the reason of a refusal is searched."""
         return all_messages(self._body)
 
     @property
@@ -227,10 +224,10 @@ class StatusError(Exception):
 
 @dataclass(frozen=True)
 class Absence:
-    """Why a server cannot be used now; it may be usable later.
+    """Why a server cannot be used now, but perhaps later.
 
-    `answers`: whether the server has answered, and said that it cannot serve now. `retry_after_s`: how long it asks to
-    wait; None if it does not say.
+    `answers`: True if the server answered that it cannot serve now. `retry_after_s`: how long the server asks to wait;
+    None if it does not say.
     """
 
     reason: str
@@ -239,9 +236,9 @@ class Absence:
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]], timeout_s: float) -> None:
-    """Call `probe` with the seconds that it may take until it returns nothing; log why this waits.
+    """Call `probe` with its time limit in seconds until it returns no absences. Log why the program waits.
 
-    `timeout_s` may be infinite. Raises ServerError if the servers are absent for `timeout_s`, and what `probe` raises.
+    `timeout_s` may be infinite. Raises ServerError if the servers are absent for `timeout_s`, and any error of `probe`.
     """
     deadline = time.monotonic() + timeout_s
     outage = OutageLog(logger)
@@ -257,7 +254,7 @@ async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]]
 
 
 async def try_connection(url: str, timeout_s: float) -> OSError | None:
-    """Open and close a connection to the server of a URL; return the error if there is none within `timeout_s`."""
+    """Open and close a connection to a URL's server; return the error if no connection is made within `timeout_s`."""
     host, port = _host_and_port(url)
     try:
         async with asyncio.timeout(timeout_s):
@@ -270,7 +267,7 @@ async def try_connection(url: str, timeout_s: float) -> OSError | None:
 
 async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
     """Return True if a server answers a GET request within HEALTH_S; a 404 is an answer too."""
-    import aiohttp  # commands that only check an address do not need it
+    import aiohttp  # imported here, because commands that only check an address do not need it
 
     try:
         async with asyncio.timeout(HEALTH_S), connections.get(url) as response:
@@ -280,7 +277,7 @@ async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
 
 
 def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
-    """Return the error for a start without a server; `answers` if a server answers that it cannot serve now."""
+    """Return the error for a start without a usable server; `answers`: a server answered that it cannot serve now."""
     if answers:
         return ServerError(
             f"no inference server gave a completion within {round(timeout_s, 1):g} s ({problems})",
@@ -300,21 +297,21 @@ def _host_and_port(url: str) -> tuple[str | None, int]:
 # ---------------------------------------------------------------------------- first requests
 
 CONTEXT_NAMES = ("max_model_len", "context_length")
-"""Fields with the context length in a server's list of models: vLLM's, and that of other servers."""
+"""Fields with the context length in a server's list of models; vLLM uses the first name."""
 
 
-NO_REPLY = Absence("it accepts requests and does not reply")
+NO_REPLY = Absence("it accepts requests but does not reply")
 
 
 def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool = True, hint: str = "") -> Absence:
     """Return why the server is absent.
 
     Args:
-        error: What a request for one token raised.
+        error: The error of a request for one token.
         url: Address of the server.
-        endpoint: What messages call the place that was asked.
+        endpoint: The name of the endpoint in messages.
         below_v1: Whether the address should end in `/v1`.
-        hint: What to do beside a look at the name of the model, if that may be wrong.
+        hint: What to add to the advice to check the model's name.
 
     Raises:
         ServerError: The server will never work.
@@ -340,9 +337,9 @@ def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool =
 
 
 def path_remedy(failure: Failure, url: str) -> str | None:
-    """Return the remedy for a URL that does not end in `/v1`, where the server has no such page; None otherwise.
+    """Return the advice to add `/v1` to the URL if the server has no such endpoint; None if this is not the cause.
 
-    A URL with a query is that of a server with pages of its own.
+    A URL with a query belongs to a server with other endpoints, so `/v1` is not missing there.
     """
     parts = urlsplit(url.rstrip("/"))
     if failure.status != 404 or parts.path.endswith("/v1") or parts.query:
@@ -354,9 +351,9 @@ def path_remedy(failure: Failure, url: str) -> str | None:
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
-    """Return how many tokens a model takes for prompt and completion; None if the server's list does not say.
+    """Return a model's limit of tokens for prompt and completion together; None if the server's list does not say.
 
-    Without the name in the list, the first model counts.
+    If the name is not in the list, the first model is used.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
     lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
@@ -365,10 +362,10 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One format in which a server may be asked.
+    """A reply format that a server may support.
 
-    `gives_token` asks for one token. `place` is what messages call the place of requests; `below_v1` says whether the
-    server's address should end in `/v1`.
+    `gives_token` requests one token. `place` is the endpoint in messages. `below_v1` says whether the server's address
+    should end in `/v1`.
     """
 
     kind: ReplyKind
@@ -378,7 +375,7 @@ class Candidate:
 
 
 async def _works(candidate: Candidate) -> bool:
-    """Request one token; raises what the client raises."""
+    """Request one token. Raises the errors of the client."""
     try:
         return await candidate.gives_token()
     except Exception as error:
@@ -389,7 +386,7 @@ async def _works(candidate: Candidate) -> bool:
 
 
 async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Absence | None:
-    """Request one token and use the format that works; return why the server is absent, or None.
+    """Request one token and select the format that works. Return why the server is absent, or None if it works.
 
     Raises ServerError if the server will never work.
     """
@@ -403,8 +400,8 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple[Candidate, Exception] | None:
     """Make a completer use the first candidate that returns a token; without candidates, do nothing.
 
-    Returns the candidate and the error of a server that is absent, busy, or refuses the key or the only candidate.
-    Raises ServerError if no candidate gives a token.
+    Returns None if one works. If the server is absent or busy, or refuses the key or the only candidate, returns the
+    candidate and its error. Raises ServerError if no candidate gives a token.
     """
     refusals: list[str] = []
     passing: tuple[Candidate, Exception] | None = None
@@ -427,14 +424,14 @@ async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple
     raise ServerError(
         f"the inference server at {completer.address} supports none of the server types that were tried "
         f"({'; '.join(refusals)})",
-        remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
+        remedy="check {openai.base_url}, which usually ends in /v1, and {openai.model_name}",
     )
 
 
 async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
-    """Detect and return the format of a server that was not probed at the start; log the kind of its replies.
+    """Detect and return the format of a server that was not probed at startup. Log the kind of its replies.
 
-    Raises what a probe raises, and ServerError if the server has none of the formats.
+    Raises the errors of a probe, and ServerError if the server supports none of the formats.
     """
     if (failed := await detect(server, server.candidates(prompt, options))) is not None:
         raise failed[1]
@@ -446,10 +443,10 @@ async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -
 
 
 def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
-    """Return whether an error may mean that a server lacks such replies; no if it is absent or refuses the key.
+    """Return whether an error may mean that the server does not support this format, and is not absent.
 
-    For chat completions only a missing endpoint or template counts. A 404 may also mean that there is no such model, or
-    that the URL lacks its `/v1`.
+    For chat completions, only a missing endpoint or chat template counts. A 404 may also mean that the server lacks the
+    model, or that the URL lacks `/v1`.
     """
     failure = explain_failure(error)
     if failure.status in (401, 403):
@@ -466,11 +463,11 @@ def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
 async def check_servers(
     list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
 ) -> None:
-    """Return once a server has returned a token; detect formats that are not set. `timeout_s` may be infinite.
+    """Return as soon as a server has returned a token. Detect formats that are not set. `timeout_s` may be infinite.
 
     Raises:
         ServerError: A server refuses the request, or sends no completion.
-        ServerError: All servers are away, or cannot serve now, for `timeout_s`.
+        ServerError: For `timeout_s`, all servers are absent or cannot serve.
     """
 
     async def probe(timeout_s: float) -> Sequence[Absence]:
@@ -493,7 +490,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Absence | None]:
-    """Probe all servers. Return why each is absent, or None; once a server works, the others get OTHERS_S."""
+    """Probe all servers. Return why each is absent, or None. Once one works, the others have OTHERS_S left."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

@@ -37,13 +37,13 @@ class Completer(Protocol):
 
     @property
     def hint(self) -> str:
-        """What a message adds to the advice to check the model's name."""
+        """What messages add to the advice to check the model's name."""
 
     @property
     def is_away(self) -> bool: ...
 
     def load(self, split: str) -> float:
-        """Return the requests in flight, as a share of the limit if there is a limit."""
+        """Return the number of requests in flight, divided by the limit if there is a limit."""
 
     async def complete(
         self,
@@ -60,7 +60,7 @@ class Completer(Protocol):
         """Return the ways to request one token, the best first; empty if the format is known."""
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Use a candidate from now on; `refusals` are the errors of the candidates before it."""
+        """Use candidate `number` from now on; `refusals` are the errors of the candidates before it."""
 
     async def context_length(self) -> int | None: ...
     async def read_text(self, text: str) -> list[int] | int | None: ...
@@ -69,7 +69,7 @@ class Completer(Protocol):
 
 
 class Slots(Protocol):
-    """A limit of requests in flight: a semaphore that knows its size."""
+    """A limit of requests in flight: a semaphore with its size as `max_val`."""
 
     max_val: int
 
@@ -81,13 +81,13 @@ class Slots(Protocol):
 class ServerSpec:
     """The description of a server.
 
-    - `url`: the address (`http://host:port/v1`), whose query is that of every request.
-    - `model`, `key`: the model's name there, and the key; "" for none. `headers` are sent beside the key.
-    - `timeout_s`: the limit of one request.
-    - `formats`: how the server may be asked, the best first. A single format is used as given; of several, the first
-      that gives a token.
-    - `stream`: whether replies are asked for as events.
-    - `hint`: what a message adds to the advice to check the model's name.
+    - `url`: the address (`http://host:port/v1`). Its query is added to every request.
+    - `model`: the model's name on this server. `key`: the key, "" for none. `headers` are sent besides the key.
+    - `timeout_s`: the time limit of one request.
+    - `formats`: the reply formats to try, the best first. The first format that gives a token is used; a single format
+      is used without a trial.
+    - `stream`: whether to request replies as events.
+    - `hint`: what messages add to the advice to check the model's name.
     """
 
     url: str

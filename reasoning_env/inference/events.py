@@ -1,4 +1,4 @@
-"""Streamed replies: server-sent events with pieces of one completion, as the reply that they stand for."""
+"""Streamed replies: join server-sent events with pieces of one completion into one reply."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 EVENT_STREAM = "text/event-stream"
-"""Type of the content of a streamed reply."""
+"""Content type of a streamed reply."""
 END = "[DONE]"
 LINE_END = re.compile(r"\r\n|\r|\n")
 PIECES = ("content", "reasoning_content", "reasoning", "refusal")
-"""Fields of a message that come in pieces."""
+"""Fields of a message that a stream sends in pieces."""
 
 
 def read_events(body: bytes) -> list[Any]:
-    """Return the data of server-sent events, whose fields are attributes. Raises JSONDecodeError for other data."""
+    """Return the JSON data of server-sent events, with fields as attributes. Raises JSONDecodeError for other data."""
     read: list[Any] = []
     data: list[str] = []
-    # Not by `splitlines`, which takes more characters for ends of lines than events and JSON do.
+    # `splitlines` would split at more characters than the format of events and JSON allow.
     for line in [*LINE_END.split(body.decode("utf-8", "replace")), ""]:
         if line.startswith("data:"):
             data.append(line.removeprefix("data:").strip())
@@ -33,9 +33,9 @@ def read_events(body: bytes) -> list[Any]:
 
 
 def join_events(events: Iterable[Any]) -> Any:
-    """Return the reply that the events of one completion stand for: a choice, its usage, or the server's error.
+    """Join the events of one completion into one reply: a choice with its usage, or the server's error.
 
-    The finish reason is None where the stream ended without one.
+    The finish reason is None if the stream has none.
     """
     fields: dict[str, list[Any]] = {name: [] for name in PIECES}
     texts: list[str] = []
@@ -63,7 +63,7 @@ def join_events(events: Iterable[Any]) -> Any:
 
 
 def _join(pieces: list[Any]) -> Any:
-    """Return a text, or a list of parts where a piece is such a list; None without pieces."""
+    """Join pieces into a string, or into a list of parts if a piece is such a list; None without pieces."""
     if all(isinstance(piece, str) for piece in pieces):
         return "".join(pieces) if pieces else None
     parts: list[Any] = []

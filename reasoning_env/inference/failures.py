@@ -1,6 +1,6 @@
-"""Explain failed requests to inference servers, at startup and during a run: meaning, remedy and next step.
+"""Explain failed requests to inference servers, and decide whether to retry them.
 
-`explain_failure` says what an error means. `decide` says whether and when the request is sent again.
+`explain_failure` returns what an error means and what a user can do. `decide` returns whether and when to retry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, visible
 
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
-"""Causes of such errors where a server closes the connection."""
+"""Classes of errors that mean that the server closed the connection."""
 CONNECTION_ERRORS = (
     "APIConnectionError",
     "ClientConnectorError",
@@ -36,11 +36,11 @@ CONNECTION_ERRORS = (
     "ServerDisconnectedError",
     "TooManyRedirects",
 )
-"""Errors of clients without a reply, by the name of their class: this module imports no client."""
+"""Classes of errors without a reply, by name, because this module imports no client."""
 LONGEST_WAIT_S = 3600.0
-"""Longest pause that a server may ask for: a header may name the year 9999."""
+"""Longest pause that a server may ask for: a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
+"""Reasons of an SSLError if the server speaks http, not https. Newer versions of OpenSSL use the second reason."""
 
 
 class FailureKind(Enum):
@@ -65,9 +65,9 @@ class Failure:
     - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
-    - `ended`: the server's word for a completion that it broke off; None for other failures.
+    - `ended`: the finish reason of a completion that the server broke off; None for other failures.
     - `retry_after_s`: how long the server asks to wait, in seconds; None if it does not say.
-    - `is_unreachable`: whether no connection was made.
+    - `is_unreachable`: True if no connection could be made.
     """
 
     description: str
@@ -81,18 +81,18 @@ class Failure:
 
     @property
     def may_be_overload(self) -> bool:
-        """Whether the server reports that it is overloaded, or is unavailable: the request is sound."""
+        """True if the server is overloaded or unavailable, so that the request itself may be valid."""
         return self.kind is FailureKind.BUSY or self.status == HTTPStatus.SERVICE_UNAVAILABLE
 
     @property
     def nobody_answers(self) -> bool:
-        """Whether no server, or a busy one, is behind the failure, so the prompt is not at fault."""
+        """True if the server is absent or busy, so that this prompt did not cause the failure."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
         return is_away or self.kind is FailureKind.BUSY
 
 
 def explain_failure(error: BaseException) -> Failure:
-    """Return what an error that a client raised for a request means."""
+    """Return the meaning of an error that a client raised for a request."""
     cause = _cause(error)
     if isinstance(cause, BrokenOffError):
         return Failure(str(cause), FailureKind.UNUSABLE, "see the server's log", None, ended=cause.word)
@@ -120,7 +120,7 @@ def explain_failure(error: BaseException) -> Failure:
         description = f"{description}: this process may have {most} files and connections open at a time (ulimit -n)"
         return Failure(description, FailureKind.BUSY, "raise the limit with ulimit -n", None)
     error_name = type(cause).__name__
-    # Errors of clients for a server that cannot be reached; errors of the system are OSError.
+    # Clients have classes of errors for servers that cannot be reached; the operating system raises OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
         is_unreachable = isinstance(root, ConnectionRefusedError) or error_name.startswith("ClientConnector")
@@ -138,10 +138,10 @@ def explain_failure(error: BaseException) -> Failure:
 
 
 class BrokenOffError(Exception):
-    """The server broke a completion off: the completion is not the model's.
+    """The server ended a completion before the model did, because of a failure.
 
-    `word` is the server's word for the ending, `said` what the server said beside it. `why` takes the place of both in
-    the message if the reply itself shows that it is not whole; `word` then only counts such replies.
+    `word` is the finish reason, and `said` the error message in the reply. If another part of the reply shows that the
+    completion is incomplete, `why` is the whole message, and `word` only names the case in counts.
     """
 
     def __init__(self, word: str, said: object = None, *, why: str = "") -> None:
@@ -152,7 +152,7 @@ class BrokenOffError(Exception):
 
 
 class ErrorReply(Exception):
-    """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read.
+    """A reply of status 200 contains an error, as some proxies send it, or an unreadable message.
 
     `names` are the error's code, type and status. A code from 500 to 599 counts as the status of the reply.
     """
@@ -169,9 +169,9 @@ def error_of_reply(error: object) -> ErrorReply:
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the exception if a choice holds an error by which the server reports that it is overloaded.
+    """Return the exception if a choice contains an error which says that the server is overloaded.
 
-    The server has sent a reply, so 503 does not mean that its model is loading.
+    Status 503 counts too: the server has sent a reply, so 503 cannot mean that its model is loading.
     """
     reply = error_of_reply(error) if error else None
     if reply is None or not (is_overload(reply) or reply.status == HTTPStatus.SERVICE_UNAVAILABLE):
@@ -180,12 +180,12 @@ def overload_in_choice(error: object) -> ErrorReply | None:
 
 
 def message_of(error: object) -> str:
-    """Return what an error in a reply says."""
+    """Return the message of an error in a reply."""
     return str(_field(error, "message") or error)
 
 
 def names_of_error(error: object) -> list[str]:
-    """Return the code, type and status of an error in a reply; a bare text names itself."""
+    """Return the code, type and status of an error in a reply. A plain string is returned itself."""
     if isinstance(error, str):
         return [error]
     return [str(value) for name in ("code", "type", "status") if (value := _field(error, name)) is not None]
@@ -196,11 +196,11 @@ def _field(error: object, name: str) -> object:
 
 
 ERROR_BYTES = 2**13
-"""A reply with an error in place of completions has fewer bytes."""
+"""Replies with an error in place of completions are shorter than this."""
 
 
 def error_in_place(body: bytes) -> ErrorReply | None:
-    """Return the error that a reply holds in place of completions; None for any other reply."""
+    """Return the error that a reply contains in place of completions; None for any other reply."""
     try:
         error = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
@@ -209,16 +209,16 @@ def error_in_place(body: bytes) -> ErrorReply | None:
 
 
 MOST_TEXT = 4096
-"""Characters of an error that are searched for what the server refuses."""
+"""Most characters of an error in which the reason of a refusal is searched."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
 """Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 
 
 def all_messages(body: bytes) -> str:
-    """Return every message in the body of an error, of any shape, joined by spaces; MOST_TEXT characters at most.
+    """Return all messages in the body of an error, in any JSON structure, joined by spaces: up to MOST_TEXT characters.
 
-    Names of fields are included, since validators of requests give the name of a refused parameter as a field. JSON
-    within a text, as gateways pass it on, is read too.
+    Names of fields are included, because some servers name a refused parameter as a field. JSON inside a string, which
+    gateways send, is parsed too.
     """
     text = body.decode(errors="replace")
     return " ".join(_messages_in(text))[:MOST_TEXT]
@@ -242,19 +242,19 @@ def _messages_in(value: object, depth: int = 8) -> Iterator[str]:
 
 
 OVERLOAD_CODES = frozenset({429, 529})
-"""Statuses and codes by which servers report that they are overloaded; 529 is Anthropic's."""
+"""Statuses and error codes of an overloaded server; Anthropic uses 529."""
 OVERLOAD_WORDS = re.compile(
     r"rate.?limit|too.?many.?(concurrent.?)?requests|over.?load|throttl|resource.?exhausted|slow.?down"
     r"|\b(server|engine|model|system).?(is.?)?busy|queue.?(is.?)?full",
     re.IGNORECASE,
 )
-"""The same in the code, the type or the message of an error."""
+"""Words in the code, type or message of an error that mean that the server is overloaded."""
 
 
 def is_overload(cause: BaseException) -> bool:
-    """Return whether a server reports that it is overloaded: by a status, or by the error in a reply of any status.
+    """Return whether an error says that the server is overloaded: by its status, or by its code, type or message.
 
-    A quota that is used up is no overload, since waiting does not help.
+    An exhausted quota is no overload, because waiting does not help.
     """
     names = [*getattr(cause, "names", ()), *names_of_error(getattr(cause, "body", None))]  # OpenAI's errors have a body
     if http_status(cause) in OVERLOAD_CODES or any(str(code) in names for code in OVERLOAD_CODES):
@@ -269,7 +269,7 @@ def is_overload(cause: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class _BadReply:
-    """A reply that the client could not read. Without a `remedy`, the status tells what a user can do."""
+    """A reply that the client could not read. Without a `remedy`, the remedy follows from the status."""
 
     description: str
     remedy: str | None = None
@@ -279,13 +279,13 @@ NO_WHOLE_JSON = _BadReply("its reply is incomplete JSON", "see the server's log,
 NO_JSON = _BadReply("its reply is not JSON", "this may be a web page: check {openai.base_url}")
 NO_COMPLETION = _BadReply("its reply contains no completion")
 NO_HTTP = "see the server's log, and check proxies in front of the server"
-"""The remedy for a reply that is no HTTP."""
+"""The remedy for a reply that is not valid HTTP."""
 
 
 def _find_bad_reply(cause: BaseException) -> _BadReply | None:
     """Return what is wrong with a reply that the client could not read; None for any other failure.
 
-    Clients of vLLM and SGLang raise ContentTypeError for a web page; other clients take the page's text for the reply.
+    For a web page, the clients of vLLM and SGLang raise ContentTypeError. Other clients try to read it as a reply.
     """
     if isinstance(cause, json.JSONDecodeError):
         return NO_WHOLE_JSON
@@ -300,7 +300,7 @@ def _find_bad_reply(cause: BaseException) -> _BadReply | None:
 
 
 def describe_status(error: BaseException) -> str:
-    """Return in plain words the reply of a server that cannot serve now: its status, and how long it asks to wait."""
+    """Describe the reply of a server that cannot serve now: its status, and how long it asks to wait."""
     cause = _cause(error)
     status = http_status(cause)
     wait = _header(cause, "Retry-After")
@@ -318,10 +318,10 @@ def _header(cause: BaseException, name: str) -> str | None:
 
 
 def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float | None:
-    """Return how many seconds a header Retry-After asks to wait, by number or date; None without one.
+    """Return how many seconds a header Retry-After (a number or a date) asks to wait; None without the header.
 
-    `sent_at` is the header Date of the reply, by the server's clock, which may differ from the clock of this machine.
-    The result is at most LONGEST_WAIT_S.
+    `sent_at` is the reply's header Date. A date in Retry-After is compared with it, because the server's clock may
+    differ from this machine's clock. The result is at most LONGEST_WAIT_S.
     """
     if retry_after is None:
         return None
@@ -336,7 +336,7 @@ def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float 
 
 
 def _read_date(date: str | None) -> float:
-    """Return the time of a header Date; the time of this machine's clock for a missing or unreadable date."""
+    """Return the time in a header Date; if the header is missing or unreadable, return the current time."""
     try:
         return time.time() if date is None else parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
@@ -344,7 +344,7 @@ def _read_date(date: str | None) -> float:
 
 
 def http_status(error: BaseException) -> Any:
-    """Return the HTTP status that an error of OpenAI's client or of aiohttp carries, else None."""
+    """Return the HTTP status of an error of OpenAI's client or of aiohttp; None without one."""
     if _is_unreadable(error):
         return None
     return getattr(error, "status_code", None) or getattr(error, "status", None)
@@ -356,7 +356,7 @@ def _is_unreadable(error: BaseException) -> bool:
 
 
 def is_quota(error: BaseException) -> bool:
-    """Return whether a hosted server refuses because the quota is used up; waiting does not help then."""
+    """Return whether a hosted server refuses requests because the quota is exhausted, so that waiting does not help."""
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
@@ -378,7 +378,7 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
             return FailureKind.ABSENT, "start the server behind {openai.base_url}"
         case 503:
             return FailureKind.ABSENT, "wait until the server has loaded its model"
-        case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
+        case int() if status >= 500:  # 529: the provider is overloaded; 520 to 524: a proxy cannot reach the server
             return FailureKind.ABSENT, "wait, or see the server's log"
         case _:
             return FailureKind.UNUSABLE, "check {openai.model_name} and {openai.api_key}"
@@ -397,7 +397,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _describe_connection(error: BaseException) -> str | None:
-    """Return why a client has no connection, which its own message does not tell; None if that is not known."""
+    """Return why a client has no connection, more precisely than the client's message; None if the cause is unknown."""
     root = _root(error)
     if isinstance(getattr(root, "certificate_error", None), ssl.SSLCertVerificationError):
         root = root.certificate_error
@@ -415,8 +415,8 @@ def _describe_connection(error: BaseException) -> str | None:
 
 
 def _root(error: BaseException) -> Any:
-    """Return the error that a client's error comes from."""
-    root: Any = getattr(error, "os_error", None) or error  # aiohttp's errors keep their cause themselves
+    """Return the innermost cause of a client's error."""
+    root: Any = getattr(error, "os_error", None) or error  # errors of aiohttp have their cause in an attribute
     while (below := root.__cause__ or root.__context__) is not None:
         root = below
     return root
@@ -431,20 +431,20 @@ def _cause(error: BaseException) -> BaseException:
 # ---------------------------------------------------------------------------- what follows from a failure
 
 MAX_REQUEST_FAILURES = 3
-"""How often the request of a group may fail while other requests succeed."""
+"""A group is given up after this many failed requests, if other groups' requests succeeded meanwhile."""
 
 
 @dataclass(frozen=True)
 class History:
-    """The failures of one group's requests, and the successes of all groups' requests beside them.
+    """The failures of one group's requests, compared with the successes of all groups' requests.
 
     - `failures`: failed requests of this group.
-    - `failures_beside_successes`: failures while requests of other groups succeeded. The request is sound, and the
-      failure not counted, if the server is busy (or says 503 although it has answered), or no connection was made.
-    - `successes`: successful requests of all groups until the last failure of this group, or until its first request.
-    - `others_succeeded`: whether a request of any group succeeded between that failure and the one before.
+    - `failures_beside_successes`: failed requests of this group while other groups' requests succeeded. A failure does
+      not count here if the server is busy or unavailable, or if no connection was made: the request may be valid.
+    - `successes`: successful requests of all groups, up to this group's last failure (before one: its first request).
+    - `others_succeeded`: whether any request succeeded between this group's last two failures.
     - `outage_s`: how long requests of all groups have failed without a success.
-    - `pause_s`: how long to wait before this group's next request, if it has one.
+    - `pause_s`: how long to wait before this group's request is retried.
     """
 
     failures: int = 0
@@ -455,7 +455,7 @@ class History:
     pause_s: float = 0.0
 
     def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
-        """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
+        """Return the history with one more failure. `successes` is the number of successful requests of all groups."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
         if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
@@ -464,18 +464,18 @@ class History:
 
 
 class RequestOutage(OutageLog):
-    """The outage that the requests of all groups notice together, and when no server was last there."""
+    """The current outage, which the requests of all groups report, and the last time at which no server answered."""
 
     _absent_at = -math.inf
 
     def note_absence(self) -> None:
-        """Notice that a request was lost with its server."""
+        """Note that no server answers, for example because a request was lost when its server stopped."""
         self._absent_at = self._clock()
 
     def counted_s(self, failure: Failure) -> float:
-        """Return how long requests have failed, as far as the time counts for a failure.
+        """Return how long requests have failed, for the decision about a failure.
 
-        The time without a server does not count against a request that fails once a server answers again.
+        If a server answered with the failure, time during which no server answered does not count.
         """
         if failure.nobody_answers:
             self.note_absence()
@@ -484,20 +484,19 @@ class RequestOutage(OutageLog):
 
 
 def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:
-    """Return the seconds to wait before a group's request is sent again, or the error with which the group is given up.
+    """Return the seconds to wait before a group's request is retried, or the error with which the group is given up.
 
-    `history` contains the failure, the last one. In this order:
+    `history` already contains `failure`. The first rule that applies decides:
 
-    1. A time-out while other requests succeed: give up. The server works, and this prompt takes too long.
-    2. A refusal: end the run with a RefusedError if no request has ever succeeded, that of the start included, for all
-       other requests will be refused too; else give up. A run that waits without limit (`serve`) is not ended: the
-       server may be exchanged.
-    3. MAX_REQUEST_FAILURES failures while other requests succeed: give up. The server works, and this prompt is at
-       fault.
-    4. As many failures as `limits.tries`: give up.
-    5. Requests of all groups fail for longer than `limits.outage_s`, or `limits.away_s` while no server answers: give
-       up. Where the server says how long to wait, the limit is that of a reply if that is longer.
-    6. Else: send again, after as long as the server says.
+    1. A timeout while other requests succeeded: give up. The server works, and this prompt takes too long.
+    2. A refusal: give up. If no request has ever succeeded, not even at startup, return a RefusedError, which ends the
+       run, because the server will refuse all requests. A run with an infinite limit (`serve`) goes on: the user may
+       replace the server.
+    3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
+    4. `limits.tries` failures: give up.
+    5. Requests of all groups have failed for `limits.outage_s`, or while no server answers, for `limits.away_s`: give
+       up. If the server says how long to wait, the limit is at least `limits.reply_s`.
+    6. Otherwise: retry after the pause, or after the time that the server asks for.
     """
     said = failure.description
     if failure.timed_out and history.others_succeeded:

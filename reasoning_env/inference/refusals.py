@@ -1,7 +1,7 @@
-"""Learn which parts of a request a server refuses, and change later requests so that it accepts them.
+"""Learn which parts of a request a server refuses, and change later requests so that the server accepts them.
 
-As little as possible is changed: a limit of tokens is lowered to what the error allows, a parameter that the server
-knows by another name is renamed, and a parameter is left out only if the server accepts the request without it.
+Requests are changed as little as possible: a token limit is lowered to the value that the error allows, a parameter is
+renamed if the server has another name for it, and a parameter is left out only if the server then accepts the request.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ logger = logging.getLogger(__name__)
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
 LEFT_OUT_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
-"""Of several parameters that a server refuses together, these are left out last, in this order."""
+"""If an error names several parameters, these are the last to be left out, in this order."""
 FEWEST_TOKENS = 64
-"""If the context leaves fewer tokens than this for a completion, the prompt counts as refused."""
+"""If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
-"""Factor of the estimated size of a prompt, since the ratio of tokens to characters differs from prompt to prompt."""
+"""The estimated size of a prompt is multiplied by this, because prompts differ in characters per token."""
 MOST_CHANGES = 32
-"""How often one request is changed and sent again: to halve the largest limit takes about twenty changes."""
+"""Most changes of one request. Halving the largest limit until the server accepts it takes about twenty."""
 
 Stream = Literal["auto", "always", "never"]
-"""Whether replies come as events; `auto` where the server says that it only streams."""
+"""Whether to request replies as events. `auto`: only if the server says that it only streams."""
 STREAM_WORD = re.compile(r"\bstream(ing|ed)?\b", re.IGNORECASE)
 UNKNOWN_NAME = re.compile(
     r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
     r"|forbidden|\bextra\b|deprecated|\binstead\b",
     re.IGNORECASE,
 )
-"""How servers report a parameter that they do not know."""
+"""How servers report an unknown parameter."""
 MISSING_NAME = re.compile(r"\brequired\b|\bmissing\b", re.IGNORECASE)
 SYSTEM_WORDS = re.compile(
     r"\b(system|developer)\b.{0,40}\b(role|instruction|message|prompt)|\brole\b.{0,60}\b(system|developer)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What servers say of a system message that the model does not take: `Developer instruction is not enabled`,
+"""How servers report that a model accepts no system message: `Developer instruction is not enabled`,
 `System role not supported`, `'messages[0].role' does not support 'system' with this model`."""
 
 
@@ -53,8 +53,8 @@ SYSTEM_WORDS = re.compile(
 class Attempts:
     """The attempts to send one request.
 
-    - `estimate`: the number of the prompt's tokens, at most.
-    - `by_server`: the number as the server counts them; None until an error has it.
+    - `estimate`: an upper bound of the number of the prompt's tokens.
+    - `by_server`: the number of the prompt's tokens in an error of the server; None until an error has it.
     - `changes`: how often the request was changed and sent again.
     """
 
@@ -67,7 +67,7 @@ class Refusals:
     """The refusals of one server: `learn` reads an error, and `adapt` changes requests accordingly.
 
     Many requests are in flight at a time. The error of a request that was sent before the last change is ignored:
-    the request is sent again as requests are sent now.
+    the request is sent again with the current changes.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -75,22 +75,22 @@ class Refusals:
         self._asks_for_events = stream == "always"
         self._system_in_question = False
         self._limit_name: str | None = LIMIT_NAMES[0]
-        """The server's name for the limit of a completion's tokens; None if it knows no such limit."""
+        """The server's name for the token limit of a completion; None if the server has no such parameter."""
         self._unknown_limit_names: set[str] = set()
         self._most_tokens: int | None = None
-        """The largest limit of a completion that the server accepts; None until it refuses a limit."""
+        """The largest token limit that the server accepts; None until it refuses a limit."""
         self._least_tokens = 1
         self._context: int | None = None
         """The context length that an error reported, in tokens; None until an error reports it."""
         self._prompt_scale = 0.0
-        """The largest ratio of a prompt's tokens at the server to the estimate; the estimate is up to twice as high."""
+        """The largest ratio of the server's count of a prompt's tokens to the estimate, which may be twice as high."""
         self._left_out: set[str] = set()
         self._search: _Search | None = None
         """The search for the refused parameter among those that an error names; None without such an error."""
         self._logged: set[str] = set()
 
     def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
-        """Return the request, changed so that the server accepts it."""
+        """Return the request with all changes that the server's refusals have required so far."""
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._asks_for_events else {}
         adapted = {name: value for name, value in {**request, **streaming}.items() if name not in self._left_out}
         limit = adapted.pop("max_tokens", None)
@@ -109,10 +109,10 @@ class Refusals:
         return max(limit, self._least_tokens)
 
     def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
-        """Learn from an error which part of the request is refused, so that `adapt` changes that part.
+        """Learn from an error which part of the request the server refuses, so that `adapt` changes that part.
 
-        Also notes the size of the prompt if the error has it. Raises the error if no other request would be accepted,
-        and after MOST_CHANGES changes.
+        Also notes the size of the prompt if the error has it. Raises the error if no change can help, and after
+        MOST_CHANGES changes.
         """
         attempts.changes += 1
         message = _refusing_message(error) if attempts.changes <= MOST_CHANGES else None
@@ -127,7 +127,7 @@ class Refusals:
             raise error
 
     def note_success(self, sent: Mapping[str, object]) -> None:
-        """Note that the server accepted a request; log each change that made it acceptable, once."""
+        """Note that the server accepted a request. Log once each change that was necessary."""
         if self._search is not None and self._left_out.isdisjoint(sent):
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
@@ -205,13 +205,14 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out one of the parameters that the error names, then another, and all of them if no single one helps.
+        """Leave out each of the parameters that the error names, one at a time, and then all of them.
 
-        So one of two parameters that exclude each other stays, and so does a parameter that the error only mentions.
+        So of two parameters that exclude each other, only one is left out, and a parameter that the error only mentions
+        is kept.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # sent before the last change
-        wording = re.sub(r"\S*\d\S*", "", message)  # without numbers and identifiers of the request
+        wording = re.sub(r"\S*\d\S*", "", message)  # without numbers and identifiers, which change
         if self._search is None or self._search.wording != wording:
             named = [name for name in sent if name not in REQUIRED and _names(name, message)]
             if not named:
@@ -239,7 +240,7 @@ class _Search:
         self._tried = 0
 
     def advance(self, left_out: set[str]) -> bool:
-        """Change what is left out, for another try; return False once everything was tried."""
+        """Select the parameters to leave out in the next attempt. Return False once everything was tried."""
         left_out.difference_update(self._named)
         if self._tried < len(self._named):
             left_out.add(self._named[self._tried])
@@ -254,7 +255,7 @@ class _Search:
 def _refusing_message(error: Exception) -> str | None:
     """Return the message of an error that refuses a request; None for any other error, such as overload."""
     status = http_status(error)
-    if is_overload(error) and status != 413:  # a request that is too large is refused at any load
+    if is_overload(error) and status != 413:  # 413 means that the request is too large, whatever the message says
         return None
     if isinstance(error, ErrorReply):
         return str(error)

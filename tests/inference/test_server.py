@@ -480,7 +480,7 @@ async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None
 async def test_silent_server_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
-        with pytest.raises(ReasoningEnvError, match="accepts requests and does not reply"):
+        with pytest.raises(ReasoningEnvError, match="accepts requests but does not reply"):
             await model.check(0.0)
 
 

@@ -10,7 +10,7 @@ from .sglang import SGLANG
 from .vllm import VLLM
 
 REPLY_FORMATS: Sequence[ReplyFormat] = (VLLM, SGLANG, COMPLETIONS, TEXT, CHAT)
-"""All formats. `auto` tries them in this order, the best first."""
+"""All formats, the best first. `auto` tries them in this order."""
 AUTO = "auto"
 
 
@@ -35,11 +35,11 @@ def names_of_types() -> list[str]:
 
 
 def names_for_training(for_training: Training) -> str:
-    """Return the names of the formats that a trainer can use to this degree: `a, b or c`."""
+    """Return the names of the formats whose completions have this `Training` value, as a phrase: `a, b or c`."""
     *names, last = [each.name for each in REPLY_FORMATS if each.kind.for_training is for_training]
     return f"{', '.join(names)} or {last}" if names else last
 
 
 def format_of_kind(kind: ReplyKind) -> ReplyFormat:
-    """Return the usual format of a kind of replies: the last in the table."""
+    """Return the most common format for a kind of replies: the last in the table."""
     return [each for each in REPLY_FORMATS if each.kind is kind][-1]

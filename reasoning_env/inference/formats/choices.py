@@ -1,7 +1,7 @@
 """Formats of replies with text: any OpenAI-compatible `/v1/chat/completions` and `/v1/completions`.
 
-Each completion is a request of its own: many hosted servers ignore or refuse `n`, and token counts are reported per
-request. Thinking that a server returns apart from the text is not searched for an answer.
+Each completion has a separate request, because many hosted servers ignore or refuse `n`, and report token counts per
+request. If a server returns thinking in a separate field, no answer is extracted from that field.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ logger = logging.getLogger(__name__)
 ANSWER_START = "<answer>"
 ANSWER_END = "</answer>"
 KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
-"""Fields that ask for a text with the stop text at its end, vLLM by the first name and SGLang by the second."""
+"""Fields that ask the server to keep the stop string in the text: the first for vLLM, the second for SGLang."""
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
-"""The finish reasons that are known."""
+"""All known finish reasons."""
 MOST_NAME = 200
-"""Characters of a model's name that are kept."""
+"""Most characters of a model's name that are kept."""
 THINKING = ("reasoning_content", "reasoning")
-"""The fields with the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
+"""Fields with thinking. vLLM, SGLang and DeepSeek use the first name; newer vLLM and other servers use the second."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoicesFormat(ReplyFormat):
-    """A format whose replies hold `choices`; `prompt_fields` returns the fields of a request that hold the prompt."""
+    """A format whose replies have `choices`. `prompt_fields` returns the fields of a request for a prompt."""
 
     prompt_fields: Callable[[Prompt], dict[str, object]]
 
@@ -54,7 +54,7 @@ class ChoicesFormat(ReplyFormat):
         return {"model": model, **self.prompt_fields(prompt), **parameters}
 
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
-        """Return the completion of a response; also raises ErrorReply for an error in its place."""
+        """Return the completion in a response. Raises ErrorReply if the response has an error instead."""
         body = await response.read()
         read = _read_stream if response.content_type == EVENT_STREAM else read_json
         reply = await asyncio.to_thread(read, body)
@@ -62,7 +62,7 @@ class ChoicesFormat(ReplyFormat):
             raise error_of_reply(error)
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
         choice = reply.choices[0]
-        # A completion that was broken off because the server is overloaded counts as a refused request.
+        # If the server broke the completion off because of overload, the request counts as refused.
         if overload := overload_in_choice(getattr(choice, "error", None)):
             raise overload
         return ServerReply([read_choice(choice, token_count)], model=read_name(getattr(reply, "model", None)))
@@ -85,7 +85,7 @@ CHAT = ChoicesFormat(
 
 
 def read_json(body: bytes) -> Any:
-    """Return the JSON of a body, whose fields are attributes. Raises JSONDecodeError."""
+    """Parse JSON into objects with the fields as attributes. Raises JSONDecodeError."""
     return json.loads(body, object_hook=lambda fields: SimpleNamespace(**fields))
 
 
@@ -94,21 +94,21 @@ def _read_stream(body: bytes) -> Any:
 
 
 def read_token_number(value: object) -> int | None:
-    """Return a number of tokens, from 0 to MAX_TOKENS; None for any other value, as if the server had said nothing."""
+    """Return a number of tokens if the value is one, from 0 to MAX_TOKENS; otherwise None, as for a missing number."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
         return value
     return None
 
 
 def read_name(value: object) -> str:
-    """Return the name of a model, safe to print; "" for any other value, as if the server had said nothing."""
+    """Return the name of a model, safe to print; "" if the value is no string, as for a missing name."""
     return visible(value, MOST_NAME) if isinstance(value, str) else ""
 
 
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
-    """Return the completion of a message or of a text.
+    """Return the completion in a choice, which has a message or a text.
 
-    Raises ErrorReply for a message that holds something else than text.
+    Raises ErrorReply for a message whose content is not text.
     """
     message = getattr(choice, "message", None)
     given = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
@@ -127,9 +127,9 @@ def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
 
 
 def _ending_word(choice: object, content: Content) -> str:
-    """Return the word for how a choice ended: the server's, or `error` and `refusal` where the choice holds such.
+    """Return the finish reason of a choice: `error` or `refusal` if the choice has one, else the server's word.
 
-    A choice without a message and without a text has no word, whatever the server says: nothing came.
+    Returns "" for a choice without a message and a text, because it contains no completion.
     """
     message = getattr(choice, "message", None)
     if getattr(choice, "error", None):
@@ -142,10 +142,10 @@ def _ending_word(choice: object, content: Content) -> str:
 
 
 def finish_word(finish_reason: object, stop_reason: object = None) -> str:
-    """Return the server's word for how a completion ended; "" if the server does not say.
+    """Return the server's finish reason as a string; "" if the server sent none.
 
-    SGLang's finish reason is an object with the word as its `type`. Some gateways leave `finish_reason` null, and say
-    `stop_reason`; where vLLM has the stop text, which is no word of the table.
+    SGLang's finish reason is an object with the word as `type`. Some gateways leave `finish_reason` null and send the
+    word as `stop_reason`. vLLM sends the stop string in that field, so only known words count there.
     """
     if isinstance(finish_reason, Mapping):
         finish_reason = finish_reason.get("type")
@@ -159,7 +159,7 @@ def finish_word(finish_reason: object, stop_reason: object = None) -> str:
 class PlainChat:
     """Replaces a ChatFormat if the server applies the chat template: prompts contain messages only.
 
-    No tokenizer says which formats of thinking the model knows, so `auto` takes `<think>` only.
+    Without a tokenizer, the model's format of thinking is unknown, so `auto` recognizes `<think>` only.
     """
 
     hides_thinking = False
@@ -174,11 +174,11 @@ class PlainChat:
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         characters = sum(len(message["content"]) for message in messages)
-        # Common tokenizers have more than two characters a token, so no prompt takes more than is reserved for it.
+        # Common tokenizers have more than two characters per token, so this never underestimates a prompt.
         return Prompt(tuple(messages), "", (), estimated_tokens=characters // 2)
 
     def count_tokens(self, text: str) -> int:
-        """Return at least as many tokens as common tokenizers make of a text."""
+        """Estimate how many tokens a text has. Common tokenizers give at most this number."""
         return len(text) // 2
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -204,9 +204,9 @@ def rollout_without_tokens(completion: TextCompletion) -> Rollout:
 def rollout_from_text(
     chat: ChatFormat, prompt: Prompt, sampling: Sampling, completion: TextCompletion, *, stop: str | None = None
 ) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or the reason why the text is unfit for training.
+    """Tokenize the server's text and return a rollout, or the reason why the text is unusable for training.
 
-    `stop` is the stop text of the request; a model that was stopped by it has produced no end of turn.
+    `stop` is the request's stop string. If the text ends with it, the model has not produced the end of its turn.
     """
     text = chat.strip_end_of_turn(completion.text)
     finish_reason = completion.word
@@ -217,7 +217,7 @@ def rollout_from_text(
         return "no text, and says that it was cut short"
     room = sampling.token_limit - 1 - len(prompt.tokens)
     if len(tokens) > room:
-        # The text may have more tokens here than at the server.
+        # Tokenizing the text may give more tokens than the server sampled.
         tokens = tokens[:room]
         finish_reason = "length"
     return Rollout(
@@ -235,7 +235,7 @@ SendOne = Callable[[Mapping[str, object]], Awaitable[ServerReply]]
 
 
 async def request_each(n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-    """Send a request for each of `n` completions; if all fail, raises the error of the first."""
+    """Send `n` requests, one for each completion. If all fail, raise the first error."""
     requests = [asyncio.ensure_future(request(parameters)) for _ in range(n)]
     try:
         replies = await asyncio.gather(*requests, return_exceptions=True)
@@ -255,12 +255,12 @@ class Adapting:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._refusals = Refusals(stream) if stream == "always" else None
-        """What the server refuses; None as long as it has refused nothing."""
+        """What the server refuses; None until the first refusal."""
 
     async def send(self, request: Mapping[str, object], prompt_tokens: int, send: SendOne) -> ServerReply:
-        """Send a request until the server accepts it. `prompt_tokens` is the size of the prompt, at most.
+        """Send a request until the server accepts it, with changes if needed. `prompt_tokens` bounds the prompt's size.
 
-        Raises what `send` raises, unless another request may be accepted.
+        Raises the error of `send` if no change can make the request acceptable.
         """
         attempts = Attempts(prompt_tokens)
         while True:
@@ -279,17 +279,17 @@ class Adapting:
 class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
-    Most servers leave the stop text out unless they are asked to keep it, and some do not know that request: without
-    its closing tag an answer would not count. Requests to such a server have no stop text, and completions are cut
-    here.
+    The stop string is the closing answer tag, without which an answer does not count. Most servers remove the stop
+    string unless the request asks to keep it, and some ignore this. Such servers get requests without a stop string,
+    and this class cuts the completions after the tag.
     """
 
     def __init__(self) -> None:
         self._is_kept: bool | None = None
-        """None until a completion shows it."""
+        """Whether the server keeps the stop string; None until a completion shows it."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-        """Request completions that end with their first closing answer tag; raises what `request_each` raises."""
+        """Request completions that end with their first closing answer tag. Raises the errors of `request_each`."""
         stops = self._is_kept is not False
         sent = dict(parameters) if stops else {name: parameters[name] for name in parameters if name != "stop"}
         reply = await request_each(n, request, sent)
@@ -307,7 +307,7 @@ class StopText:
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:
-    """Return whether a completion that the model or the stop text ended is inside an answer."""
+    """Return whether a finished completion ends inside an answer, so that its closing tag was removed."""
     is_finished = Ending.of(completion.word) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 

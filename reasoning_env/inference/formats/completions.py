@@ -1,4 +1,4 @@
-"""POST /v1/completions with token ids, as an ordinary `vllm serve` has it."""
+"""POST /v1/completions with token ids, as a standard `vllm serve` offers it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _prompt_of(body: Body) -> list[int] | None:
 
 
 def _model_of(body: Body) -> str:
-    """Return the model's name, which vLLM writes before the choices."""
+    """Return the model's name, which vLLM sends before the choices."""
     head = body[: max(0, body.find(b'"choices":'))].rstrip(b", ") + b"}"
     try:
         return read_name(_HEAD.decode(head).model)
@@ -73,10 +73,10 @@ def _model_of(body: Body) -> str:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Cut one choice at a time if the body has vLLM's layout, without blanks; else decode the whole body at once.
+    """Yield one choice at a time if the body has vLLM's layout, without spaces; else decode the whole body at once.
 
-    Choices are found by their beginnings. Each must be whole JSON, and so must the body without the choices. So no text
-    of a model is taken for a choice.
+    The body is split at the string with which each choice begins. Model text could contain this string, so each part
+    must be valid JSON, and the body without the choices too; otherwise the whole body is decoded.
     """
     cut = 0
     try:

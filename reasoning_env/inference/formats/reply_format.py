@@ -26,7 +26,7 @@ class Training(Enum):
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
-    `method` names the method that gives such replies, for servers that have methods instead of a format.
+    Atropos' servers have methods instead of formats; `method` is the name of the method that gives such replies.
     """
 
     TOKENS = ("tokens_and_logprobs_completion", Training.YES, "tokens and log-probabilities as sampled")
@@ -51,16 +51,16 @@ NO_FILTERS: Mapping[str, object] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Parameters of requests for tokens to train on: a model's generation_config.json may have filters, which
-log-probabilities do not show."""
+"""Parameters that switch sampling filters off in requests for training. A model's generation_config.json may set
+filters, but the log-probabilities do not include their effect."""
 
 
 @dataclass(frozen=True)
 class TokenCompletion:
-    """A completion as sampled tokens with log-probabilities: numpy's arrays, or lists from methods.
+    """A completion as sampled tokens with log-probabilities, in NumPy arrays or lists.
 
-    - `word`: the server's word for how the completion ended; "" if the server does not say.
-    - `text`: the text that the reply has beside the tokens; "" if there is none.
+    - `word`: the server's finish reason; "" if the server does not send one.
+    - `text`: the text that the reply has besides the tokens; "" if there is none.
     """
 
     tokens: Sequence[int] | NDArray[Any]
@@ -73,10 +73,10 @@ class TokenCompletion:
 class TextCompletion:
     """A completion as text.
 
-    - `text`: the text without thinking that the server returned apart; `thinking` is that thinking.
-    - `word`: the server's word for how the completion ended; "" if the server does not say.
-    - `error`: what an error within the completion says.
-    - `token_count`: tokens of the completion; None if the server does not say.
+    - `text`: the text. `thinking`: the thinking, if the server returned it in a separate field.
+    - `word`: the server's finish reason; "" if the server does not send one.
+    - `error`: the message of an error in the completion.
+    - `token_count`: number of tokens of the completion; None if the server does not send it.
     """
 
     text: str
@@ -93,9 +93,9 @@ ServedCompletion: TypeAlias = "TokenCompletion | TextCompletion"
 class SentRequest:
     """A request that was answered.
 
-    - `requested`: the fields of the request as chosen, by OpenAI's names.
-    - `sent`: the fields that were sent, after the server had refused some of them.
-    - `model`: the model that answered, by the reply's own words; "" if the reply does not say.
+    - `requested`: the fields that the settings ask for, with OpenAI's names.
+    - `sent`: the fields that were sent, which differ if the server had refused some of them.
+    - `model`: the name of the model that the reply names; "" if the reply names none.
     """
 
     requested: Mapping[str, object]
@@ -107,8 +107,8 @@ class SentRequest:
 class ServerReply:
     """The completions of a reply, or of the replies to several requests.
 
-    - `prompt_tokens`: the prompt's tokens as the server read them; None if they are those of the request.
-    - `model`: the model that answered, by the reply's own words; "" if the reply does not say.
+    - `prompt_tokens`: the tokens into which the server split the prompt; None if the request contained the tokens.
+    - `model`: the name of the model that the reply names; "" if the reply names none.
     - `requests`: the requests that were answered.
     """
 
@@ -119,7 +119,7 @@ class ServerReply:
 
 
 MAX_TOKENS = 10**8
-"""No prompt and no completion has as many tokens."""
+"""Larger numbers of tokens in a reply are ignored, because no prompt or completion is as long."""
 
 
 class ReplyError(Exception):
@@ -128,11 +128,11 @@ class ReplyError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyFormat(ABC):
-    """A way to ask a server for completions.
+    """A format of requests to a server and of its replies.
 
     - `name`: the value of `openai.server_type`.
-    - `kind`: what the replies hold.
-    - `path`: is joined to the server's address, without the address' `/v1` unless `below_v1`.
+    - `kind`: the content of the replies.
+    - `path`: is added to the server's address. Without `below_v1`, the address's final `/v1` is removed first.
     - `note`: what messages add to the path.
     """
 
@@ -150,5 +150,5 @@ class ReplyFormat(ABC):
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
         """Return the completions of a successful response.
 
-        Raises ReplyError, JSONDecodeError and what reading a body raises.
+        Raises ReplyError, JSONDecodeError and the errors of reading a body.
         """

@@ -67,7 +67,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
         finish = completion.meta_info.finish_reason
         reason = finish.type if isinstance(finish, _Finish) else finish
         error = None
-        if isinstance(finish, _Finish) and finish.status_code is not None:  # of an aborted request alone
+        if isinstance(finish, _Finish) and finish.status_code is not None:  # only aborted requests have a status code
             error = {"message": finish.message, "type": finish.err_type, "code": finish.status_code}
         logprobs = completion.meta_info.output_token_logprobs
         if logprobs == NO_IDS and error is None:

@@ -1,10 +1,10 @@
-"""Formats of replies with sampled tokens: how the numbers are read from the bytes of the reply.
+"""Read token ids and log-probabilities from replies. This module contains the code that all token formats share.
 
-A reply has tens of bytes a token and may be many megabytes long. The bytes are cut into completions first. Then the
-numbers of one completion are read at a time, each in its own turn of the event loop. Log-probabilities are the floats
-that the server wrote, bit for bit. Each format has a module of its own beside this one, which has what they share.
+A reply has tens of bytes per token and may be many megabytes long. So the reply is first cut into completions, and then
+read one completion after the other, in small pieces that do not block the event loop. Log-probabilities are the exact
+floats that the server sent. Each token format has a module beside this one.
 
-A reply that does not fit its format is a ReplyError, which says what came; the request is then sent again.
+A reply that does not have the expected format raises ReplyError with what it contains; the request is then retried.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
 Logprobs = npt.NDArray[np.float64]
 Body = bytes | bytearray | mmap
-"""The bytes of a reply; mapped memory has `find`, but no `startswith` and no `in`."""
+"""The bytes of a reply. Use only `find` on it, because mapped memory has no `startswith` and no `in`."""
 Numbers = Generator[None, None, tuple[TokenIds, Logprobs]]
-"""Reads a piece of a completion at each step, then returns token ids and log-probabilities."""
+"""A generator that reads a piece of a completion at each step, and returns token ids and log-probabilities."""
 
 _NUMBERS = b"0123456789+-.eE"
 JSON_BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
-"""The token ids of a format whose log-probabilities contain them."""
+"""Stands for the token ids in formats whose field of log-probabilities also contains the ids."""
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
-"""Seconds of silence after which a reply that has begun is given up; servers send a whole group at once."""
+"""A reply is given up if its body stops arriving for this many seconds: servers send a whole group at once."""
 
 
 @dataclass(frozen=True)
 class RawCompletion:
     """A completion before its numbers are read.
 
-    `ids` is null if `logprobs` holds the token ids too. `error` is what the server says in place of a completion.
-    `text` is the text beside the numbers; "" if there is none.
+    `ids` is null if `logprobs` contains the token ids too. `error` is the error that the server sent in place of a
+    completion. `text` is the completion's text; "" if the reply has none.
     """
 
     ids: msgspec.Raw
@@ -69,13 +69,13 @@ class RawCompletion:
 class TokenFormat(ReplyFormat):
     """A format with tokens and log-probabilities; one request asks for several completions.
 
-    - `request`: makes the body from the prompt's tokens, the model's name and parameters with OpenAI's names.
-    - `cut`: takes a reply apart into completions.
+    - `request`: makes the body of a request from the prompt's tokens, the model's name and OpenAI's parameters.
+    - `cut`: splits a reply into completions.
     - `read`: reads the numbers of a completion, a piece at each step.
-    - `request_for_text`: makes the body that asks to continue a text by one token, from the text and the model's name.
-    - `prompt_of`: returns how the server has read that text: the tokens, their number, or None if the reply does not
-      say.
-    - `model_of`: returns the name of the model that answered; "" if the reply does not say.
+    - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
+    - `prompt_of`: returns how the server tokenized that text: the tokens, only their number, or None if the reply has
+      neither.
+    - `model_of`: returns the name of the model that the reply names; "" if it names none.
     """
 
     kind: ReplyKind = ReplyKind.TOKENS
@@ -87,13 +87,13 @@ class TokenFormat(ReplyFormat):
     model_of: Callable[[Body], str] = lambda body: ""
 
     def make_request(self, prompt: Prompt, model: str, parameters: Mapping[str, object]) -> dict[str, object]:
-        # The prompt's own tokens: for a text, the server would add special tokens to those of the chat template.
+        # Send tokens, not text: the server would add special tokens to a text, which has those of the chat template.
         return self.request(prompt.tokens, model, parameters)
 
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
-        """Return the completions of a response; also raises ErrorReply for errors in their place.
+        """Return the completions of a response. Raises ErrorReply if the response contains an error instead.
 
-        Where an overloaded server breaks some completions off, the others are kept.
+        If an overloaded server breaks some completions off, the others are returned.
         """
         completions = []
         overload = None
@@ -120,10 +120,10 @@ class TokenFormat(ReplyFormat):
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
-    """Return the whole body; raises ReplyError if the body stops on the way, since all other replies would wait for it.
+    """Return the whole body. Raises ReplyError if the body stops arriving, because other replies wait for this one.
 
-    A body of known length is read into mapped memory, which the system provides page by page: to grow an array to 9 MB,
-    or to fill an array with zeros, holds the event loop for up to 39 ms.
+    A body of known length is read into mapped memory, which the system provides page by page. Growing a bytearray to
+    9 MB, or filling one with zeros, would block the event loop for up to 39 ms.
     """
     length = None if "Content-Encoding" in response.headers else response.content_length
     body: bytearray | mmap = mmap(-1, length) if length else bytearray()
@@ -144,7 +144,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode a whole reply; raises ReplyError for broken JSON, another shape and numbers that are not finite."""
+    """Decode a whole reply. Raises ReplyError for invalid JSON, an unexpected shape and numbers that are not finite."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -156,9 +156,9 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
-    """Yield the JSON of a list as lists of some thousand elements.
+    """Split the JSON of a list into lists of some thousand elements.
 
-    `end_of_element` is the end of each element but the last, with its comma.
+    `end_of_element` is the string at which an element ends, including the comma.
     """
     whole = bytes(raw)
     start = 0
@@ -170,7 +170,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw` without its numbers is a list of `count` times `element`."""
+    """Raise ReplyError unless `raw` is a list of `count` elements that look like `element` without their numbers."""
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
@@ -180,7 +180,7 @@ def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
 
 
 def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
-    """Return the JSON of a list of numbers as an array; raises ReplyError for other JSON."""
+    """Parse the JSON of a list of numbers into an array. Raises ReplyError for other JSON."""
     try:
         return np.array(_FLOATS.decode(raw), dtype=np.float64)
     except msgspec.DecodeError as error:
@@ -188,7 +188,7 @@ def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
 
 
 def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
-    """Return token ids as an array; raises ReplyError for a number that is not whole, or not from 0 to 2**31 - 1."""
+    """Return token ids as an array. Raises ReplyError unless each number is whole and from 0 to 2**31 - 1."""
     given = np.asarray(numbers)
     if not given.size:
         return np.empty(0, np.int32)
@@ -203,9 +203,9 @@ def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
 def rollout_from_tokens(
     chat: ChatFormat, token_limit: int, prompt: Sequence[int], completion: TokenCompletion
 ) -> Rollout | BrokenOffError | str:
-    """Return a rollout of the server's own tokens, or the reason why the tokens are unfit for training.
+    """Return a rollout of the sampled tokens, or the reason why they are unusable for training.
 
-    A reply whose text has more tokens than the reply was broken off.
+    If the completion's text has more tokens than the reply contains, the server broke the completion off.
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"
@@ -223,7 +223,7 @@ def rollout_from_tokens(
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
     text = chat.completion_text(tokens)
-    given_text = completion.text.rstrip("\ufffd")  # the end of a character that a limit of tokens cut
+    given_text = completion.text.rstrip("\ufffd")  # part of a character that the limit of tokens cut
     if len(given_text) > len(text) and (count := chat.count_tokens(given_text)) > len(tokens):
         why = f"the server returned a text of {count} tokens with the log-probabilities of {len(tokens)}"
         return BrokenOffError("fewer_tokens", why=why)
@@ -239,6 +239,6 @@ def rollout_from_tokens(
 
 
 def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
-    """Return the prompt's values with the completion's behind them: an array takes a tenth of a list's memory."""
+    """Append the completion's values to the prompt's. An array needs a tenth of the memory of a list."""
     values.frombytes(of_completion)
     return values

@@ -29,7 +29,7 @@ class _Reply(msgspec.Struct):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the completions; empty texts if the reply does not have one for each."""
+        """The texts of the completions; empty strings if the reply does not have a text for each completion."""
         count = len(self.finish_reasons)
         return self.text if len(self.text) == count else [""] * count
 
@@ -47,9 +47,9 @@ def _request_for_text(text: str, _model: str) -> dict[str, object]:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Cut one completion at a time if the body has the layout of Atropos' server; else decode the whole body at once.
+    """Yield one completion at a time if the body has the layout of Atropos' server; else decode the whole body at once.
 
-    To decode eight completions of 32,000 tokens at once holds the event loop for 13 ms.
+    Decoding eight completions of 32,000 tokens at once would block the event loop for 13 ms.
     """
     cut = 0
     try:
@@ -66,12 +66,12 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 
 
 def _split(body: Body) -> Iterator[RawCompletion]:
-    """Yield the completions; raises DecodeError if the body has another layout.
+    """Yield the completions. Raises DecodeError if the body has another layout.
 
-    Between the brackets of `logprobs` stand completions and commas. Each completion is checked when its numbers are
-    read; the rest of the body is checked here. So no text of a model is taken for numbers.
+    The list `logprobs` must contain only completions separated by commas. `_read` checks each completion, and this
+    function checks the rest of the body. So model text elsewhere in the body is never read as numbers.
     """
-    key = b'"logprobs":'  # in a text, its quotes would be escaped
+    key = b'"logprobs":'  # model text cannot contain this key, because JSON escapes its quotes
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
     end = body.rfind(b"}]]]") + len(b"}]]")
     remains = _REPLY.decode(body[:piece_end] + body[end:])
