@@ -253,23 +253,24 @@ register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
 register_dataset("refused_level", Base, Config, curriculum([1, 2, 3], 0))
 """
 NO_NUMBER = (
-    "its verifier fails at its own answer in the sandbox (ValueError: the verifier must return a number from 0 to 1"
+    "the verifier failed on the task's own answer in the sandbox "
+    "(ValueError: the verifier must return a number from 0 to 1"
 )
 MISTAKES = {
     "unscored": f"{NO_NUMBER}; it returned None)",
     "nan": f"{NO_NUMBER}; it returned nan)",
-    "over": "its verifier returns 2.0 for its own answer",
-    "texts": "its verifier returns '1' for its own answer",
-    "silent": "'question' must be a string that is not empty; got ' '",
-    "locked": "its entry cannot be pickled",
+    "over": "score_answer returned 2.0 for the task's own answer",
+    "texts": "score_answer returned '1' for the task's own answer",
+    "silent": "'question' is ' '; it must be a string that is not empty",
+    "locked": "the entry cannot be pickled",
     "ends": "generation ended its worker twice",
-    "hangs": "its verifier fails at its own answer in the sandbox (timeout)",
-    "endsverifier": "its verifier fails at its own answer in the sandbox (crash)",
-    "asserts": "its verifier fails at its own answer in the sandbox (AssertionError)",
-    "explains": "its verifier fails at its own answer in the sandbox (ValueError: first line second line)",
-    "no_levels": "its curriculum has 0 levels of it, and no level 0",
-    "no_such_level": "its curriculum has 2 levels of it, and no level 4",
-    "refused_level": "its config refuses level 1 of its curriculum",
+    "hangs": "the verifier failed on the task's own answer in the sandbox (timeout)",
+    "endsverifier": "the verifier failed on the task's own answer in the sandbox (crash)",
+    "asserts": "the verifier failed on the task's own answer in the sandbox (AssertionError)",
+    "explains": "the verifier failed on the task's own answer in the sandbox (ValueError: first line second line)",
+    "no_levels": "the curriculum has 0 levels of it, so default_level 0 is invalid",
+    "no_such_level": "the curriculum has 2 levels of it, so default_level 4 is invalid",
+    "refused_level": "level 1 of the curriculum",
 }
 
 
@@ -299,7 +300,7 @@ async def test_broken_task_is_one_line(task: str, other: Session[Any]) -> None:
 async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match=r"its own answer in the sandbox .*; a verifier may read Python's packages"):
+    with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read Python's packages"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 

@@ -307,7 +307,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
     for verdict in verdicts:
         if verdict.reason is not Reason.SCORED:
             words = verdict.error or verdict.reason
-            return TrialResult(f"{task}: its verifier fails at its own answer in the sandbox ({words})")
+            return TrialResult(f"{task}: the verifier failed on the task's own answer in the sandbox ({words})")
     return TrialResult(is_repeatable=again.question == problem.question)
 
 

@@ -4,9 +4,9 @@ A fresh interpreter with an empty environment runs this module as a script: `pyt
 JSON says which library to import and which folder to use. Settings come over the socket, because the main process may
 not have them yet when the import of the library begins.
 
-The fork server has one thread, so forking is safe. It kills workers when the pool orders it: as their parent, it can be
-sure that no other process has their ids. When its socket closes, because the main process has ended, the fork server
-kills every worker, removes their folders and exits.
+The fork server has one thread, so forking is safe. The fork server, not the pool, kills workers: only the parent can be
+sure that a process id still belongs to its child. When the main process has ended, the fork server's socket closes. The
+fork server then kills every worker, removes the workers' folders and exits.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 if not __package__:
-    # This file runs as a script, so the package must be found by its folder. The script's own folder leaves the path,
-    # so that no module in it can shadow a module that the library imports.
+    # This file runs as a script, so the package must be found by its folder. The script's own folder is removed from
+    # sys.path, so that no module in it can shadow a module that the library imports.
     del sys.path[0]
     _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _spec = spec_from_file_location("reasoning_env", f"{_folder}/__init__.py", submodule_search_locations=[_folder])
@@ -59,23 +59,23 @@ from reasoning_env.workers.protocol import (
 from reasoning_env.workers.sandbox import Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
-"""Seconds of a turn, after which other groups have theirs. On a busy machine (load 14) with two verifiers and four
-requests of 4,000 slow answers each, a group of 8 answers waited at most 1.1 s. It waited 61 s when each request kept
-its worker to the end. A turn costs one more round trip, 0.1 ms."""
+"""Seconds for which a verifier worker scores one group before it takes the next group. On a busy machine (load 14) with
+two verifiers and four groups of 4,000 slow answers, a group of 8 answers waited at most 1.1 s. Without turns, it waited
+61 s. Each turn costs one more round trip, 0.1 ms."""
 
 EXIT_GRACE_S = 1.0
-"""Seconds in which a worker that closed its socket because it is dying ends. Such a process has already released its
-memory, so even a busy machine needs only milliseconds."""
+"""Seconds that a worker gets to exit after it closed its socket. A dying process has already released its memory at
+that time, so it exits within milliseconds even on a busy machine."""
 
 MIN_GROWTH_MB = 128
-"""Megabytes by which a worker must have grown to be blamed when the kernel kills it for lack of memory. A worker that
-grew less is more likely a victim of other processes."""
+"""If the kernel kills a worker for lack of memory, the worker is to blame only if it grew by at least this many
+megabytes. Otherwise, other processes probably took the memory."""
 
 
 def freeze_imports() -> None:
     """Exclude existing objects from garbage collection, so that workers share their pages, and collect less often.
 
-    There is no collection first, because it would free 3,000 of 240,000 objects and take an eighth of a second.
+    No collection runs first, because it would take 0.13 s and free only 3,000 of 240,000 objects.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -110,10 +110,10 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
-    """Reply to score requests until the socket closes: one frame when the task is built, then one for each answer.
+    """Reply to score requests until the socket closes: one frame when the task is built, then one frame per answer.
 
-    The turn ends after SLICE_S. The remaining answers get no frame, and the pool sends them again. `explain` adds to
-    the message of a verifier's error.
+    A turn ends after SLICE_S. The remaining answers get no frame, and the pool sends them again later. `explain`
+    returns a string that is appended to a verifier's error message.
     """
     while (request := read_frame(sock)) is not None:
         header = request.header
@@ -155,7 +155,7 @@ def _score_answer(scorer: Answers, answer: str, explain: Callable[[BaseException
 
 
 def _exit_out_of_memory() -> NoReturn:
-    """End this worker, because its state cannot be trusted any more. The pool starts another worker."""
+    """End this worker, because its state may be corrupt after a MemoryError. The pool starts a new worker."""
     os._exit(OUT_OF_MEMORY_STATUS)
 
 
@@ -164,7 +164,7 @@ def _reply(sock: socket.socket, request: Frame, header: Mapping[str, object], bl
 
 
 def _describe(error: BaseException) -> str:
-    # Short enough for a verifier worker's frame, even if JSON needs twelve bytes per character.
+    # The result fits into a verifier worker's frame, even if JSON needs twelve bytes per character.
     return error_text(error)[:300]
 
 
@@ -190,14 +190,14 @@ class Forker:
         self._folders: dict[int, str] = {}
         """Folders of running workers, by process id."""
         self._kills_before: dict[int, int] = {}
-        """The result of `kills_for_memory` when each running worker was forked, by process id."""
+        """The result of `kills_for_memory` at the time when a running worker was forked, by the worker's process id."""
         self._ends: dict[int, int] = {}
         """Exit codes of workers that ended and were not replaced yet, by process id."""
 
     def run(self) -> None:
         """Fork and kill workers until the socket closes."""
         while True:
-            # With a timeout, because a worker closes its socket a moment before its end can be collected.
+            # The timeout is needed because a worker's socket closes shortly before `waitpid` can collect the worker.
             readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
                 if _has_ended(pid):
@@ -235,13 +235,13 @@ class Forker:
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, keep its exit code, and remove its folder.
 
-        A worker that was already ending keeps the exit code of its own end. A worker that closed its socket gets
-        EXIT_GRACE_S seconds to end, so that its code shows whether it was killed. A worker that lives on gets the code
-        DISCONNECTED_STATUS.
+        If the worker already ended by itself, its own exit code is kept. A worker that closed its socket gets
+        EXIT_GRACE_S seconds to exit, so that its exit code shows whether it was killed. A worker that still runs after
+        that gets the code DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
-        # No other process can get the worker's id before `waitpid`. The worker leads a process group from its start on.
+        # Before `waitpid`, no other process can get the worker's id. The worker's process group has the same id.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
@@ -252,10 +252,10 @@ class Forker:
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
-        """Run a worker to its end. This call never returns into the fork server's code.
+        """Run the worker in this forked process, then exit. This call never returns.
 
-        The first frame has the process id and the exit code of the worker that this worker replaces. If a layer of the
-        session's sandbox is missing, the first frame has that error instead.
+        The worker's first frame has its process id, and the exit code of the worker that it replaces. If a layer of
+        the session's sandbox cannot be applied, the first frame has that error instead.
         """
         status = 1
         try:
@@ -281,10 +281,10 @@ class Forker:
 
 
 def blame_for_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS for the exit code of a killed worker that had grown by MIN_GROWTH_MB.
+    """Return OUT_OF_MEMORY_STATUS if the kernel killed a worker for lack of memory after it grew by MIN_GROWTH_MB.
 
-    A container or a machine may have less memory than its workers may use. `kills` is the number of processes that the
-    kernel killed for lack of memory while the worker lived. Other exit codes are returned unchanged.
+    Otherwise, return `code`, the worker's exit code. `kills` is the number of processes that the kernel killed for lack
+    of memory while the worker lived. Such kills happen if the machine has less memory than its workers may use.
     """
     return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= MIN_GROWTH_MB else code
 
@@ -333,9 +333,8 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
-        read_frame(
-            orders
-        )  # if the socket closed now, the sender of the settings would get another error and never read this one
+        # Read the settings although they are not used. Otherwise, their sender gets an error before it reads this one.
+        read_frame(orders)
         return
     frame = read_frame(orders)
     if frame is None:  # the main process ended before it sent settings
@@ -354,7 +353,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     except TaskModuleError as error:
         orders.sendall(encode_frame({"user_code": str(error)}))
         return
-    # The user's modules are added to the limit: importing torch alone reserves 3,000 MB of mostly unused addresses.
+    # Add the size of the user's modules to the limit: importing torch reserves 3,000 MB of mostly unused addresses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
     try:
         sandbox = prepare(
@@ -382,7 +381,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What workers need: the source of problems, the facts that the pool gets, and what verifiers may use."""
+    """The source of problems, the information that the pool gets about it, and what verifiers may read and do."""
 
     source: Source
     hello: Mapping[str, object]

@@ -2,8 +2,8 @@
 
 A dataset is cached by task and by the parameters that its constructor reads (`constructor_params`; by default all).
 Before each use, the dataset gets the other parameters and the seed of the problem. If the constructor uses the seed
-(`constructor_uses_seed`), the dataset is built anew for each problem. If the constructor stores its data on the class
-(`class_data`), the next constructor replaces the data, so each dataset puts its own data back before it is used.
+(`constructor_uses_seed`), the dataset is built again for each problem. If the constructor stores its data on the class
+(`class_data`), the next constructor overwrites the data, so the cache restores a dataset's data before each use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DatasetCache:
     """The most recently used datasets of the library `module`, by task."""
 
     DATASETS_PER_TASK = LEVEL_STEPS + 1
-    """Cached datasets per task: all levels, because random levels come in any order. All tasks together take 180 MB."""
+    """Limit of cached datasets per task, enough for all levels, which come in any order. All tasks take 180 MB."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -33,8 +33,8 @@ class DatasetCache:
     def get(self, task: str, params: Mapping[str, object], seed: int | None) -> Any:
         """Return a dataset with these parameters and this seed, valid until the next call. Raises the library's errors.
 
-        A seed of None is for scoring: the dataset may have any seed and, if the verifier reads no parameters, any
-        parameters.
+        Pass None as the seed for scoring. The dataset may then have any seed and, if the task's verifier does not read
+        parameters, any parameters.
         """
         kept = self._kept[task]
         read = find_task(task).constructor_params
@@ -51,7 +51,7 @@ class DatasetCache:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
-            dataset.size = 1  # word_ladder sets 0 for a seed without a ladder, and then never finds one again
+            dataset.size = 1  # word_ladder sets 0 if a seed has no ladder, and would then fail for all later seeds
             dataset.config.seed = seed
         _restore_class_data(task, dataset)
         return dataset

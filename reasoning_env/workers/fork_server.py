@@ -48,8 +48,8 @@ WORKER_LIMITS = {
 class PoolSettings:
     """Settings of a pool: the user's settings, and internal ones.
 
-    With a `score_function` instead of the library, the pool scores rows and generates nothing. `hash_seed` is
-    PYTHONHASHSEED of the workers, because some tasks make other problems under another one.
+    With a `score_function` instead of the library, the pool scores rows and generates no problems. `hash_seed` becomes
+    PYTHONHASHSEED of the workers, because the problems of some tasks depend on it.
     """
 
     user: ReasoningSettings = field(default_factory=ReasoningSettings)
@@ -62,14 +62,14 @@ class PoolSettings:
     """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
     hash_seed: int = 0
     fast: bool = True
-    """Replace slow generators by faster ones that make the same problems, if the library's version is known."""
+    """Replace slow generators by faster ones that make the same problems, if the library's files are the known ones."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
         """Return the settings of a pool that scores rows.
 
-        By default, only the limit per completion applies, so that many bad completions do not cost the others in the
-        group their scores.
+        By default, only the time limit per completion applies, without a limit per group. Many slow completions then
+        do not prevent the scoring of the other completions of their group.
         """
         return cls(user, score_function=function, budget_s=math.inf)
 
@@ -90,7 +90,7 @@ class PoolSettings:
         return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
-        """Return, as JSON values, only what the fork server needs, because its workers read hostile text."""
+        """Return as JSON values only the settings that the fork server needs, because its workers read hostile text."""
         return {
             **self.user.model_dump(include=CHILD_SETTINGS),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
@@ -102,7 +102,7 @@ class PoolSettings:
 
 
 WORKER_NICENESS = 3
-"""Leaves more processor time to the event loop if a trainer uses all processors."""
+"""Niceness of workers, so that the event loop gets more processor time than they do on a busy machine."""
 
 CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 
@@ -130,14 +130,14 @@ class KilledError(WorkerError):
 class ForkServer:
     """The process of the fork server. Call `start`, then `spawn` for each worker, then `stop`.
 
-    The constructor starts the process, which begins to import what the settings name: the installed library, a
-    checkout, or the module of a score function.
+    The constructor starts the process. The process begins to import the installed library, a checkout of the library,
+    or the module of a score function, as the settings say.
     """
 
     SLOW_IMPORT_S = 20.0
     """Seconds after which a slow import is logged. The tasks of reasoning-core take 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
-    """Seconds for the process to end by itself before it is killed. A pool must close within five seconds."""
+    """Seconds that the process gets to end by itself before it is killed. A pool must close within five seconds."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._channel: Channel | None = None
@@ -145,7 +145,7 @@ class ForkServer:
         self._answers = True
         self._threaded = settings.score_function is not None and settings.score_function.threads
         self.restrictions = Restrictions([], [], {})
-        """The restrictions of its workers; empty before `start` returns."""
+        """The restrictions of this fork server's workers; empty before `start` returns."""
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
         with contextlib.ExitStack() as after_an_error:
             after_an_error.callback(shutil.rmtree, self._directory, ignore_errors=True)
@@ -157,13 +157,13 @@ class ForkServer:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the process can fork workers: it lives, accepts orders, and answered the last one in time."""
+        """Whether the process can fork workers: it runs, accepts orders, and replied to the last order in time."""
         return self._answers and self.process.poll() is None
 
     def _launch(self, theirs: socket.socket, settings: PoolSettings) -> subprocess.Popen[bytes]:
         folder, function = self._directory, settings.score_function
-        # A fixed hash seed, because some tasks depend on it; one thread, because threads make forking unsafe. Workers
-        # get no other variables of this process, such as keys, tokens and proxies.
+        # The hash seed is fixed because some tasks depend on it. Libraries get one thread, because threads make forking
+        # unsafe. Workers get no other variables of this process, because some contain keys and tokens.
         environment = {
             "PYTHONHASHSEED": str(settings.hash_seed),
             "OPENBLAS_NUM_THREADS": "1",
@@ -194,9 +194,9 @@ class ForkServer:
         `at_start` are the restrictions of the first fork server's workers; None for the first fork server.
 
         Raises:
-            KilledError: the process was killed meanwhile.
-            WorkerError: any other failure, such as a missing layer of the sandbox.
-            ConfigError: a module of `task_modules` cannot be used.
+            KilledError: The process was killed while it started.
+            WorkerError: The process failed in any other way, for example because a layer of the sandbox is missing.
+            ConfigError: A module of `task_modules` cannot be imported.
         """
         in_setting = "task_modules" if settings.score_function is None else "score"
         try:
@@ -252,7 +252,7 @@ class ForkServer:
         )
 
     async def _await_import(self, channel: Channel) -> Frame:
-        """Return the first frame after the import of the library and of the user's modules. Each import sends a frame.
+        """Return the first frame after the imports. Before each import, the process sends a frame with a module's name.
 
         `_importing` is the module that is being imported. After SLOW_IMPORT_S seconds, a warning names that module.
         """
@@ -272,8 +272,8 @@ class ForkServer:
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces ended.
 
-        Raises WorkerError if the fork server is gone, if the worker is not ready in time or ends at once, or if this
-        process has no free file descriptor. Then `is_usable` shows whether the fork server can fork another worker.
+        Raises WorkerError if the fork server has ended, if the worker ends or is not ready in time, or if this process
+        has no free file descriptor. After an error, check `is_usable` before the next call.
         """
         replaced_pid = 0
         if replaces is not None and replaces.forked_by is self:
@@ -302,8 +302,8 @@ class ForkServer:
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first frame of a started process.
 
-        Raises WorkerError if the fork server is stopped by a signal, and the errors of `Channel.receive`. A new worker
-        that is stopped is killed.
+        Raises WorkerError if a signal stopped the fork server, and the errors of `Channel.receive`. If a signal stopped
+        the new worker, the worker is killed.
         """
         left_s = WORKER_START_TIMEOUT_S
         while True:
@@ -328,7 +328,7 @@ class ForkServer:
         return None
 
     def _send_order(self, order: bytes, worker_socket: socket.socket) -> None:
-        """Send an order. Raises WorkerError if the process does not accept it."""
+        """Send an order to the fork server. Raises WorkerError if the process does not accept the order."""
         try:
             socket.send_fds(self._orders, [order], [worker_socket.fileno()])
         except OSError as error:
@@ -336,7 +336,7 @@ class ForkServer:
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
 
     def end_worker(self, pid: int, has_closed: bool) -> None:
-        """Have the fork server kill a worker. If the fork server is gone, all its workers are gone too.
+        """Order the fork server to kill a worker. If the fork server has ended, so have all its workers.
 
         A worker that closed its socket (`has_closed`) first gets time to end by itself.
         """
@@ -381,21 +381,21 @@ class ForkServer:
 
 
 def _read_end(code: int | None) -> WorkerEnd:
-    """Return how a process ended, from its exit code (negative for a signal). None means unknown."""
+    """Return how a process ended, from its exit code (negative for a signal). None is an unknown exit code."""
     if code is None:
         return WorkerEnd()
     return WorkerEnd(signal=-code) if code < 0 else WorkerEnd(status=code)
 
 
 _started_ahead: list[ForkServer] = []
-"""At most one fork server, which the next pool of the installed library uses."""
+"""At most one fork server that was started ahead. The next pool that needs the installed library uses it."""
 
 
 def start_ahead() -> None:
     """Start the fork server of the next pool now, so that the library is imported while this program starts.
 
-    With two cores, `serve` is ready 1.2 s earlier: imports take 2.5 s here and 1.2 s there. If no pool takes the fork
-    server, it ends with this process.
+    With two cores, `serve` is ready 1.2 s earlier, because imports of 2.5 s here and of 1.2 s in the fork server
+    overlap. If no pool uses the fork server, it ends together with this process.
     """
     _started_ahead.append(ForkServer(PoolSettings()))
 

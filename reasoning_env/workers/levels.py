@@ -1,12 +1,12 @@
 """Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
-A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be
-cached. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
-interpolated between neighbouring levels; other values change half way between them. A range covers one step of its
-attribute, and both of its bounds rise with the level, so that hard levels have no easy problems. If an attribute has
-few values, the seed draws one of the two neighbours (`drawn`): a quarter of the way, one problem in four is of the
-harder one. If the library's first level is harder than the task's defaults, the easiest default is added before the
-first level, so that level 0 is not harder than the defaults.
+A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few different parameters and their datasets
+can be cached. An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the
+first value and level 1 the last. In between, numbers are interpolated, and other values change half way. The bounds of
+a range are two neighbouring values, and both rise with the level, so that hard levels have no easy problems. If an
+attribute has few values (`drawn`), the seed picks one of two neighbours: a quarter of the way, one problem in four has
+the harder value. If the first value is harder than the task's default, the easiest default is put before it, so that
+level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..runtime.text import error_text
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 RESERVED_FIELDS = ("seed", "size")
-"""Config fields that no user can set: every problem has its own seed and is one item."""
+"""Config fields that the user cannot set, because each problem has its own seed and is one item."""
 
 
 @dataclass(frozen=True)
 class Resolved:
     """Parameters of a task, as JSON values. Callers share the record and must not change it.
 
-    `level` is the difficulty of the parameters: the valid multiple of 1 / LEVEL_STEPS that is nearest to the requested
-    level; None if the task has no levels.
+    `level` is the valid multiple of 1 / LEVEL_STEPS that is nearest to the requested level, or None if the task has no
+    levels.
     """
 
     params: Mapping[str, object]
@@ -45,9 +45,9 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a curriculum: one config field, or the lower and upper field of a range.
+    """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    A level of a range is one number, or a pair of bounds. `drawn` levels are not interpolated.
+    A level of a range is one number, or a pair of bounds. If `drawn` is set, the seed picks one of two levels.
     """
 
     fields: tuple[str, ...]
@@ -56,7 +56,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level in [0, 1]. `draw`, in [0, 1), selects one of two levels if `drawn`."""
+        """Return the fields' values at a level in [0, 1]. `draw` in [0, 1) picks one of two if `drawn` is set."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -82,7 +82,7 @@ class DifficultyMap:
         self.configs = configs
         self._curricula = curricula
         self._attributes = lru_cache(maxsize=None)(self._read_attributes)
-        # Twice the number of tasks times levels.
+        # The size is twice the number of tasks times levels.
         self._resolve_cached = lru_cache(maxsize=4096)(self._resolve)
 
     @classmethod
@@ -92,7 +92,7 @@ class DifficultyMap:
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
     def adjustable(self, task: str) -> bool:
-        """Return True if a task has levels. For a composite this is True, although it depends on the members."""
+        """Return True if a task has levels. For a composite, always return True, although it depends on the members."""
         return task == COMPOSITE or bool(self._attributes(task))
 
     def parameters(
@@ -100,16 +100,16 @@ class DifficultyMap:
     ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        `draw`, in [0, 1), selects one of two neighbouring values of attributes with few values. If the library's config
-        rejects the parameters, the nearest valid level is used, the lower of two. A composite needs its members in
-        `overrides`; its level applies to them.
+        `draw` in [0, 1) picks one of two neighbouring values if an attribute is `drawn`. If the library's config
+        rejects the parameters, the nearest valid level is used (the lower one if two are equally near). The members of
+        a composite must be in `overrides`, and the level applies to the members.
 
         Raises:
             ValueError: no level is valid, or the level is not in [0, 1].
             TypeError: JSON cannot represent the overrides.
         """
         if not 0.0 <= level <= 1.0:
-            raise ValueError(f"a level must be from 0 to 1, not {level}")
+            raise ValueError(f"level {level} is not in [0, 1]: pass a number from 0 to 1")
         step = level_step(level)
         if task != COMPOSITE:
             as_json = json.dumps(overrides, sort_keys=True) if overrides else "{}"
@@ -127,7 +127,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed draws one of two values, one of the two is shown. A composite has no parameters here.
+        If the seed picks one of two values, only one of the two is shown. A composite has no parameters here.
         """
         if task == COMPOSITE:
             return {}
@@ -143,8 +143,9 @@ class DifficultyMap:
         return parameters
 
     def check(self, task: str, params: Mapping[str, object], level: float | None = None) -> str | None:
-        """Return what is wrong with a user's parameters, at a level or over the defaults (None); None if they are
-        valid.
+        """Return an error message for a user's parameters, or None if they are valid.
+
+        The parameters replace those of `level`, or the library's defaults if `level` is None.
         """
         if task == COMPOSITE:
             return self._check_composite(params, level)
@@ -163,14 +164,14 @@ class DifficultyMap:
             else:
                 self.parameters(task, level, params)
         except Exception as error:  # configs raise any error for unexpected values
-            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({error_text(error)})"
+            return f"{task}: the library rejects {json.dumps(dict(params), default=repr)} ({error_text(error)})"
         return None
 
     def check_curriculum(self, task: str) -> str | None:
-        """Return what is wrong with a user's own curriculum; None if nothing is, or without a curriculum.
+        """Return an error message for a user's own curriculum, or None if it is valid or missing.
 
-        Every attribute must have levels that include its default level, and the config must accept all of them. For the
-        library's tasks, an invalid level is instead clamped to the nearest valid one.
+        Every attribute must have levels that include its default level, and the config must accept all of them. This
+        differs from the library's tasks, for which the nearest valid level replaces an invalid level.
         """
         if task not in self._curricula:
             return None
@@ -179,17 +180,17 @@ class DifficultyMap:
                 count = len(definition.levels)
                 default = getattr(definition, "default_level", 0)
                 if default not in range(count):
-                    return f"{task}: its curriculum has {count} levels of {name}, and no level {default}"
+                    return f"{task}: the curriculum has {count} levels of {name}, so default_level {default} is invalid"
             attributes = self._attributes(task)
         except Exception as error:
-            return f"{task}: its curriculum cannot be read ({error_text(error)})"
+            return f"{task}: the curriculum raised an error; correct the curriculum ({error_text(error)})"
         for level in SHOWN_LEVELS:
             params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
             try:
                 self._validate(task, params)
             except Exception as error:
                 as_json = json.dumps(params, default=repr)
-                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({error_text(error)})"
+                return f"{task}: the config rejects {as_json}, level {level:g} of the curriculum ({error_text(error)})"
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
@@ -253,28 +254,28 @@ class DifficultyMap:
 
 
 def _default(field: dataclasses.Field[object]) -> object:
-    """Return the default value of a config field; None if it has none."""
+    """Return the default value of a config field; None if the field has no default."""
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return None if field.default is dataclasses.MISSING else field.default
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels, preceded by the easiest default if they begin at the hardest default or above."""
+    """Return the levels, with the easiest default before them if the first level is at or above the hardest default."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
 
 
 def _middle_of_step(draw: float) -> float:
-    """Return the middle of the step that contains a draw, so that a task has few distinct draws."""
+    """Round a draw to the middle of its step, so that a task has few different draws and parameters can be cached."""
     return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
     """Return the value at a position in [0, len(levels) - 1].
 
-    Numbers and lists of numbers are interpolated, and integers rounded. Other values are those of the nearer neighbour.
+    Interpolate numbers and lists of numbers, and round integers. For other values, return the nearer neighbour.
     """
     before = math.floor(position)
     share = position - before
@@ -286,7 +287,7 @@ def _between(first: object, second: object, share: float) -> Any:
         value = first + share * (second - first)
         if isinstance(first, int) and isinstance(second, int):
             return math.floor(value + 0.5)
-        # Enough digits for weights to sum to 1, and few enough to hide rounding errors.
+        # These digits suffice for weights to sum to 1, and hide rounding errors.
         return float(f"{value:.12g}")
     if isinstance(first, list) and isinstance(second, list) and all(map(_is_number, (*first, *second))):
         return [_between(float(start), float(end), share) for start, end in zip(first, second, strict=True)]
@@ -298,10 +299,10 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
-    """Return a message about the first name that is not one of the choices; None if all are."""
+    """Return an error message about the first name that is not one of `choices`; None if all names are."""
     for name in names:
         if name in RESERVED_FIELDS:
-            return f"{name} cannot be set: every problem gets its own"
+            return f"remove {name}: it cannot be set, because every problem gets its own"
         if name not in choices:
             nearest = difflib.get_close_matches(name, choices, n=3, cutoff=0.4) or choices[:10]
             return f"there is no {what} {name!r}; there is {', '.join(nearest) or 'none at all'}"
@@ -318,16 +319,16 @@ def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
         if value is None and default is None:
             continue
         if default is not None and _type_fault(types[field.name], default) is not None:
-            continue  # the library's own annotation is wrong: `diff_ub: int = 0.2`
+            continue  # some annotations of the library are wrong, such as `diff_ub: int = 0.2`
         fault = _type_fault(types[field.name], value)
         if fault is not None:
-            example = "" if default is None else f" (its default: {json.dumps(default, default=repr)})"
-            return f"{field.name} is of another type: {fault}{example}; the value is {json.dumps(value, default=repr)}"
+            example = "" if default is None else f" (default: {json.dumps(default, default=repr)})"
+            return f"{field.name} is {json.dumps(value, default=repr)}, which has the wrong type: {fault}{example}"
     return None
 
 
 def _type_fault(annotation: object, value: object) -> str | None:
-    """Return what is wrong with a JSON value; None if its type is right, or if only the library can check it."""
+    """Return what is wrong with a JSON value's type; None if the type is right or only the library can check it."""
     try:
         msgspec.json.decode(msgspec.json.encode(value), type=annotation)
     except msgspec.ValidationError as error:

@@ -38,7 +38,7 @@ from .levels import DifficultyMap, Resolved
 class Library(Source):
     """The imported library with its caches; one per worker process.
 
-    `rewards` is the setting of that name and may be changed. With "strict", verifiers that reward nonsense are
+    `rewards` is the setting `rewards`, and may be assigned. With "strict", verifiers that reward wrong answers are
     corrected. With "library", problems and scores are the library's own.
 
     The constructor raises any error of importing reasoning_gym and of reading its registry of tasks.
@@ -54,7 +54,7 @@ class Library(Source):
         self.warnings: list[str] = []
         self._modules: dict[str, TaskModule] = {}
         self.read_paths = [self.path]
-        """Paths that verifier workers may read: of the library, and of the modules with tasks."""
+        """Paths of the library and of the modules with tasks, which verifier workers may read."""
         sort_fonts()
         self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
         registered = sorted(self._factory.DATASETS.items())
@@ -89,7 +89,7 @@ class Library(Source):
 
     @cached_property
     def version(self) -> str:
-        """The version of the installed distribution. The module's own `__version__` is out of date."""
+        """The version of the installed distribution, because the module's own `__version__` is out of date."""
         if not self._from_checkout:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 return importlib.metadata.version("reasoning-gym")
@@ -102,9 +102,9 @@ class Library(Source):
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Return what is wrong with a task's parameters; None if they are valid. A level of None means the defaults.
+        """Return an error message for a task's parameters, or None if they are valid. Level None means the defaults.
 
-        The library's config must accept the parameters, and make a problem with them.
+        Parameters are valid if the library's config accepts them and the library makes a problem with them.
         """
         fault = self._difficulty.check(task, params, level)
         if fault is None and task in self._modules:
@@ -115,7 +115,7 @@ class Library(Source):
             generated = self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
             as_json = json.dumps(dict(params), default=repr)
-            return f"{task}: the library makes no problem with {as_json} ({error_text(error)})"
+            return f"{task}: the library failed to make a problem with {as_json} ({error_text(error)})"
         return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
@@ -141,18 +141,20 @@ class Library(Source):
         try:
             return self._difficulty.adjustable(task)
         except Exception as error:
-            self.warnings.append(f"the curriculum of {task} cannot be read ({error_text(error)})")
+            self.warnings.append(
+                f"the curriculum of {task} raised an error, so {task} has no levels: {error_text(error)}"
+            )
             return False
 
     def generate(self, request: ProblemRequest) -> Generated:
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        If the problem must not be served, try seeds derived from this seed, unless the request has `exact_seed`. With
-        the rewards "library", every request has `exact_seed` and `uncorrected`.
+        If the problem must not be served, try seeds derived from this seed, unless `exact_seed` is set. If the rewards
+        are "library", `exact_seed` and `uncorrected` are set for every request.
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
-            Exception: any error of the library.
+            Exception: The library raised an error, which may have any type.
         """
         if self.rewards == "library":
             request = replace(request, exact_seed=True, uncorrected=True)
@@ -164,7 +166,7 @@ class Library(Source):
             flawed[drawn.cause] += 1
             reason = drawn.reason
         causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
-        raise ValueError(f"none of {MAX_REJECTED} problems may be served ({causes}), the last one because {reason}")
+        raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last, because {reason}")
 
     def _draw(self, request: ProblemRequest) -> Generated | Flaw:
         """Generate the problem of the request's own seed, or return the flaw for which it must not be served."""
@@ -231,7 +233,7 @@ class Library(Source):
         `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
         removing formatting from the answer.
         """
-        # Unpickle here, where an error is an infrastructure error. Later, it would count as the answer's.
+        # Unpickle here, where an error is an infrastructure error. Later, the error would be blamed on an answer.
         whole = pickle.loads(entry)
         if plainly and LIBRARY_ENTRY in whole:
             whole = whole[LIBRARY_ENTRY]
@@ -240,8 +242,8 @@ class Library(Source):
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
-        # Strict rewards do not also try the answer with its tags: no verifier of a declared task needs the tags, and a
-        # verifier could take letters of the tags for a part of the answer. Plain rewards try both, as the library does.
+        # Plain rewards score the answer with and without its tags, as the library does. Strict rewards remove the tags:
+        # no verifier of a declared task needs tags, and a verifier could read their letters as part of the answer.
         plainly = plainly or self.rewards == "library"
         strict = self.rewards == "strict" and not plainly
         with_tags = not plainly and (not strict or task not in TASKS)
@@ -254,9 +256,9 @@ class Library(Source):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the verifier of the library or the module; with strict rewards, the corrected one.
+        """Return the verifier of the library or of the user's module; with strict rewards, the corrected verifier.
 
-        All calls get the same entry, so that a verifier that changes the entry is detected.
+        All calls get the same entry, so that the audit detects a verifier that changes its entry.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
@@ -266,9 +268,9 @@ class Library(Source):
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
-        """Return why an entry must not be served.
+        """Return why an entry must not be served; None if it may be served.
 
-        If another library made the entry, rules that cannot read its wording are skipped.
+        For a checkout, whose questions may be worded differently, a rule that raises an error is ignored.
         """
         try:
             return find_flaw(task, entry, seed)
@@ -278,7 +280,7 @@ class Library(Source):
             return None
 
     def _check_score(self, task: str, generated: Generated) -> str | None:
-        """Return what is wrong with a user's verifier: its score of the expected answer is not a number from 0 to 1."""
+        """Return an error message if a user's verifier cannot score the task's own answer with a number from 0 to 1."""
         if generated.answer is None:
             return None
         params = self._resolve(task, generated.params, None).params
@@ -286,9 +288,9 @@ class Library(Source):
             dataset = self._datasets.get(task, params, None)
             score = dataset.score_answer(generated.answer, pickle.loads(generated.entry))
         except Exception as error:
-            return f"{task}: its verifier fails at its own answer ({error_text(error)})"
+            return f"{task}: the task's score_answer raised an error on the task's own answer ({error_text(error)})"
         if not isinstance(score, numbers.Real) or not 0.0 <= float(score) <= 1.0:
-            return f"{task}: its verifier returns {score!r} for its own answer; a score is a number from 0 to 1"
+            return f"{task}: score_answer returned {score!r} for the task's own answer; return a number from 0 to 1"
         return None
 
     def _resolve(self, task: str, params: Mapping[str, object], level: float | None, *, draw: float = 0.5) -> Resolved:
@@ -298,16 +300,16 @@ class Library(Source):
 
 
 def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
-    """Return True if the type of the task's answers rejects the expected answer.
+    """Return True if the task's answer type cannot parse the expected answer.
 
-    Types are written for the wording of the known library. In another language, `gieße A->B` is not a valid move of
-    jugs.
+    Answer types are written for the known library, in English. A checkout in another language may have other answers:
+    for example, `gieße A->B` is not a valid move of the task jugs.
     """
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key of the library's own entry, in a served entry whose answer or question differs from it."""
+"""Key under which a served entry has the library's own entry, if the answers or questions of the two differ."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",
@@ -316,14 +318,14 @@ PLOTTING = (
     "mpl_toolkits",
     "mpl_toolkits.mplot3d",
 )
-"""Modules that cellpylib imports for pictures, which no task draws."""
+"""Modules that cellpylib imports to draw pictures. No task draws pictures."""
 
 
 @contextlib.contextmanager
 def without_plotting() -> Iterator[None]:
-    """Replace matplotlib by empty modules while the library is imported. Later imports find the real ones.
+    """Replace matplotlib by empty modules while the library is imported. Later imports find the real modules.
 
-    matplotlib takes a third of the processor time of the library's import, and 31 of 111 MB.
+    Importing matplotlib would take a third of the processor time of the library's import, and 31 of 111 MB.
     """
     if "matplotlib" in sys.modules:
         yield
@@ -342,8 +344,8 @@ def without_plotting() -> Iterator[None]:
 def sort_fonts() -> None:
     """Sort the fonts of figlet_font and leave out fonts that a user installed, so that every machine has the same list.
 
-    The library picks from a list in the order of a directory, which differs between file systems: of 50 questions, none
-    was the same on ext4 and tmpfs.
+    The library lists fonts in the order of a directory, which differs between file systems. None of 50 questions was
+    the same on ext4 and on tmpfs.
     """
     module = sys.modules.get("reasoning_gym.cognition.figlet_fonts")
     fonts = getattr(module, "OK_FONTS", None)
@@ -354,9 +356,7 @@ def sort_fonts() -> None:
 
 
 def _reset_globals(seed: int) -> None:
-    """Make items independent of each other: some tasks use global random generators, and one sets the decimal
-    precision.
-    """
+    """Seed the global random generators and reset the decimal precision, so that earlier items have no influence."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -370,7 +370,7 @@ def _category(module_name: str) -> str:
 
 
 def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, object]]:
-    """Return task, seed and parameters of the member that CompositeDataset picks for its first item."""
+    """Return the task, the seed and the parameters of the member that CompositeDataset picks for its first item."""
     members = params["datasets"]
     weights = [float(member.get("weight", 1.0)) for member in members]
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
@@ -381,11 +381,11 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 def _check_entry(entry: object) -> None:
     """Raise ValueError for an entry of a user's task that is not a valid problem."""
     if not isinstance(entry, dict):
-        raise ValueError(f"an entry is a dictionary with question and answer, not {type(entry).__name__}")
+        raise ValueError(f"__getitem__ must return a dictionary with question and answer, not {type(entry).__name__}")
     question = entry.get("question")
     if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"'question' must be a string that is not empty; got {question!r}")
+        raise ValueError(f"'question' is {question!r}; it must be a string that is not empty")
     try:
         pickle.dumps(entry)
     except Exception as error:
-        raise ValueError(f"its entry cannot be pickled ({error_text(error)})") from error
+        raise ValueError(f"the entry cannot be pickled; use plain values ({error_text(error)})") from error

@@ -76,7 +76,7 @@ TASKS = [
     ("evaluate --tasks ,", "--tasks: must contain at least one name; got ','"),
     (
         "evaluate m --config params.yaml",
-        "env.task_params: gcd: min_numbers is of another type: Expected `int`, got `str` (its default: 2)",
+        'env.task_params: gcd: min_numbers is "x", which has the wrong type: Expected `int`, got `str` (default: 2)',
     ),
     ("tasks chain_sum --params {allow_negation:maybe}", "--params: the name 'allow_negation:maybe' has no value"),
 ]

@@ -121,7 +121,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "two faults at once": ({"task_params": {"gcd": {"a": 1}, "sudoku": {"b": 1}}}, "task_params: gcd: .*; sudoku: "),
     "range": (
         {"task_params": {"gcd": {"min_value": {"low": 2, "high": 9}}}},
-        "task_params: gcd: min_value is of another type: Expected `int`, got `object`",
+        "task_params: gcd: min_value is .*, which has the wrong type: Expected `int`, got `object`",
     ),
     "value that JSON cannot hold": ({"task_params": {"gcd": {"min_value": {1}}}}, "task_params: gcd.min_value "),
     "members of a composite": (

@@ -235,7 +235,7 @@ async def test_unexpected_error_replaces_the_worker(
 
 async def test_faulty_params_are_reported(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
-    assert first.startswith("raise: the library makes no problem with {}")
-    assert second.startswith("ok: the library refuses")
+    assert first.startswith("raise: the library failed to make a problem with {}")
+    assert second.startswith("ok: the library rejects")
     assert await pool.check([]) == []
     await until(lambda: len(pool.worker_pids) == 2)
