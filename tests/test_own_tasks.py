@@ -300,7 +300,7 @@ async def test_broken_task_is_one_line(task: str, other: Session[Any]) -> None:
 async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read Python's packages"):
+    with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read only Python's packages"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 

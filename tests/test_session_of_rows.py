@@ -201,7 +201,7 @@ async def test_bad_completions_do_not_affect_others(session: Session[Problem]) -
     [
         ("fork", "Operation not permitted; a verifier may start no process"),
         ("start a program", "Operation not permitted.*; a verifier may start no process"),
-        ("start a thread", "can't start new thread; a verifier may start threads only if it was given them"),
+        ("start a thread", "can't start new thread; a verifier may start threads only with --threads"),
     ],
 )
 @on_module_loop
@@ -236,7 +236,7 @@ async def test_function_cannot_read_other_files(session: Session[Problem], tmp_p
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
-    assert "; a verifier may read Python's packages and what it was given to read" in str(verdict.error)
+    assert "; a verifier may read only Python's packages, its module and --read paths" in str(verdict.error)
     assert (await verdict_on(session, "variable", name="PATH")).score == 0.0
 
 

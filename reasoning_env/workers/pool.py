@@ -1,11 +1,11 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
-Generator workers make problems and never see text of a model; verifier workers score answers. Each role has a queue of
-jobs. Each worker has a slot, which an asyncio task owns. Deadlines start when a worker gets the job; `scoring.py`
-describes the deadlines of scoring. If a job's caller is gone, the job leaves the queue at once. If a worker is already
-running the job, it has REPLACEMENT_S to finish and is replaced otherwise.
+Generator workers make problems and never see text of a model. Verifier workers score answers. Each of these two roles
+has a queue of jobs. Each worker has a slot, and one asyncio task (the slot's owner) gives jobs to the worker in it.
+Deadlines start when a worker gets the job (see also `scoring.py`). If a job's caller is cancelled, the job leaves the
+queue; if a worker is already running the job, the worker is replaced after REPLACEMENT_S.
 
-As soon as a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
+If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
 unexpected error fails one job and empties one slot. A role is out of order if all its slots are empty and each of them
 had MAX_FAILED_STARTS failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
@@ -58,11 +58,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which jobs no longer wait: three in a row are no accident."""
+"""Failed starts in a row after which jobs no longer wait, because three in a row are unlikely to be a coincidence."""
 REPLACEMENT_S = 0.1
-"""Seconds that a worker may spend on a job without a caller. Replacing it costs about as much: 20 ms for the fork, and
-50 to 300 ms to build a task's dataset again. Without this limit, clients that disconnected after a millisecond made the
-pool replace all workers again and again, and `/health` returned 503 in a fifth of the time."""
+"""Seconds that a worker may spend on a job after its caller was cancelled. Replacing the worker costs about as much: 20
+ms for the fork, and 50 to 300 ms to build a dataset. When the pool replaced workers at once, clients that disconnected
+after 1 ms made it replace all workers again and again, and `/health` returned 503 in a fifth of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +77,14 @@ class Job:
 class JobQueue:
     """The waiting jobs of a role: urgent jobs first, then in order of arrival.
 
-    A job leaves the queue as soon as its caller is gone.
+    A job leaves the queue as soon as its caller is cancelled.
     """
 
     def __init__(self) -> None:
         self._urgent: dict[Job, None] = {}
         self._others: dict[Job, None] = {}
         self._free: deque[asyncio.Future[None]] = deque()
-        """One future for each free worker. When the future is done, the worker looks at the queue."""
+        """One future for each free worker. Completing the future makes the worker's owner check the queue."""
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
@@ -103,7 +103,7 @@ class JobQueue:
         return job
 
     def wake(self) -> None:
-        """Wake a free worker, so that it looks at the queue."""
+        """Make the owner of one free worker check the queue."""
         while self._free:
             free = self._free.popleft()
             if not free.done():
@@ -156,9 +156,9 @@ class WorkerPool:
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, and return when the library is imported.
 
-        `workers` limits the number of workers of each role until `grow` is called. A fork server that is killed while
-        it starts is started again, MAX_FAILED_STARTS times in all. Raises WorkerError if the processes cannot be
-        started, and ConfigError for a module of `task_modules` that cannot be used.
+        `workers` limits the number of workers of each role until `grow` is called. If the fork server is killed while
+        it starts, it is started again, up to MAX_FAILED_STARTS starts in all. Raises WorkerError if the processes
+        cannot be started, and ConfigError if a module of `task_modules` cannot be imported.
         """
         try:
             info = await self._start_first_fork_server()
@@ -169,7 +169,7 @@ class WorkerPool:
         return info
 
     def grow(self, workers: int | None = None) -> None:
-        """Start more workers of each role: as many as the settings say, or `workers` if that is less."""
+        """Start more workers, until each role has as many as the settings say, or `workers` if that is less."""
         for role, owners in self._owners.items():
             full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
@@ -191,7 +191,7 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why jobs get no worker, in one line; None if each role has a living worker that is not stopped."""
+        """Why a role has no usable worker, in one line; None if each role has a live worker that is not stopped."""
         if self._closed:
             return str(_closed_error())
         for role in filter(self._settings.workers, Role):
@@ -211,13 +211,13 @@ class WorkerPool:
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
 
-        `cpu_s`, if given, limits the processor time in seconds; `deadline_s` then limits the time on a busy machine.
+        `deadline_s` limits the wall-clock time, and `cpu_s`, if given, the processor time, both in seconds.
 
         Raises:
-            GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
-            GeneratorFaultError: an unexpected error of this project, or a worker that violates the protocol.
+            GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
+            GeneratorFaultError: This project has a bug, or a worker violated the protocol.
             WorkerError: MAX_KILLS workers were killed, none can be started or, with `cpu_s`, the machine is too busy.
-            ClosedError: the pool is closed.
+            ClosedError: The pool is closed.
         """
         urgent = spec.split is Split.EVAL
         problem = await self._run_job(
@@ -237,9 +237,9 @@ class WorkerPool:
         removing formatting from the answers.
 
         Raises:
-            ScoringError: an infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
-            WorkerError: no verifier can be started.
-            ClosedError: the pool is closed.
+            ScoringError: An infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
+            WorkerError: No verifier can be started.
+            ClosedError: The pool is closed.
         """
         if self._closed:
             raise _closed_error()
@@ -251,7 +251,7 @@ class WorkerPool:
         return [by_answer[answer] for answer in answers]
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
-        """Return what is wrong with the parameters of tasks. A level of None stands for the library's defaults.
+        """Return error messages for invalid parameters of tasks. Level None stands for the library's defaults.
 
         Raises WorkerError if the parameters cannot be checked.
         """
@@ -262,7 +262,7 @@ class WorkerPool:
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
         """Return the parameters of tasks, by task and name. Each has its `default` and, if levels change it, `levels`.
 
-        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library gives no reply.
+        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if a worker cannot reply.
         """
         return dict(await self._query_parameters({"describe": list(tasks)}, "described", tasks))
 
@@ -276,7 +276,7 @@ class WorkerPool:
             reply = await slot.current.receive(limit_s)
             return reply.header[reply_key]
         except DeadlineExceeded:
-            raise WorkerError(f"the parameters of {_task_names(tasks)} were not checked in {limit_s:g} s") from None
+            raise WorkerError(f"a worker needed more than {limit_s:g} s to check {_task_names(tasks)}") from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
             raise WorkerError(
                 f"the parameters of {_task_names(tasks)} cannot be checked ({error_text(error)})"
@@ -287,10 +287,10 @@ class WorkerPool:
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
-        """Generate a problem, and retry if the worker ends: the fresh worker reports how the previous one ended.
+        """Generate a problem, and retry on a fresh worker if the worker ends or gets no processor time.
 
-        There is one retry if the task ends its worker, and one if the worker is stopped or gets no processor time. If
-        other processes kill workers, up to MAX_KILLS workers are tried.
+        Retry once if the task ended its worker, and once if the worker was stopped or got no processor time. If other
+        processes kill workers, try up to MAX_KILLS workers. A fresh worker reports how the previous worker ended.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -313,7 +313,9 @@ class WorkerPool:
                 if own_ends == 2:
                     raise _generation_error(spec, f"ended its worker twice: the worker {end}") from None
                 if kills == MAX_KILLS:
-                    raise WorkerError(f"{spec.task}, seed {spec.seed}: each of {kills} generators {end}") from None
+                    raise WorkerError(
+                        f"{spec.task}, seed {spec.seed}: {kills} generators died; the last {end}"
+                    ) from None
             except DeadlineExceeded:
                 self._vacate(slot)
                 limit = f"{deadline_s:g} s" if cpu_s is None else f"{cpu_s:g} s of processor time"
@@ -321,14 +323,14 @@ class WorkerPool:
             except Starved as error:
                 await self._replace(slot)
                 if starved:
-                    raise WorkerError(f"{spec.task}, seed {spec.seed}: twice in a row, {error}") from None
+                    raise WorkerError(f"{spec.task}, seed {spec.seed}: {error}, for the second time in a row") from None
                 starved = True
             except FrameTooLargeError as error:
                 self._vacate(slot)
                 raise _generation_error(spec, f"made too large a problem: {error}") from error
             except ProtocolFault as error:
                 self._vacate(slot)
-                raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: generation went wrong: {error}") from error
+                raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: the generator failed: {error}") from error
 
     # ---- running jobs
 
@@ -344,7 +346,7 @@ class WorkerPool:
         return await result
 
     async def _maintain_slot(self, role: Role) -> None:
-        """Keep a worker in a slot and give it jobs, as long as the pool is open."""
+        """As long as the pool is open, keep a worker in a slot and give jobs to the worker."""
         slot = Slot(role)
         self._slots.append(slot)
         try:
@@ -361,7 +363,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Return the next job for a slot's worker; None if the worker ends or is stopped before a job arrives."""
+        """Wait for and return the next job for a slot's worker; None if the worker ends or is stopped before."""
         jobs = self._jobs[slot.role]
         worker = slot.current
         while not worker.ended.done():
@@ -370,21 +372,20 @@ class WorkerPool:
             await jobs.wait(worker.ended, WORKER_STALL_S)
             if not jobs and worker.is_stopped:
                 break
-        jobs.wake()  # another worker must do the job for which this worker may have been woken
+        jobs.wake()  # this worker may have been woken for a job, so wake another worker for it
         return None
 
     async def _run_in_slot(self, slot: Slot, job: Job) -> None:
         """Run a job and pass its result or error to the caller. An unexpected error also empties the slot.
 
-        If the caller is gone, the result is dropped, and the slot is emptied if the job takes more than REPLACEMENT_S
-        longer.
+        If the caller is cancelled, drop the result, and empty the slot if the job does not end within REPLACEMENT_S.
         """
-        if job.result.done():  # its caller is gone
+        if job.result.done():  # the caller was cancelled
             return
         running = asyncio.ensure_future(job.run(slot))
 
         def limit_the_rest(_: asyncio.Future[object]) -> None:
-            if not running.done():  # the caller is gone
+            if not running.done():  # the caller was cancelled
                 running.get_loop().call_later(REPLACEMENT_S, running.cancel)
 
         job.result.add_done_callback(limit_the_rest)
@@ -403,7 +404,7 @@ class WorkerPool:
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
             job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
-            _set_exception(job.result, job_error(f"the worker pool failed at this job: {error_text(error)}"))
+            _set_exception(job.result, job_error(f"unexpected error in the worker pool: {error_text(error)}"))
             self._vacate(slot)
 
     def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
@@ -416,8 +417,8 @@ class WorkerPool:
     async def _replace(self, slot: Slot) -> WorkerEnd:
         """Put a fresh worker into a slot while a job runs there, and return how the slot's last worker ended.
 
-        The slot's owner waits for the job meanwhile, so this method and `_fill` never start a worker for the same slot.
-        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row; then the slot's owner retries.
+        The slot's owner waits for the job, so this method and `_fill` never both start a worker for one slot.
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then retries.
         """
         self._vacate(slot)
         for pause_s in pauses():
@@ -438,7 +439,7 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to start a worker in an empty slot. Return how its last worker ended. Raises WorkerError."""
+        """Try once to start a worker in an empty slot. Return how the slot's last worker ended. Raises WorkerError."""
         async with self._fork_server_lock:
             try:
                 if self._fork_server is not None and not self._fork_server.is_usable:
@@ -450,11 +451,11 @@ class WorkerPool:
             except WorkerError as error:
                 self._note_failed_start(slot, error)
                 raise
-            except ConfigError as error:  # a module of `task_modules` that changed while the pool was open
+            except ConfigError as error:  # a module of `task_modules` changed while the pool was open
                 failure = WorkerError(str(error))
                 self._note_failed_start(slot, failure)
                 raise failure from error
-            except Exception as error:  # without its owner, a slot would stay empty and jobs could wait for ever
+            except Exception as error:  # an error would end the slot's owner, and jobs could wait for ever
                 logger.exception("a %s cannot be started", slot.role.name.lower())
                 failure = WorkerError(f"a worker cannot be started: {error_text(error)}")
                 self._note_failed_start(slot, failure)
@@ -465,17 +466,17 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start. Fail the queued jobs of a role that is out of order."""
+        """Count and log a failed start. If the role is out of order now, fail its queued jobs."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(
-            f"a {slot.role.name.lower()} worker cannot be started; the pool retries: {failure}"
+            f"a {slot.role.name.lower()} worker cannot be started; the pool will try again: {failure}"
         )
         if self._outage(slot.role) is not None:
             self._fail_queued_jobs(slot.role, failure)
 
     def _outage(self, role: Role) -> WorkerError | None:
-        """Return why a role is out of order; None while a worker lives or may start soon."""
+        """Return why a role is out of order; None if a worker of the role runs or may start soon."""
         slots = self._slots_of(role)
         if slots and all(slot.failed_starts >= MAX_FAILED_STARTS for slot in slots):
             return self._failures.get(role)
@@ -490,7 +491,7 @@ class WorkerPool:
             self.stats.workers_replaced += 1
 
     def _log_sandbox(self, restrictions: Restrictions) -> None:
-        """Log what restricts verifier workers, as a warning if the system has no Landlock or no seccomp."""
+        """Log the layers of the verifiers' sandbox, as a warning if the system has no Landlock or no seccomp."""
         self.sandbox = restrictions.describe()
         if restrictions.lacks_a_filter:
             logger.warning("%s", self.sandbox)
@@ -502,7 +503,7 @@ class WorkerPool:
             try:
                 return await self._start_fork_server()
             except KilledError as error:
-                logger.warning("%s; it is started again", error)
+                logger.warning("%s; the pool starts it again", error)
             await asyncio.sleep(pause_s)
         return await self._start_fork_server()
 
@@ -539,7 +540,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return a reply's problem. Raises GenerationError for a reported error, ProtocolFault for an invalid reply."""
+    """Return the problem in a reply. Raises GenerationError for a reported error, ProtocolFault for a bad reply."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}

@@ -1,8 +1,8 @@
 """The protocol between the pool and its processes: frames of JSON and bytes.
 
-A frame is two unsigned 32-bit lengths in network order, then JSON (an object) of the first length, then opaque bytes of
-the second length. The pool never unpickles these bytes, and rejects a frame by its lengths alone if they exceed the
-limits. `Restrictions` is a fork server's report on the sandbox.
+A frame consists of two unsigned 32-bit lengths in network order, a JSON object of the first length, and opaque bytes of
+the second length. The pool never unpickles these bytes. If a length exceeds its limit, the pool rejects the frame
+without reading it. `Restrictions` is a fork server's report on the sandbox.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ import msgspec
 
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!IB?")
-"""An order to the fork server: the process id of a worker to kill (0 for none), the role of a worker to fork instead,
-and whether the worker to kill closed its socket. The new worker's socket is attached to the order, and carries the
-worker's reply. Without a socket, no worker is forked."""
+"""An order to the fork server: the process id of a worker to kill (0 for none), the role of a worker to fork, and
+whether the worker to kill closed its socket. The socket of the worker to fork is attached to the order, and carries the
+worker's first frame. If no socket is attached, no worker is forked."""
 OUT_OF_MEMORY_STATUS = 12
-"""Exit status of a worker that ran out of memory (ENOMEM). Also used for a worker that took much memory and was killed
-by the kernel for lack of memory."""
+"""Exit status of a worker that reached its memory limit (the value of ENOMEM). The fork server also reports it for a
+worker that took much memory and that the kernel killed for lack of memory."""
 DISCONNECTED_STATUS = 256
 """Exit status of a worker that closed its socket and kept running. No process can exit with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
-    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # timers of its own
-    *(signal.SIGPIPE, signal.SIGXFSZ),  # a closed socket, a file over its limit
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # the process's own timers
+    *(signal.SIGPIPE, signal.SIGXFSZ),  # writing to a closed socket, or beyond the limit of file size
 })  # fmt: skip
-"""Signals that a process causes by what it executes. Others, such as SIGKILL and SIGTERM, come from outside. Only
-without seccomp could code in a worker send those to its own process."""
+"""Signals that a process causes by its own code. Other signals, such as SIGKILL and SIGTERM, count as sent by other
+processes. Without seccomp, code in a worker could also send them to its own process."""
 
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What restricts the workers of a session, as JSON values.
+    """The sandbox of a session's workers, as JSON values.
 
-    - `limits`: names of the layers of every worker.
-    - `layers`: names of the further layers of verifier workers, in order of application.
-    - `missing`: why other layers are missing, by name.
+    - `limits`: names of the layers that every worker has.
+    - `layers`: names of the layers that only verifier workers have, in order of application.
+    - `missing`: name of each layer that is missing, and why.
     - `readable`: device and inode number of each file and folder that verifier workers may read.
     """
 
@@ -55,25 +55,25 @@ class Restrictions:
 
     @property
     def lacks_a_filter(self) -> bool:
-        """True if the system has no Landlock or no seccomp. Other layers are optional, or add little."""
+        """True if the system has no Landlock or no seccomp, the two layers that matter most."""
         return "Landlock" in self.missing or "seccomp" in self.missing
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return which of these layers is missing from `now`, and why; None if no layer is missing."""
+        """Return the first of these layers that is missing from `now`, and why; None if `now` has all of them."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
         return None
 
     def explain(self, error: BaseException) -> str:
-        """Return a text to add to a verifier's error: why the sandbox refused an operation, or an empty text."""
+        """Return a string to append to a verifier's error: what the sandbox allows, if the sandbox caused the error."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
-                return "; a verifier may read Python's packages and what it was given to read, and write no file"
+                return "; a verifier may read only Python's packages, its module and --read paths, and write no file"
             case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
                 return "; a verifier may start no process, open no socket and write no file"
             case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
-                return "; a verifier may start threads only if it was given them"
+                return "; a verifier may start threads only with --threads"
         return ""
 
     def describe(self) -> str:
@@ -85,7 +85,7 @@ class Restrictions:
 
 
 class ProtocolFault(Exception):
-    """A frame is malformed, oversized or out of turn."""
+    """A frame is malformed, too large or unexpected."""
 
 
 class FrameTooLargeError(ProtocolFault):
@@ -103,8 +103,8 @@ class Role(IntEnum):
 class WorkerEnd:
     """How a worker ended: its exit status, or the signal that ended it. Both are None if unknown.
 
-    Only the fork server knows, because it is the workers' parent. The system kills workers that outlive their fork
-    server, so an unknown end counts as coming from outside.
+    Only the fork server, as the workers' parent, can find this out. If the fork server ends, the system kills its
+    workers, so an unknown end counts as caused by another process.
     """
 
     status: int | None = None
@@ -112,7 +112,7 @@ class WorkerEnd:
 
     @property
     def from_outside(self) -> bool:
-        """Whether another process killed the worker, or the kernel because other processes took the memory."""
+        """Whether another process killed the worker, or made the kernel kill it by taking the memory."""
         return self.status is None and self.signal not in FATAL_SIGNALS
 
     @property
@@ -155,11 +155,11 @@ class FrameLimits:
 
     def check(self, header_bytes: int, blob_bytes: int) -> None:
         if header_bytes > self.header or blob_bytes > self.blob:
-            raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
+            raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes exceeds the limits {self}")
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-"""Not msgspec's encoder, which turns infinity into null."""
+"""The standard library's encoder, because msgspec's encoder writes infinity as null."""
 
 
 def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:

@@ -1,29 +1,29 @@
-"""Restrict worker processes: limits for all, Landlock and seccomp for those that read text of a model.
+"""Restrict worker processes: limits for all workers, and Landlock and seccomp for workers that read text of a model.
 
 This module runs only in the fork server and its workers. The first defence is the guards in front of the verifiers,
-which keep hostile text away from `eval` and similar functions. The sandbox is the second defence, for code that runs in
-a verifier worker anyway. Such code cannot write files, read files other than those of the interpreter and its packages,
-open sockets, start processes, signal or move other processes, or lock files. No layer needs privileges:
+which keep hostile text away from `eval` and similar functions. The sandbox is the second defence, in case hostile code
+runs in a verifier worker. The code can read only the files of the interpreter and its packages. It cannot write or lock
+files, open sockets, start processes, or signal or reprioritize other processes. The layers need no privileges:
 
-- Limits, for every worker: memory, file size, open files, core dumps, and its end together with the fork server. Also
-  the processor priority, which is no defence.
-- Process limit: no child processes. Root is exempt.
+- Limits, for every worker: memory, file size, open files and core dumps. The worker also ends with the fork server, and
+  gets a lower processor priority (which is no defence).
+- Process limit: no child processes. Root is exempt from this limit.
 - no_new_privs: started programs get no privileges.
-- Landlock (Linux 5.13 or newer): only the files that imports read.
+- Landlock (Linux 5.13 or newer): reading is allowed only for the files that imports read.
 - seccomp: only the system calls that verifiers need. None of them writes files, connects, forks or signals.
 
-The fork server first tries all layers in a process of their own. A layer that the system refuses is missing for the
-whole session, and `Restrictions` says why. Each worker applies all other layers or does not start, so no worker has
-fewer layers. The fork server opens the files that verifiers may read once, at the start of the session, so later
-changes of their paths have no effect. A replacement of the fork server must have the same layers, and grants the same
-files or fewer.
+The fork server first tries all layers in a separate process. A layer that the system refuses is missing for the whole
+session, and `Restrictions` says why. A worker that cannot apply one of the other layers does not start, so all workers
+have the same layers. The fork server opens the readable files once, at the start of the session, so later changes of
+their paths have no effect. If the fork server is replaced, the new one must have the same layers, and may not make more
+files readable.
 
 The sandbox does not protect against:
 
 - Missing layers. On macOS, and without Landlock and seccomp, only the limits apply. Code could then read and write the
-  user's files, connect to any address and signal other processes; only the guards protect there.
+  user's files, connect to any address and signal other processes. Only the guards protect such systems.
 - False scores. Until its worker is replaced, code could give any answer any score from 0 to 1. The main process checks
-  the form of replies, not their truth.
+  only the form of replies.
 - Reading the files that imports read (Python, packages, shared libraries), checking whether a file exists, and using
   memory and time up to the limits.
 - Vulnerabilities of the kernel.
@@ -83,7 +83,7 @@ def enter_worker(directory: str, niceness: int, keep_fds: Collection[int]) -> No
     with contextlib.suppress(OSError):
         os.nice(niceness)
     set_group_priority(niceness)
-    # A write beyond the file limit then raises OSError in the verifier instead of killing the process.
+    # Ignore the signal, so that a write beyond the file limit raises OSError and does not kill the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
@@ -116,9 +116,9 @@ def set_group_priority(niceness: int) -> None:
 
     With autogroups, Linux groups processes by session, and the niceness of a process counts only inside its group.
     Without this call, workers therefore slow down the event loop: beside two busy processes, the 99th percentile of the
-    event loop's delays was 36 to 92 ms, and 20 to 43 ms with this call (`benchmarks.busy --busy 2 --niceness 5`). All
-    unprivileged processes together may change a group every 100 ms. A single group for all workers would need one
-    change, but starves them.
+    event loop's delays was 36 to 92 ms without the call, and 20 to 43 ms with it (`benchmarks.busy --busy 2 --niceness
+    5`). Linux lets all unprivileged processes together change one group every 100 ms. A single group for all workers
+    would need only one change, but would give them too little processor time.
     """
     for _ in range(10):
         try:
@@ -127,7 +127,7 @@ def set_group_priority(niceness: int) -> None:
             return
         except BlockingIOError:
             time.sleep(0.1)
-        except OSError:  # no autogroups here
+        except OSError:  # this system has no autogroups
             return
 
 
@@ -143,7 +143,7 @@ def _close_files(keep_fds: Collection[int]) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    # More descriptors than the fork server ever has, but few enough to close one by one.
+    # The limit is above the fork server's number of descriptors, and low enough to close them one by one.
     highest = 4096 if highest == resource.RLIM_INFINITY else min(highest, 4096)
     first = 3
     for kept in sorted(keep_fds):
@@ -159,11 +159,11 @@ def _lower(limit: int, value: int) -> None:
         value = min(value, hard)
     try:
         resource.setrlimit(limit, (value, value))
-    except ValueError as error:  # Python reports some system errors so
+    except ValueError as error:  # Python raises it for some system errors
         raise OSError(str(error)) from error
 
 
-# ------------------------------------------------------------------ which layers hold
+# ------------------------------------------------------------------ the layers
 
 
 Layers = Mapping[str, Callable[[], object]]
@@ -209,7 +209,7 @@ def prepare(
         read_paths: Files and folders that verifier workers may read. Those that cannot be opened are left out.
         threads: Verifier workers may start threads. The process limit, which also counts threads, is then left out.
         filtered: False leaves out all layers but the limits, for a library whose verifiers need more.
-        at_start: Restrictions of the session's first workers. What those could not read is left out.
+        at_start: Restrictions of the session's first workers. Files that they could not read are left out.
 
     Raises OSError if the layers cannot be tried.
     """
@@ -254,7 +254,7 @@ def prepare(
 def _limits(memory_mb: int) -> Layers:
     """Return the layers that every worker has."""
     found: dict[str, Callable[[], object]] = {
-        # If a program receives core dumps, Linux ignores a limit of 0, but makes no core dump at a limit of 1.
+        # If core dumps are piped to a program, Linux ignores a limit of 0, but a limit of 1 prevents core dumps.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
         "limit of open files": lambda: _lower(resource.RLIMIT_NOFILE, 64),
         "limit of file size": lambda: _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20),
@@ -267,7 +267,7 @@ def _limits(memory_mb: int) -> Layers:
 
 
 def _try(layers: Layers) -> dict[str, str]:
-    """Apply layers in a child process, which then ends. Return why layers failed, by name. Raises OSError."""
+    """Apply layers in a child process, which then ends. Return the error of each layer that failed. Raises OSError."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -314,8 +314,7 @@ def _require_linux() -> None:
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
 """Landlock's bits for reading a file and for listing a folder, from <linux/landlock.h>."""
 LANDLOCK_ACCESS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""The file actions that each version of Landlock's interface added, as bits. A kernel rejects bits that it does not
-know."""
+"""The file actions that each version of Landlock's interface added, as bits. A kernel rejects unknown bits."""
 
 
 class _RulesetAttributes(ctypes.Structure):
@@ -359,7 +358,7 @@ def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], o
     no_flags = ctypes.c_uint32(0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     made = _landlock_call(Landlock.CREATE_RULESET, ctypes.byref(attributes), size, no_flags)
-    # From 16 on, because a worker's socket gets the first free number.
+    # Use a descriptor from 16 on, because a worker's socket gets the first free number.
     ruleset = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, 16)
     os.close(made)
     descriptors.append(ruleset)
@@ -422,32 +421,32 @@ exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 2
 """
 """All system calls that a verifier worker may make: name, number on x86_64, number on aarch64 (- if there is none).
 
-Verifiers, numpy, sympy, scipy and score functions with threads made these calls on Python 3.11 to 3.13, or another C
-library would make them. In traces of all tasks, of RLVE's 400 environments and of score functions with two dozen
-libraries, the filter refused only attempts to write files, to start threads without permission and to open sockets,
-clone3 (then clone is used), and a statfs of libselinux. Entries that need a reason:
+Verifiers, numpy, sympy, scipy and score functions with threads make these calls on Python 3.11 to 3.13, or would make
+them with another C library. In traces of all tasks, of RLVE's 400 environments and of score functions with two dozen
+libraries, the filter refused only calls that write files, open sockets or start threads without permission, clone3
+(libraries then use clone), and a statfs of libselinux. Reasons for some entries:
 
-- recvfrom, sendto: Python's sockets use them. The worker's only socket is connected to the main process.
-- mbind: OpenBLAS, for its own buffers.
-- epoll, eventfd2: threads of Rust libraries, such as those of polars, wait with them.
-- alarm, setitimer: time limits in score functions and in math-verify. A process has three timers, its own.
-- rseq, set_robust_list: the C library ends a process if its new thread is refused the first.
-- chdir: score functions with files beside them (`--read`). It does not affect access.
+- recvfrom, sendto: Python's sockets use these calls. The worker's only socket is connected to the main process.
+- mbind: OpenBLAS uses it for its own buffers.
+- epoll, eventfd2: threads of Rust libraries such as polars use these calls to wait.
+- alarm, setitimer: score functions and math-verify use these calls for time limits. They affect only the own process.
+- rseq, set_robust_list: the C library uses these calls for new threads, and ends the process if rseq is refused.
+- chdir: score functions use it to open files beside them (`--read`). It does not change which files can be read.
 """
 
 TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
 """The machine's number in <linux/audit.h>, and its column in ALLOWED_CALLS."""
 
 FIRST_COMMON_NUMBER = 424
-"""From this number on, calls have one number on all machines. They are newer than Linux 5.0, so libraries can work
-without them."""
+"""From this number on, a call has the same number on all machines. These calls are newer than Linux 5.0, so libraries
+work without them."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if the masked lower 32 bits of an argument, or its higher 32 bits, have one of some values.
+    """Allow a call only if 32 bits of an argument have one of `values`: the lower bits (masked), or the `high` bits.
 
-    The kernel reads only the lower bits of flags and commands.
+    For flags and commands, checking the lower bits is enough, because the kernel ignores the higher bits.
     """
 
     argument: int
@@ -461,10 +460,10 @@ def _is_null(argument: int) -> list[Check]:
 
 
 WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
-"""Flags with which opening a file changes something."""
+"""Flags for opening a file that allow writing, creating or truncating the file."""
 CLONE_THREAD = 0x10000
 CLONE_NAMESPACES = 0x7E020000
-"""Flags of clone, from <linux/sched.h>: a thread of this process; any new namespace."""
+"""Flags of clone, from <linux/sched.h>: start a thread of this process; create any new namespace."""
 
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 """Flags of mmap, from <linux/mman.h>."""
@@ -472,20 +471,20 @@ MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 CHECKS: Mapping[str, Sequence[Check]] = {
     "open": [Check(1, [0], WRITING)],
     "openat": [Check(2, [0], WRITING)],
-    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC: no signals to other processes, no locks, no leases.
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Other commands can signal processes and lock files.
     "fcntl": [Check(1, [0, 1, 2, 3, 4, 1030])],
-    # TCGETS and TCGETS2 (every `open` asks whether the file is a terminal), TIOCGWINSZ (the width of tables), FIONREAD,
-    # FIONBIO, FIONCLEX, FIOCLEX: others change network interfaces and flags of files, and type into terminals.
+    # TCGETS and TCGETS2 (every `open` checks for a terminal), TIOCGWINSZ (for the width of tables), FIONREAD, FIONBIO,
+    # FIONCLEX, FIOCLEX. Other commands can change network interfaces and flags of files, and type into terminals.
     "ioctl": [Check(1, [0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451])],
-    # PR_SET_NAME and PR_GET_NAME of a thread. A worker must not disable the signal for its parent's death.
+    # PR_SET_NAME and PR_GET_NAME, for names of threads. Another option would disable the end with the fork server.
     "prctl": [Check(0, [15, 16])],
-    # Do not move pages that other processes share, lock pages, or take the machine's huge pages.
+    # No flags that move shared pages of other processes, lock pages, or take the machine's huge pages.
     "mbind": [Check(5, [0])],
     "mmap": [Check(3, [0], MAP_LOCKED | MAP_HUGETLB)],
-    # How memory will be used, MADV_FREE, huge pages, core dumps, populating, guards. Other advice takes pages of the
-    # machine out of use, or merges them with pages of other processes.
+    # Advice on future use, MADV_FREE, huge pages, core dumps, populating, guards. Other advice can disable pages of the
+    # machine, or merge pages with those of other processes.
     "madvise": [Check(2, [0, 1, 2, 3, 4, 8, 14, 15, 16, 17, 22, 23, 102, 103])],
-    # Python's sockets read and write without flags. Others, such as those of out-of-band data, reach rarely used code.
+    # Python's sockets use no flags. Flags, such as for out-of-band data, run rarely used code of the kernel.
     "sendto": [Check(3, [0]), *_is_null(4)],  # no address
     "recvfrom": [Check(3, [0])],
     "prlimit64": _is_null(2),  # no new limit
@@ -524,8 +523,8 @@ def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
 def compile_filter(machine: str, *, threads: bool) -> bytes:
     """Return the program that the kernel runs at each system call, for a machine of TABLES.
 
-    A call that is not allowed gets EPERM. Calls of another interface of the machine, and calls from FIRST_COMMON_NUMBER
-    on, get ENOSYS, so that libraries use older calls instead.
+    A call that is not allowed returns EPERM. Calls of the machine's other interfaces (such as 32-bit calls), and calls
+    from FIRST_COMMON_NUMBER on, return ENOSYS, so that libraries use older calls instead.
     """
     audit_number, column = TABLES[machine]
     number_at, interface_at, arguments_at = 0, 4, 16  # offsets in `seccomp_data`

@@ -1,8 +1,8 @@
 """Score the answers of a group on a verifier worker: turns, deadlines, the group's budget, and retries.
 
-A group has a worker for a turn, which ends after a slice of time (`child.SLICE_S`), so that long groups do not delay
-short ones. An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's
-budget of processor time is not scored. `worker.py` measures the time.
+A worker scores one group for a turn of `child.SLICE_S` seconds, then the next group, so that long groups do not delay
+short groups. An answer that exceeds its deadline of processor time scores 0. If the answers of a group together exceed
+the group's budget of processor time, the group is not scored. `worker.py` measures the time.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from .worker import (
 logger = logging.getLogger(__name__)
 
 REQUEST_CHARACTERS = 1 << 17
-"""Characters of answers per request to a worker. The event loop encodes a request in one step, and a hostile group may
-have 12 MB of answers."""
+"""Limit for the characters of all answers in a request to a worker. Encoding a request blocks the event loop, and a
+hostile group may have 12 MB of answers."""
 MAX_ENDED_WORKERS = 2
-"""Number of workers that an answer may end before it scores 0. The first end may have had another cause."""
+"""If this many workers end while they score an answer, it scores 0. A single end may have had another cause."""
 MAX_FAULTS = 2
-"""Infrastructure errors at one answer before its group is dropped."""
+"""Number of infrastructure errors at one answer after which its group is dropped."""
 
 
 class AnswerFailure(Enum):
-    """What went wrong at an answer. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
+    """A failure while an answer was scored. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
 
     TIMED_OUT = "the answer exceeded its deadline"
-    ENDED_WORKER = "the answer ended its worker, or kept it from answering"
+    ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
     KILLED = "the worker was killed from outside"
     FAULT = "an infrastructure error"
-    PERMANENT = "an error that another try would meet too"
+    PERMANENT = "an error that a retry cannot avoid"
 
 
 MAX_ANSWER_FAILURES = {
@@ -65,13 +65,13 @@ MAX_ANSWER_FAILURES = {
     AnswerFailure.FAULT: MAX_FAULTS,
     AnswerFailure.PERMANENT: 1,
 }
-"""How often a failure happens at an answer before it has consequences; until then, the answer is retried. For the first
-two, the answer is to blame and scores 0. For the others, the answer is not to blame and the group is dropped."""
+"""Number of failures of each kind at one answer that end its retries. For TIMED_OUT and ENDED_WORKER, the answer is to
+blame and scores 0. For the other kinds, the answer is not to blame, and its group is dropped."""
 
 
 @dataclass
 class AnswerBatch:
-    """Answers to a problem, the verdicts on the first of them, and the processor time left for the rest."""
+    """Answers to a problem, the verdicts so far, and the processor time that is left for the remaining answers."""
 
     problem: Problem
     answers: Sequence[str]
@@ -79,7 +79,7 @@ class AnswerBatch:
     budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
     failures: Counter[tuple[int, AnswerFailure]] = field(default_factory=Counter)
-    """What went wrong so far, by the position of the answer."""
+    """The failures so far, by the position of the answer."""
 
     @property
     def remaining(self) -> Sequence[str]:
@@ -87,7 +87,7 @@ class AnswerBatch:
 
 
 class _CannotBeScored(ScoringError):
-    """A retry cannot score the group: it takes too much processor time, or JSON cannot represent its problem."""
+    """A retry will not help: the group takes too much processor time, or JSON cannot represent its problem."""
 
 
 class _DiedWhileBuilding(WorkerDied):
@@ -110,14 +110,14 @@ class BatchScorer:
         self._refused_tasks: set[str] = set()
 
     def batch(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> AnswerBatch:
-        """Return a batch with its whole budget."""
+        """Return a batch of unscored answers."""
         return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch: as many as one turn allows, and at least one.
 
-        If a worker fails, the present answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. An
-        answer that sleeps takes seconds, so the turn then ends without a verdict, and other groups come first.
+        If a worker fails, the next answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. If the
+        verifier sleeps, seconds have passed, so the turn ends without a verdict and other groups are scored first.
 
         Raises:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
@@ -129,13 +129,13 @@ class BatchScorer:
                 await self._score_with(slot.current, batch)
             except (DeadlineExceeded, Asleep, TooManyThreads, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
-                logger.debug("%r at an answer to %s; the verifier %s", error, batch.problem.spec, end)
+                logger.debug("%r while scoring an answer to %s; the verifier %s", error, batch.problem.spec, end)
                 self._judge_failure(batch, error, end)
                 if isinstance(error, Asleep):
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Add a score of 0 if the present answer is to blame. Raises ScoringError if a retry will not help."""
+        """Score the next answer 0 if it is to blame for a failure. Raises ScoringError if a retry will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
         failure = _classify(error, end)
@@ -149,7 +149,7 @@ class BatchScorer:
             raise _dropped_group_error(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
-        """Score the present answer 0, and continue with the next answer."""
+        """Add a score of 0 for the next answer."""
         scoring_s = 0.0
         if reason is Reason.TIMEOUT:
             self._stats.timeouts += 1
@@ -181,14 +181,14 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verifier that failed because the sandbox refused an operation, and log the first one of each task."""
+        """Count a verdict whose error the sandbox caused by refusing an operation. Log the first one of each task."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)
             logger.debug("the sandbox refused an operation of the verifier of %s: %s", task, verdict.error)
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task. This time does not count for any answer.
+        """Wait until a verifier worker has built its task. This time is not subtracted from any answer's deadline.
 
         Raises ScoringError and _DiedWhileBuilding.
         """
@@ -196,7 +196,7 @@ class BatchScorer:
         try:
             header = (await receive_in_cpu_time(worker, limit_s, limit_s)).header
             if "fault" not in header and header.get("ready") is not True:
-                raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
+                raise ProtocolFault(f"the verifier worker sent a verdict before it was ready: {str(header)[:200]}")
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: building the task took more than {limit_s:g} s") from None
         except Starved as error:
@@ -213,7 +213,7 @@ class BatchScorer:
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
         """Wait for the verdict on the next answer, and subtract its processor time from the budget.
 
-        Raises the errors of `receive_in_cpu_time`, except ScoringError instead of Starved, and _CannotBeScored if the
+        Raises the errors of `receive_in_cpu_time`, but ScoringError instead of Starved. Raises _CannotBeScored if the
         batch exceeds its budget.
         """
         deadline_s = self._deadline_s
@@ -232,8 +232,8 @@ class BatchScorer:
             batch.budget_s -= min(used.cpu_s, deadline_s)
         self._stats.over_budget += 1
         spec = batch.problem.spec
-        message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
-        logger.warning("%s; the group is dropped, see scoring_deadline_s", message)
+        message = f"{spec.task}, seed {spec.seed}: the group's answers need more processor time than its limit"
+        logger.warning("%s; the group is dropped; scoring_deadline_s raises the limit", message)
         raise _CannotBeScored(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
@@ -265,12 +265,12 @@ def _dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> Scoring
     if isinstance(error, ScoringError):
         return error
     if end.from_outside:
-        return ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}")
+        return ScoringError(f"{task}: {MAX_KILLS} verifiers died while scoring the same answer; the last {end}")
     return ScoringError(f"{task}: a verifier {end} while it built the task")
 
 
 def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:
-    """Return as many of the first answers as the event loop encodes in a millisecond."""
+    """Return the first answers, up to REQUEST_CHARACTERS, which the event loop encodes in a millisecond."""
     size = 0
     for count, answer in enumerate(answers):
         if count > 0 and size + len(answer) > REQUEST_CHARACTERS:
@@ -284,7 +284,7 @@ PartName = Annotated[str, msgspec.Meta(max_length=MAX_PART_NAME)]
 
 
 class _VerdictReply(msgspec.Struct):
-    """The valid reply of a verifier worker to an answer. It has either a score or the verifier's error."""
+    """A valid reply of a verifier worker about one answer. It has either a score or the verifier's error."""
 
     position: int
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]

@@ -1,8 +1,8 @@
 """A worker process, as the pool uses it: frames, processor time, and the end of the process.
 
-Deadlines count the worker's own processor time, so that a busy machine makes no answer late. Only Linux reports the
-processor time of another process; elsewhere the deadlines count wall-clock time. Everything here runs on the event
-loop's thread.
+Deadlines count the worker's own processor time, so that no answer exceeds its deadline because the machine is busy.
+Only Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything
+here runs on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from itertools import islice
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
 MAX_KILLS = 3
-"""Number of workers of one job that may be killed from outside before the job fails. With two, 11 of 400 groups failed
-at 5 kills per second."""
+"""If other processes kill this many workers while they run the same job, the job fails. With a limit of two, 11 of 400
+groups failed at 5 kills per second."""
 
 
 class WorkerDied(Exception):
@@ -57,7 +57,7 @@ class _PipeReader(asyncio.StreamReader):
 
 
 class Channel:
-    """A socket with one reader. Unread bytes wait in the kernel and in a small buffer, so they take little memory."""
+    """A socket that sends and receives frames. Unread bytes stay in the kernel and in a small buffer."""
 
     def __init__(self, reader: _PipeReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
         self._reader = reader
@@ -67,7 +67,7 @@ class Channel:
 
     @classmethod
     async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
-        """Return a channel that owns a connected socket. After an error, the socket is closed."""
+        """Return a channel that owns a connected socket. If this raises an error, the socket is closed."""
         try:
             loop = asyncio.get_running_loop()
             reader = _PipeReader()
@@ -161,7 +161,7 @@ class Worker:
         """Return the next reply to the latest request. Raises the errors of `Channel.receive`."""
         frame = await self._channel.receive(deadline_s)
         if frame.header.get("id") != self._requests:
-            raise ProtocolFault(f"a reply to request {frame.header.get('id')!r} while {self._requests} is under way")
+            raise ProtocolFault(f"expected a reply to request {self._requests}, got one to {frame.header.get('id')!r}")
         return frame
 
     def cpu_s(self) -> float | None:
@@ -169,7 +169,7 @@ class Worker:
         if sys.platform != "linux":
             return None
         with contextlib.suppress(OSError):
-            # The clock that clock_getcpuclockid(3) returns, which Python lacks; 2 means the time of all threads.
+            # The clock id as clock_getcpuclockid(3) computes it, which Python lacks; 2 means the time of all threads.
             return time.clock_gettime(~self.pid << 3 | 2)
         return None
 
@@ -187,19 +187,19 @@ class Worker:
                 match state_of(f"{thread.path}/stat"):
                     case b"S":
                         is_asleep = True
-                    case b"Z" | b"X" | b"":  # the thread ended; the first thread stays in the list
+                    case b"Z" | b"X" | b"":  # the thread ended (an ended first thread stays in the list)
                         pass
                     case _:
                         return False
         return is_asleep
 
     def check_threads(self) -> None:
-        """Raise TooManyThreads for a worker that may start threads and has too many. Linux only."""
+        """Raise TooManyThreads if a worker that may start threads has more than MAX_THREADS. Linux only."""
         if self._threaded and (count := thread_count(self.pid)) > MAX_THREADS:
             raise TooManyThreads(f"a worker has {count} threads")
 
     def kill(self) -> None:
-        """Have the process killed. Safe to call twice."""
+        """Make the fork server kill the process. Safe to call twice."""
         if not self._killed:
             self._killed = True
             has_closed = self.ended.done()
@@ -266,12 +266,12 @@ WORKER_START_TIMEOUT_S = 300.0
 WORKER_LOOK_S = 1.0
 """Seconds between two checks of a worker that has not replied yet."""
 MAX_THREADS = 500
-"""Limit for the threads of a worker that may start threads. Libraries start one or two per core, and each takes one of
-the machine's process ids, of which there may be only 32,768."""
+"""Limit for the threads of a worker that may start threads. Libraries start one or two threads per core. Each thread
+takes a process id, of which a machine may have only 32,768."""
 THREADED_LOOK_S = 0.1
-"""Seconds between two checks of such a worker. It can start a few thousand threads in this time."""
+"""Seconds between two checks of a worker that may start threads. It can start a few thousand threads in this time."""
 WORKER_STALL_S = 5.0
-"""Seconds without processor time after which a worker counts as stopped. The kernel gives every process that can run
+"""Seconds without any processor time after which a worker counts as stopped. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""
 
 
@@ -311,7 +311,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
 
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
-        Asleep: The worker was asleep at every check, for the longer of `limit_s` and WORKER_STALL_S seconds.
+        Asleep: At every check in the last max(limit_s, WORKER_STALL_S) seconds, the worker was asleep.
         TooManyThreads: See `Worker.check_threads`.
         Starved: The worker used less than `limit_s` in `patience_s` seconds, or nothing in WORKER_STALL_S seconds.
         WorkerDied, ProtocolFault: See `Worker.receive`.
@@ -324,7 +324,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     awake_s: float | None = None
     while cpu_s < limit_s:
         try:
-            # At least 20 ms between two measurements, even if the worker is close to its limit.
+            # Wait at least 20 ms between two measurements, even if the worker is close to its limit.
             reply = await worker.receive(min(max(limit_s - cpu_s, 0.02), worker.look_s, WORKER_STALL_S))
         except DeadlineExceeded:
             before_s = cpu_s
@@ -336,7 +336,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         waited_s = used.wall_s
         if cpu_s > before_s:
             changed_s = waited_s
-        # Looking at hundreds of threads takes milliseconds.
+        # Check this rarely, because reading the states of hundreds of threads takes milliseconds.
         if waited_s - looked_s >= min(WORKER_LOOK_S, WORKER_STALL_S):
             looked_s = waited_s
             is_asleep = worker.is_asleep

@@ -346,7 +346,7 @@ async def test_fork_server_killed_at_start_is_restarted(
     assert (await library_info(killed_at_import)).version == "0.0.fake"
     lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert lines == 2 * [
-        "the process that imports reasoning-gym was killed from outside (SIGKILL); it is started again"
+        "the process that imports reasoning-gym was killed from outside (SIGKILL); the pool starts it again"
     ]
 
 

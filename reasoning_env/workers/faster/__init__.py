@@ -1,8 +1,8 @@
-"""Faster functions for slow generators of the library, which make exactly the same problems. Generator workers only.
+"""Faster functions that replace slow generators of the library and make the same problems. Used by generator workers.
 
-Each module has the functions for one task or a few, and the proof that every question, answer and piece of metadata
-stays the same. The task's declaration names them. They are installed only if the library's files are, byte for byte,
-those for which the proof holds.
+Each module has the functions for one task or a few tasks, and the proof that questions, answers and metadata stay the
+same. The declaration of a task names its functions. They are installed only if the library's files have the bytes for
+which the proof holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .printing import write_polynomials_at_once
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
-    """Return True if the library in a folder has exactly the files for which a replacement was proven."""
+    """Return True if the library in this folder has the exact files for which the replacement was proven correct."""
     digest = sha256()
     files = library / replacement.module.replace(".", "/")
     for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
@@ -42,12 +42,12 @@ class FasterGenerators:
         self._fitting = [faster for faster in possible.values() if fits(faster, folder)]
         others = ", ".join(task for task, faster in possible.items() if faster not in self._fitting)
         self.warnings = (
-            [f"the generators of {others} in this library are not as known, and stay slow"] if others else []
+            [f"this library has unknown files for {others}, so its own slower generators are used"] if others else []
         )
 
     def install(self) -> None:
         """Replace the library's functions in this process."""
-        if "sympy" in sys.modules:  # another library may do without, and its import takes 0.3 s
+        if "sympy" in sys.modules:  # a checkout may not use sympy, whose import takes 0.3 s
             remember_deductions(import_module("sympy.core.facts").FactKB)
             know_integers(import_module("sympy").Integer)
             write_polynomials_at_once(import_module("sympy.printing.str").StrPrinter)
@@ -58,14 +58,14 @@ class FasterGenerators:
 
 
 def edited(function: Any, replacements: Mapping[str, str], **names: object) -> Any:
-    """Compile a function with replaced text. `names` has values for names that the new text uses in addition.
+    """Return a copy of a function, compiled after replacements in its source. `names` are further globals of the copy.
 
-    Raises ValueError unless each old text occurs exactly once.
+    Raises ValueError unless each string to replace occurs exactly once.
     """
     source = textwrap.dedent(inspect.getsource(function))
     for old, new in replacements.items():
         if source.count(old) != 1:
-            raise ValueError(f"not once in {function.__qualname__}: {old}")
+            raise ValueError(f"{function.__qualname__} must have exactly once: {old}")
         source = source.replace(old, new)
     compiled: dict[str, Any] = {}
     exec(compile(source, inspect.getfile(function), "exec"), {**vars(inspect.getmodule(function)), **names}, compiled)

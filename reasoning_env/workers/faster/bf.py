@@ -1,9 +1,9 @@
-"""bf: run programs as Python functions, and detect those that never end.
+"""bf: run programs as Python functions, and detect programs that never end.
 
-Outputs are the same. The library's cells hold 0 to 255; here they may differ by multiples of 256, and only the last
-eight bits are used when a cell is read. Indexes are Python's in both. A loop is replaced by a multiplication if it
-decrements its own cell, changes other cells by fixed numbers and returns to its cell. Programs with input or scanning
-loops, which the library's compiler does not write, are left to the library's interpreter.
+Outputs are the same. The library's cells have values from 0 to 255. Here, values may differ by multiples of 256, and
+only the lowest eight bits count when a cell is read. Both index cells as Python lists. A loop that decrements its own
+cell, changes other cells by fixed numbers and returns to its own cell becomes a multiplication. Programs with input or
+scanning loops run in the library's interpreter, but the library's compiler writes no such programs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
 MAX_ITERATIONS = 300_000
-"""Limit for iterations of other loops, about 0.1 s. Of 599 programs that end, none takes more than 53,452."""
+"""Limit for iterations of loops that are not multiplications, about 0.1 s. 599 programs that end took up to 53,452."""
 
 
 @lru_cache(4096)
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
-    """Return lines of Python that change cells and move; None for a loop that is not a multiplication."""
+    """Return the steps of a program as lines of Python; None for a loop that is not a multiplication."""
     changes: Counter[int] = Counter()
     place = 0
     for step in steps:

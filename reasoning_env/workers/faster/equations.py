@@ -1,10 +1,10 @@
 """polynomial_equations: compute real solutions with integers.
 
-Solutions are the same. The library keeps the solutions that sympy knows to be real, rounded to four decimals. For
-degrees 1 and 2 these are all real solutions. An equation of degree 3 with one real solution has it by Cardano's
-formula, with real roots of real numbers. Three irrational solutions contain roots of complex numbers, which sympy does
-not know to be real, so the library keeps none of them. All other equations of degree 3, and those of degree 4 and more,
-are left to sympy.
+Solutions are the same. The library keeps the solutions that sympy can show to be real, rounded to four decimals. For
+degrees 1 and 2, these are all real solutions. If an equation of degree 3 has one real solution, sympy keeps it, because
+Cardano's formula then has only roots of real numbers. For three irrational solutions, the formula has roots of complex
+numbers, so sympy cannot show that they are real, and the library keeps none. sympy solves all other equations of degree
+3, and equations of degree 4 and more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from . import edited
 
 BITS = 128
-"""Binary places of an irrational solution, far more than a float has."""
+"""Number of binary places to which irrational solutions are computed. A float has 53."""
 
 
 def install(module: ModuleType) -> None:
@@ -43,7 +43,7 @@ def install(module: ModuleType) -> None:
 
 
 def solve_in_integers(polynomial: Any) -> Sequence[Fraction | int] | None:
-    """Return the solutions that the library keeps; None if sympy has to find them."""
+    """Return the solutions that the library keeps; None if sympy must solve the equation."""
     coefficients: dict[int, int] = {}
     for power, coefficient in polynomial.as_coefficients_dict().items():
         exponent = 0 if power.is_number else int(power.as_base_exp()[1])
@@ -74,7 +74,7 @@ def _solve_quadratic(a: int, b: int, c: int) -> Sequence[Fraction]:
 
 
 def _solve_cubic(a: int, b: int, c: int, d: int) -> Sequence[Fraction] | None:
-    """Solve a * x**3 + b * x**2 + c * x + d = 0 for y = a * x, whose rational values are integers."""
+    """Solve a * x**3 + b * x**2 + c * x + d = 0 by way of y = a * x, because every rational y is an integer."""
     c, d = a * c, a * a * d
     discriminant = 18 * b * c * d - 4 * b**3 * d + b * b * c * c - 4 * c**3 - 27 * d * d
     if discriminant == 0:

@@ -1,7 +1,7 @@
 """sympy: cache the deductions about a symbol or expression, and answer questions about the sign of integers directly.
 
-sympy deduces the same facts for each new expression, which takes a third of the time of its tasks. The cached facts are
-the same, in the same order, because they depend only on the known facts, the new facts and sympy's rules.
+sympy deduces facts again for each new expression, which takes a third of the time of tasks that use sympy. Cached facts
+are the same, in the same order, because they depend only on the cache's key: known facts, new facts and sympy's rules.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def know_integers(integer: Any) -> None:
     to_complex = integer.__complex__
     integer._prop_handler["extended_positive"] = lambda self: self.p > 0
     integer._prop_handler["extended_negative"] = lambda self: self.p < 0
-    # Larger numbers are rounded, or too large for a float.
+    # Larger numbers would be rounded, or are too large for a float.
     integer.__complex__ = lambda self: complex(self.p) if abs(self.p) < 2**53 else to_complex(self)
 
 
 def remember_deductions(knowledge: Any) -> None:
-    """Cache the deductions of sympy's class FactKB, a mapping of facts with rules."""
+    """Cache the deductions of sympy's class FactKB, which has facts and rules to deduce more facts."""
     deduce = knowledge.deduce_all_facts
-    # About 1,000 entries after thousands of problems of all tasks; programs of codeio may add some.
+    # The cache has about 1,000 entries after thousands of problems of all tasks. Programs of codeio may add some.
     known: dict[object, Mapping[str, bool | None]] = {}
 
     @wraps(deduce)

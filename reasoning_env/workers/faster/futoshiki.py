@@ -2,14 +2,14 @@
 
 Puzzles are the same:
 
-- The library takes the first permutation of the shuffled numbers that repeats no number in a column. Choosing numbers
-  from left to right visits the permutations in the same order and skips only those that repeat a number. Any rows can
-  be completed to a Latin square, so the library never takes a row back.
-- The library keeps a clue if its own solver fails without the clue, or if there are two solutions, which `latin`
-  checks. Neither check draws random numbers, so their order does not matter.
-- The library's solver is not sound, so `Solver` repeats its steps one by one, with a bit mask for each set of
-  candidates. `Solver` ends earlier: the library's solver succeeds once the board is full, and fails if the first empty
-  cell has no candidate, because it never takes a number back or adds a candidate to an empty set.
+- The library fills a row with the first permutation of the shuffled numbers that repeats no number in a column.
+  Choosing numbers from left to right visits permutations in the same order, and skips only permutations that repeat a
+  number. Rows without repetitions can always be completed to a Latin square, so the library never undoes a row.
+- The library keeps a clue if its own solver fails without the clue, or if there are two solutions (checked by `latin`).
+  Neither check uses random numbers, so their order does not matter.
+- The library's solver misses some solutions, so `Solver` does the same steps in the same order, with a bit mask for
+  each set of candidates. `Solver` stops as soon as the result is certain: the library's solver never undoes a number
+  and never adds candidates, so it succeeds once the board is full, and fails once an empty cell has no candidate.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def on(line: Line, masks: Sequence[int]) -> Sequence[int]:
 
 
 def count_two(masks: Sequence[int]) -> int:
-    """Return the bits that exactly two of the masks have."""
+    """Return the bits that are set in exactly two of the masks."""
     _, twice, thrice = count(masks)
     return twice & ~thrice
 
 
 @cache
 def pairs_of(mask: int) -> int:
-    """Return a set of the pairs of numbers in a set, as a bit mask."""
+    """Return all pairs of the numbers in a set. Both the argument and the result are bit masks."""
     return sum(1 << 10 * a + b for a, b in combinations(values_of(mask), 2))
 
 
@@ -53,8 +53,8 @@ def values_of(mask: int) -> Sequence[int]:
 class Solver:
     """The library's solver, with the same rules in the same order. Bit n of a cell's mask means that n is possible.
 
-    Two rules depend on the order in which Python iterates a set of candidates. The order is that of the numbers, except
-    in some sets of two numbers, where 8 or 9 may come first. `_order` has these sets.
+    Two rules depend on the order in which Python iterates over a set of candidates. This order is ascending, except in
+    some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets.
     """
 
     def __init__(self, size: int, ordered: Sequence[tuple[int, int]], constraints: Mapping[tuple[Cell, Cell], str]):
@@ -134,7 +134,7 @@ class Solver:
         return False
 
     def _pair(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If two cells have the same two candidates, remove these from the other cells of their line."""
+        """If two cells of a line have the same two candidates, remove these two from the line's other cells."""
         progress = False
         for cell in empty:
             pair = masks[cell]
@@ -152,8 +152,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If two cells have two candidates that no third cell of their line has, remove their other candidates.
 
-        The library looks for each pair of one cell in an iterator over the other's pairs that it never restarts. So
-        does this method.
+        Like the library, this method searches for the pairs of one cell in an iterator over the other cell's pairs, and
+        never restarts this iterator.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}
@@ -185,7 +185,7 @@ class Solver:
         return False
 
     def _wing(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If two lines allow a number in the same two places only, remove it there from all other lines."""
+        """If two lines allow a number only in the same two places, remove it from these places in other lines."""
         before = masks.copy()
         for lines in (self._rows, self._columns):
             twice = [count_two(on(line, masks)) for line in lines]
@@ -251,7 +251,7 @@ def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[
 
     def keeps(cell: Cell, number: int, grid: Grid) -> bool:
         if cell not in needed and rules.has_other(grid, *cell, number):
-            needed.add(cell)  # permanently: a second solution remains when further clues are removed
+            needed.add(cell)  # for all later calls, because the second solution remains when more clues are removed
         return cell in needed or not solver.succeeds([*chain(*grid)])
 
     return keeps

@@ -1,9 +1,9 @@
-"""intermediate_integration: compute integrals of its eight kinds with formulas.
+"""intermediate_integration: compute the task's eight kinds of integrals with formulas.
 
-Answers are the same, because sympy writes the integral of each kind in the form of these formulas: it moves the
-constant factor out of the integrand and into each term of the integral, and expands polynomials. A power times `sin` or
-`cos` has no integral if these are undefined functions instead of sympy's. If a formula does not apply, sympy computes
-the integral, also for sin(u) * cos(u), where sympy may square either factor.
+Answers are the same, because sympy writes each kind of integral in the form of these formulas. sympy moves the constant
+factor out of the integrand and into each term of the integral, and expands polynomials. If a formula does not apply,
+sympy computes the integral. Examples are sin(u) * cos(u), where sympy may square either factor, and integrands in which
+the library uses an undefined function called `sin` or `cos` instead of sympy's function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from . import edited
 
 Formula = Callable[[Any, Any, Any, Any], Any]
-"""Returns the integral of a factor times a function of a variable, with sympy's objects; None if it does not apply."""
+"""Takes sympy, a factor, a function and its variable. Returns the product's integral; None if it does not apply."""
 
 
 def install(module: ModuleType) -> None:
@@ -55,7 +55,7 @@ def _of_power(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
 
 
 def _of_exponential(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
-    """Integrate a constant times u' * exp(u), u linear or quadratic."""
+    """Integrate a constant times u' * exp(u), where u is linear or quadratic."""
     exponential, *outer = sorted(sympy.Mul.make_args(product), key=lambda part: part.func is not sympy.exp)
     inner = exponential.args[0]
     if outer:

@@ -1,16 +1,16 @@
-"""knight_swap: decide with bit masks whether the knights can swap, and search the library's path only if they can.
+"""knight_swap: decide with bit masks whether the knights can swap, and search for the library's path only if they can.
 
 The library searches with frozensets of names, in about 380 calls per item, most of which find no solution. Results are
 the same:
 
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
-  colour of one knight, so the squares reveal whether the number of moves is even, and so which side is to move.
-- A solution read backwards, with its pairs swapped, is a solution, because a move back is a move. So half of the moves
-  suffice: a solution exists if they reach positions that are also reached with swapped pairs.
-- No move leads out of the positions that a failed search has reached. A later search on the same board also fails if
-  its start is among these positions and its goal is not.
-- Breadth-first search returns the shortest path whose moves come first. Each position of this path is first reached by
-  the path itself, so one search gives the library's path, with frozensets made in the library's order.
+  colour of one knight, so the squares show whether the number of moves is even, and therefore which side moves next.
+- Moves are reversible, so a solution read backwards, with the sides exchanged, is a solution. So a search over half of
+  the moves suffices: a solution exists if a reached position is also reached with its sides exchanged.
+- No move leads out of the set of positions that a failed search reached. A later search on the same board also fails
+  if its start is in this set and its goal is not.
+- Of the shortest paths, breadth-first search returns the first in the order of moves. This path is also the first to
+  reach each of its positions, so one search, with frozensets made in the library's order, gives the library's path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Graph:
         return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
 
     def _find_steps(self, mover: int) -> list[tuple[int, int]]:
-        """Return the target squares of a side's moves, each with the squares of that side after the move."""
+        """Return the moves of a side, each as its target square and all squares of the side after the move."""
         return [(to, mover ^ square ^ to) for square, to in self._pairs if mover & square and not mover & to]
 
     def _find_moves(self, position: int) -> list[int]:
@@ -53,7 +53,7 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Return the positions first reached after each move, for half of the moves; None if there is no solution."""
+        """Search half of the moves. Return the new positions after each move; None if there is no solution."""
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None

@@ -1,7 +1,7 @@
 """futoshiki and sudoku: decide with bit masks whether a puzzle without one of its clues has a second solution.
 
-The library keeps a clue if the puzzle without it has two solutions. Before a clue is removed, the puzzle has one
-solution. So there are two exactly if some solution has another number in the clue's cell.
+The library keeps a clue if the puzzle without the clue has two solutions. With the clue, the puzzle has one solution.
+So a second solution exists exactly if a solution has a different number in the clue's cell.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Grid = Sequence[Sequence[int]]
 class Rules:
     """The rules of a puzzle: each number occurs once in each row, in each column and in each of the `boxes`.
 
-    Cells are numbered by rows, and a set of cells is a bit mask. `ordered` are pairs of neighbouring cells, the lesser
-    one first.
+    Cells are numbered row by row, and a set of cells is a bit mask. `ordered` has pairs of neighbouring cells of which
+    the first must have the smaller number.
     """
 
     def __init__(self, size: int, boxes: Iterable[Iterable[int]] = (), ordered: Iterable[tuple[int, int]] = ()) -> None:
@@ -36,7 +36,7 @@ class Rules:
         self._sweeps += [(range(size - 1, -1, -1), moved(small, step), -step) for step, small in lesser.items()]
 
     def has_other(self, puzzle: Grid, row: int, column: int, number: int) -> bool:
-        """Return True if a puzzle, whose `number` was removed from a cell, has a solution with another number there."""
+        """Return True if a puzzle without the clue `number` in a cell has a solution with a different number there."""
         clues = [0] * (self._size + 1)
         seen = [0] * (self._size + 1)
         for clue, bit, near in zip(chain(*puzzle), self._bits, self._near, strict=True):
@@ -48,7 +48,7 @@ class Rules:
         return any(places & here for places in cells) and self._is_solvable(cells, self._everywhere ^ clues[0])
 
     def _is_solvable(self, cells: list[int], filled: int) -> bool:
-        """Return True if a board can be filled. `cells` has each number's possible cells; `filled` are done."""
+        """Return True if a board can be filled. `cells` has each number's possible cells. `filled` cells are done."""
         while True:
             single = self._find_single(cells, filled)
             if single is None:
@@ -75,9 +75,7 @@ class Rules:
         )
 
     def _compare(self, cells: list[int]) -> bool:
-        """Remove numbers that are not above the least number of the lesser neighbour, or below the greatest of the
-        greater.
-        """
+        """Remove numbers that contradict an inequality between two cells. Return True if a number was removed."""
         before = cells.copy()
         for numbers, firsts, step in self._sweeps:
             seconds = moved(firsts, step)
@@ -89,7 +87,7 @@ class Rules:
         return cells != before
 
     def _find_single(self, cells: list[int], filled: int) -> int | None:
-        """Return the cells that can be filled now, and leave only their numbers in `cells`; None without a solution."""
+        """Return the cells with a single possible number, and fill them in `cells`; None if there is no solution."""
         once, twice, _ = count(cells)
         if once != self._everywhere:
             return None
@@ -113,12 +111,12 @@ def mask_of(cells: Iterable[int]) -> int:
 
 
 def moved(cells: int, step: int) -> int:
-    """Return the cells, moved by a number of places."""
+    """Return a set of cells, each moved by `step` places."""
     return cells << step if step > 0 else cells >> -step
 
 
 def count(masks: Iterable[int]) -> tuple[int, int, int]:
-    """Return the bits that at least one, at least two and at least three of the masks have."""
+    """Return the bits that are set in at least one, in at least two, and in at least three of the masks."""
     once = twice = thrice = 0
     for mask in masks:
         thrice |= twice & mask

@@ -1,7 +1,7 @@
 """sympy: print polynomials in one variable directly.
 
-The strings are the same: sympy writes the terms of such a polynomial from the highest power down, and a constant first
-only if one negative term follows it.
+The strings are the same: sympy writes the terms of such a polynomial from the highest power to the lowest. As an
+exception, a constant comes first if a single negative term follows it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Polynomial:
 
 
 def read_sum(terms: Any) -> Polynomial | None:
-    """Return a sum of sympy as a polynomial in one variable; None if it is not one."""
+    """Convert a sum of sympy to a polynomial in one variable; return None if it is not such a polynomial."""
     symbol, coefficients = None, {}
     for term in terms.args:
         coefficient, power = term.as_coeff_Mul()
@@ -60,7 +60,7 @@ def read_sum(terms: Any) -> Polynomial | None:
 
 
 def write_polynomials_at_once(printer: Any) -> None:
-    """Replace how sympy's class StrPrinter writes a sum."""
+    """Replace the method of sympy's class StrPrinter that writes sums."""
     print_sum = printer._print_Add
 
     @wraps(print_sum)

@@ -1,12 +1,12 @@
-"""puzzle24: evaluate candidates with integers, and build a sympy expression only for the chosen one.
+"""puzzle24: evaluate candidate expressions with integers, and build a sympy expression only for the chosen candidate.
 
 The library builds a sympy expression for each candidate, about 115 per item, and substitutes the numbers at each
 division and at the end. Problems are the same:
 
 - The value is the same. Each symbol occurs once, and divisors are single symbols whose numbers are not 0, so sympy's
-  simplifications do not change where the expression is defined. Only divisions without a remainder are made, so all
-  intermediate values are integers and evaluating from left to right is exact.
-- The text is the same, because sympy builds the chosen expression with the same operations in the same order.
+  simplifications change no value. The library divides only without a remainder, so all intermediate values are integers
+  and evaluation from left to right is exact.
+- The string is the same, because sympy builds the chosen expression with the same operations in the same order.
 """
 
 from __future__ import annotations

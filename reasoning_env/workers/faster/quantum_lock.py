@@ -1,8 +1,7 @@
 """quantum_lock: search breadth-first, and skip numbers from which the target can no longer be reached.
 
-Problems are the same. Of the shortest solutions, breadth-first search finds the one whose steps come first, and states
-are reached in the library's order. This search ends when the goal is first reached; the library's ends when the goal
-leaves the queue.
+Problems are the same, because both searches reach states in the same order and return the first path to the goal. The
+library's search ends when the goal leaves the queue, and this search when the goal enters the queue.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from . import edited
 def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
     """Return the buttons of a lock's shortest solution; None if there is none.
 
-    A number is skipped if it can no longer be reduced to the target, or raised above 0.
+    A number is skipped if no button can reduce it to the target, or raise it above 0.
     """
     operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
     buttons = [

@@ -1,4 +1,4 @@
-"""countdown, game_of_life, polynomial_multiplication and simple_integration: a few lines for each."""
+"""Faster functions for countdown, game_of_life, polynomial_multiplication and simple_integration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .printing import Polynomial
 
 
 def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
-    """Return the value of a sympy expression of sums, products and powers. `numbers` has the symbols' values."""
+    """Return the value of a sympy expression of sums, products and powers. `numbers` has the value of each symbol."""
     if expression.is_Symbol:
         return Fraction(numbers[expression])
     if expression.is_Rational:
@@ -56,8 +56,8 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 def install_game_of_life(module: Any) -> None:
     """Count the neighbours of all cells at once; cellpylib counts them cell by cell.
 
-    Boards are the same. The rule is Conway's on a torus, whose rows and columns `numpy.roll` rotates. A cell lives on
-    if its block of nine has three living cells, or four including itself. The library uses only the last board.
+    Boards are the same. The rule is Conway's on a torus, so `numpy.roll` gives the neighbours. A cell lives in the next
+    board if its block of nine has three live cells, or four including itself. The library uses only the last board.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
 
@@ -81,7 +81,7 @@ def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
 
 
 def add_up(sympy: Any, terms: Sequence[tuple[int, Any]]) -> Any:
-    """Return the sum of numbers times monomials."""
+    """Return the sum of terms, each given as a coefficient and a monomial."""
     numbers: dict[Any, int] = {}
     for number, monomial in terms:
         numbers[monomial] = numbers.get(monomial, 0) + number
@@ -91,7 +91,7 @@ def add_up(sympy: Any, terms: Sequence[tuple[int, Any]]) -> Any:
 def install_polynomial_multiplication(module: ModuleType) -> None:
     """Multiply and add coefficients, and build the expression once.
 
-    Problems are the same: a sum of different monomials is unique, and sympy sorts its terms itself.
+    Problems are the same: sympy sorts the terms of a sum, so equal polynomials become equal expressions.
     """
     dataset = module.PolynomialMultiplicationDataset
     dataset.__getitem__ = edited(
@@ -123,7 +123,7 @@ def differentiate(sympy: Any, polynomial: Any, x: Any) -> Any:
 def install_simple_integration(module: ModuleType) -> None:
     """Differentiate a polynomial term by term, because sympy's `diff` does more work for each term.
 
-    Derivatives are the same: a sum of terms with different powers has one form.
+    Derivatives are the same, because sympy has only one form for a sum of terms with different powers.
     """
     dataset = module.SimpleIntegrationDataset
     by_terms = {"sympy.diff(polynomial, symbol)": "differentiate(sympy, polynomial, symbol)"}

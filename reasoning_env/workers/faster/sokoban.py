@@ -1,16 +1,16 @@
-"""sokoban: search with bit masks and the board's text, and describe the board at once.
+"""sokoban: search with bit masks and with the board as bytes.
 
 The library's A* scans a string of the board for boxes and goals many times per position. Solutions are the same:
 
-- Positions are visited in the same order. The key of a position is its cost, its estimate and the board's text as
-  bytes. Equal keys compare by depth and path, as in the library. The board shows where the player and the boxes are.
-- The heap has the same entries. The library marks a position as seen when it leaves the heap, so a position may be in
-  the heap several times. All entries stay, because the depth of the first entry that leaves can end the search. The
-  moves from a position are always the same, except moves to positions seen since.
-- Deadlocks depend on the boxes alone. Estimates depend on the boxes and on the player's distance to the nearest box
-  that is not on a goal. Outer squares are walls, which the backward search that makes the board never enters.
+- Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
+  show the player and the boxes. Equal keys are compared by depth and path, as in the library.
+- The heap has the same entries. The library marks a position as seen only when it leaves the heap, so a position may be
+  in the heap several times. These entries are kept, because the depth of the first entry that leaves the heap can end
+  the search. The moves from a position are cached, without moves to positions that were seen meanwhile.
+- Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box
+  that is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
-The backward search counts how often the board has looked the same. The text of the board is joined at once.
+This backward search counts repeated boards by their strings, which `get_state` makes faster.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
-"""The new sign of a square that the player leaves, of a square that the player enters, and of a box's new square."""
+"""Tables for the new character of a square that the player leaves, that the player enters, and that gets a box."""
 CHARACTER = attrgetter("char")
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class Look(NamedTuple):
-    """The boxes that are not on goals, the estimate without the player, and whether the board is a deadlock."""
+    """What depends only on the boxes: the boxes that are not on goals, their part of the estimate, and deadlock."""
 
     loose: list[int]
     cost: int
@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move's letter, its key in the library's heap (`cost`, `estimate`, `text`), and what it leads to."""
+    """A move: its letter, its key in the heap (`cost`, `estimate`, `text`), and the player and boxes after the move."""
 
     letter: str
     cost: int
@@ -49,7 +49,7 @@ class Move(NamedTuple):
 
 
 class Board:
-    """The constant part of a search. Squares are numbered by rows; sets of squares are bit masks."""
+    """The constant data of a search. Squares are numbered row by row; sets of squares are bit masks."""
 
     def __init__(self, text: bytes, width: int) -> None:
         self.text, self.width, self.size = text, width, len(text)
@@ -94,9 +94,10 @@ class Board:
         return Look(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
-        """Decide as the library does: a box that is not on a goal is in a corner or a block of four walls and boxes.
+        """Return True for a deadlock, as the library defines it.
 
-        Also if a line along the outer walls has more such boxes than free goals.
+        A box that is not on a goal is in a corner or in a block of four walls and boxes, or a line along the outer
+        walls has more such boxes than free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
@@ -134,7 +135,7 @@ def solve(text: bytes, width: int, max_depth: int) -> str | None:
     known: dict[bytes, list[Move]] = {}
     while heap:
         _, _, text, depth, path, player, boxes = heappop(heap)
-        # Four of five entries are positions that were expanded before.
+        # Four of five entries are positions whose moves are already known.
         moves = known[text] if text in known else board.moves(text, player, boxes)
         known[text] = moves = [move for move in moves if move.text not in known]
         for letter, cost, estimate, after, square, after_boxes in moves:
@@ -151,7 +152,7 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
 
 
 def get_state(player: Any) -> str:
-    """Return the text of a board, whose elements change but stay where they are."""
+    """Return the board as a string. Its elements are listed once, because they change in place."""
     if not player.curr_state:
         player.elements = player.game.puzzle.flatten().tolist()
     return "".join(map(CHARACTER, player.elements))

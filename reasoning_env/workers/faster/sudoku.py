@@ -1,7 +1,7 @@
 """sudoku: fill boards and look for second solutions with bit masks.
 
-Puzzles are the same: the library fills the board cell by cell with the first number that is allowed, in the order of a
-set of numbers. Here, the same rule is applied in the order of the same set. `latin` looks for second solutions.
+Puzzles are the same: the library fills the board cell by cell with the first allowed number in the iteration order of a
+set. This module builds the same set, so that the order is the same. `latin` looks for second solutions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .latin import Rules
 
 CELLS = range(81)
 PLACES = [(cell // 9, 9 + cell % 9, 18 + cell // 27 * 3 + cell % 9 // 3) for cell in CELLS]
-"""The row, column and box of each cell, cells by rows."""
+"""Numbers of each cell's row (0 to 8), column (9 to 17) and box (18 to 26). Cells are numbered row by row."""
 RULES = Rules(9, [[cell for cell in CELLS if box in PLACES[cell]] for box in range(18, 27)])
 
 

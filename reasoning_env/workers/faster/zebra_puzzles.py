@@ -1,13 +1,13 @@
-"""zebra_puzzles: test clues with clauses of numbers, and reuse the results of earlier tests.
+"""zebra_puzzles: test the clues as clauses of numbers for the SAT solver, and reuse the results of earlier tests.
 
-The library writes all clues as clauses of strings for each of about 56 tests per puzzle. Results are the same:
+For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results are the same:
 
-- A test asks whether an arrangement other than the puzzle's own meets the clues. The result does not depend on the
-  encoding in clauses. Here, each literal has a house, and no house has two literals of a kind. Since each kind has as
-  many literals as there are houses, each literal has exactly one house.
-- If an arrangement from an earlier test meets the clues, several solutions exist.
-- `check_correctness` is called after a test that found one solution, and can only confirm it.
-- Clues are sorted by their texts. A clue does not change, so its text and its hash are computed once.
+- A test checks whether an arrangement other than the puzzle's solution meets the clues. The result does not depend on
+  how clues become clauses. Here, clauses say that each literal has a house, and that no house has two literals of one
+  type. Each type has as many literals as there are houses, so each literal has exactly one house.
+- If an arrangement from an earlier test meets the clues, several solutions exist, and no new search is needed.
+- `check_correctness` is called only after a test found a single solution, so it always returns True.
+- Clues are sorted by their strings. A clue does not change, so its string and its hash are computed once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Clauses = list[list[int]]
 
 
 class Tests:
-    """The tests of one puzzle. `solve` is pycosat's. Clues are compared by identity, because hashing them is slow."""
+    """Tests the clues of one puzzle with `pycosat.solve`. Clues are compared by identity, because hashing is slow."""
 
     def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
         self._solve = solve
@@ -64,7 +64,7 @@ class Tests:
         yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield the clauses of a clue: wherever its first value is, the second is at an allowed distance."""
+        """Yield the clauses of a clue: if its first value is in a house, its second value is at an allowed distance."""
         type_name = type(clue).__name__
         if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
