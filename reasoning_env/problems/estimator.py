@@ -1,17 +1,17 @@
-"""Estimate where groups of rollouts carry a signal, for the curriculum and for adaptive sampling.
+"""Estimate for which tasks and levels groups of rollouts have a signal, for the curriculum and for adaptive sampling.
 
-A group teaches only if its scores differ. An *arm* is a task at one level of difficulty; a task without a curriculum
-has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a signal. The
-counts of a task decay with each further group of the task, so that estimates follow a changing learner. From the
-counts, the estimator computes for each arm
+A group has a signal only if its scores differ. An *arm* is a task at one level of difficulty; a task without a
+curriculum has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a
+signal. With each new group of a task, the task's older counts decay, so that estimates follow a changing learner. From
+the counts, the estimator computes for each arm
 
 - a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
   rule on a grid). A few groups suffice for estimates at every level.
-- a *chance of a signal*: the share of groups with a signal, mixed with the chance that follows from the pass rate.
-- a *weight* among the arms of the task. The weight is larger the nearer the pass rate is to the target.
-- the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. The value
-  scales chances and weights, so that drawing a small pool of questions more often does not raise its weight. The value
-  never reaches 0: a learner that succeeds at a single level keeps that level.
+- a *chance of a signal*: the share of groups with a signal, mixed with the chance that the pass rate predicts.
+- a *weight* among the arms of the task. The nearer the pass rate is to the target, the larger is the weight.
+- the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. Chances and
+  weights are multiplied by this value, so that small pools of questions are not drawn more often when they repeat. The
+  value is never 0, so a learner that succeeds at a single level keeps that level.
 
 Groups may be observed late and in any order, because each group names its arm. See docs/tasks.md.
 """
@@ -27,11 +27,11 @@ from ..records import LEVEL_STEPS
 from .state import ArmState
 
 LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))
-"""Levels to choose from: those for which workers have parameters."""
+"""Levels to choose from, which are the levels for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
 """Levels of a task that has a single arm."""
 START_LEVEL = 0.3
-"""Level with the highest prior probability of a pass rate at the target."""
+"""The level at which, a priori, the pass rate most likely equals the target."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Curve:
     """The pass rate of each arm under one hypothesis, and the logarithm of its prior probability."""
 
     INDEPENDENT_ROLLOUTS = 4.0
-    """Number of independent rollouts that a group counts as, because rollouts of one problem are correlated."""
+    """A group counts as this many independent rollouts, because rollouts of one problem are correlated."""
 
     rates: Sequence[float]
     log_prior: float
@@ -77,7 +77,7 @@ class Curve:
 class Estimate:
     """Estimates of a task, one value per arm. `weights` are the arms' shares of draws, and sum to 1.
 
-    `draw_values`, in (0, 1], fall as the questions of an arm repeat.
+    `draw_values`, in (0, 1], decrease when the questions of an arm repeat.
     """
 
     levels: Sequence[float | None]
@@ -124,14 +124,14 @@ class SignalEstimator:
     """Estimates for all tasks, from groups of `group_size` rollouts.
 
     Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels are chosen for pass rates near
-    `target`, in (0, 1). `questions` has the number of different questions by task and level, where known. `state` is
-    the result of `state()` in an earlier run.
+    `target`, in (0, 1). `questions` has the known numbers of different questions, by task and level. `state` is the
+    result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
     """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
     RATE_GROUPS = 2.0
-    """Weight, in groups, of the chance of a signal that the pass rate predicts."""
+    """The chance of a signal that the pass rate predicts counts as much as this many groups."""
     FOCUS = 6.0
     """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
     fifth of the weight."""
@@ -184,7 +184,7 @@ class SignalEstimator:
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return the counts of arms that the task still has. Changed settings may have removed arms."""
+        """Return the counts of the arms that the task still has, because changed settings may have removed arms."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -202,7 +202,7 @@ class SignalEstimator:
         logs = [curve.log_weight(counts) for curve in curves]
         highest = max(logs)
         likely = _shares([math.exp(log - highest) for log in logs])
-        # A mean of the curves' rates is never 0 or 1.
+        # The rates are never 0 or 1, because no curve reaches 0 or 1.
         rates = [
             math.fsum(share * curve.rates[arm] for share, curve in zip(likely, curves, strict=True))
             for arm in range(len(levels))
@@ -225,7 +225,7 @@ class SignalEstimator:
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
     """Return logistic curves that cross the target at levels from -0.5 to 1.5, with three slopes for each crossing.
 
-    The crossing lies outside of [0, 1] if every level is too hard or too easy for a learner. The curves stay 0.001 away
+    The crossing is outside [0, 1] if every level is too hard or too easy for a learner. Rates stay at least 0.001 away
     from 0 and 1, because no learner is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))

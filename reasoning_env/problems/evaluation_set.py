@@ -3,9 +3,9 @@
 The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet` or, for a preset, a `PresetSet`
 (`presets.py`).
 
-The set depends only on tasks, parameters, numbers, level and seed. Problem n of a task is the first draw for number n
-whose question differs from those of all lower numbers. So problem n is generated after problem n - 1. If no different
-question is found for number n, the task is exhausted, and higher numbers have no problem either.
+The set depends only on tasks, parameters, numbers, level and seed. The problems of a task are numbered. Problem n is
+the first draw for n whose question differs from the questions of problems 0 to n - 1, so problem n is generated after
+problem n - 1. If no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class EvaluationSet:
     """The evaluation problems of a seed, generated on demand. No question repeats within a task.
 
     `params` has the parameters, by task, that differ from the library's defaults. `level` is the difficulty, in [0, 1],
-    of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out with a
-    warning. So are the remaining problems of a task that runs out of different questions.
+    of tasks that have levels; None for the library's defaults. If a problem cannot be generated, it is left out with a
+    warning. If a task runs out of different questions, its remaining problems are left out with a warning.
     """
 
     library_seeds = False
-    """Whether the seeds are the library's own, which training may draw too."""
+    """Whether the seeds are the library's own (of a published evaluation). Training may draw the same seeds."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class EvaluationSet:
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
         """The number of each problem by the hash of its question, for tasks whose questions may repeat."""
         self._exhausted: set[str] = set()
-        # Parameters and levels can make a pool small, for example with short words only.
+        # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
             name for name, task in TASKS.items() if not task.has_small_pool and name not in params and level is None
         )
@@ -74,23 +74,23 @@ class EvaluationSet:
         """Yield the problems of `tasks` (None for all) that are not in `done`, each as soon as it is generated.
 
         `done` has pairs of a task and a number. The first problem of each task is generated first, then the second of
-        each, and so on. In tasks with a small pool, done problems are generated again if others follow, because those
-        must not repeat them.
+        each task, and so on. In tasks whose questions may repeat, done problems are generated again if others follow,
+        because later problems must not repeat their questions.
         """
         chosen = self.tasks if tasks is None else tasks
         positions = [(task, number) for number in range(self.samples_per_task) for task in chosen]
         highest = {task: number for task, number in positions if (task, number) not in done}
         generations = []
         for begun, (task, number) in enumerate(positions):
-            # Yield after each 100: starting 6,000 at once blocked the event loop for 356 ms, 100 take 6 ms.
+            # Let other tasks run after each 100 starts. 100 starts take 6 ms, but 6,000 blocked the loop for 356 ms.
             if begun % 100 == 0:
                 await asyncio.sleep(0)
             if (task, number) not in done:
                 generations.append(self._generation(task, number))
             elif self._depends_on_lower(task) and number < highest.get(task, 0):
-                # All are started now. Each waits for the previous one of its task.
+                # Now all generations are started. Each waits for the previous problem of its task.
                 self._generation(task, number)
-        # A cancelled caller does not cancel the generations, which other callers may wait for.
+        # If the caller is cancelled, the generations continue, because other callers may wait for them.
         for generation in asyncio.as_completed(generations):
             problem = await generation
             if problem is not None:
@@ -103,9 +103,9 @@ class EvaluationSet:
         return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
 
     async def has_question(self, problem: Problem) -> bool:
-        """Return True if the set has the problem's question in its task, or through a composite. Whitespace is ignored.
+        """Return True if the set has the problem's question, in its task or in a composite. Whitespace is ignored.
 
-        Always False for a task with so many questions that they do not repeat, unless the set uses the library's own
+        If the task has so many questions that none repeats, always return False, unless the set uses the library's own
         seeds.
         """
         task = problem.task
@@ -136,13 +136,13 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        """Generate a problem whose question differs from those of lower numbers; None if that fails."""
+        """Generate a problem whose question differs from the questions of lower numbers; return None on failure."""
         try:
             return await draw_problem(partial(self._attempt, task, number), Tries(max_failures=MAX_FAILURES))
         except ExhaustedError:
             self._exhausted.add(task)
             logger.warning(
-                "the evaluation set has %d problems of %s instead of %d: the task has no more different questions",
+                "the evaluation set has %d problems of %s instead of %d: the task has no other questions",
                 len(self._numbers[task]),
                 task,
                 self.samples_per_task,
@@ -168,18 +168,18 @@ class EvaluationSet:
         return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:
-        """Return True if a problem of the task depends on those of lower numbers, because questions may repeat."""
+        """Return True if each problem of the task depends on the problems before it, because questions may repeat."""
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """If questions may repeat, wait for the problem before, and so for all lower numbers.
+        """If questions may repeat, wait for the previous problem, which waits for the problem before it, and so on.
 
-        Raises the error of that generation.
+        Raises the error with which the previous problem failed.
         """
         if number == 0 or not self._depends_on_lower(task):
             return
         previous = self._generation(task, number - 1)
-        # Not awaited itself: a cancelled `await` would cancel the earlier generation too.
+        # Do not await the task itself, because a cancelled `await` would also cancel the earlier generation.
         await asyncio.wait([previous])
         previous.result()
 

@@ -1,20 +1,20 @@
-"""When to give up on a problem, a level, a task and a run: all limits in one place.
+"""The limits after which the program gives up on a problem, a level, a task or a run.
 
-- A *rejected* problem is drawn again from the same task. It is rejected if the library's problem is flawed, if the
-  evaluation set has its question, or if prompt and expected answer do not fit. MAX_REJECTED rejected problems in a row
-  count as one failure.
-- A *failure* is also an error of the task, a missed deadline, or a task that ended its worker twice. Training draws
-  another task for the position, and quarantines a task after MAX_FAILURES failures in a row. An evaluation leaves the
-  problem out after as many in a row; a published set leaves out the rest of the task. A file of problems ends the
-  level.
+- A problem is *rejected* if the library's problem is flawed, if the evaluation set has its question, or if the prompt
+  and the expected answer do not fit into the token limit. A new problem of the same task is then drawn. MAX_REJECTED
+  rejected problems in a row count as one failure.
+- Other *failures* are an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
+  another task for the position, and quarantines a task after MAX_FAILURES failures in a row. After MAX_FAILURES
+  failures in a row, an evaluation leaves the problem out, a published set leaves out the rest of the task, and a file
+  of problems ends the level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
-- A *level* is excluded once most of its problems do not fit, but not before MIN_UNFIT did not fit. The lowest level
-  stays.
-- A task has *no other question* after MAX_REPEATS repeated questions in a row, in an evaluation set and in a file of
-  problems at one level.
-- A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits, because then the token limit is
-  wrong.
+- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT did not. The lowest level is never
+  excluded.
+- A task has *no other question* after MAX_REPEATS repeated questions in a row. This limit applies to evaluation sets,
+  and to each level of a file of problems.
+- A *run* ends when no task is left. It also ends if none of its first MAX_UNFIT problems fits, because then the token
+  limit is wrong.
 
 Failures of scoring and of inference have their own limits: MAX_ANSWER_FAILURES for an answer (`workers/scoring.py`),
 MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), and MAX_FAILED_GROUPS for a run.
@@ -23,14 +23,14 @@ Imports nothing of the package.
 """
 
 MAX_REJECTED = 300
-"""If only one problem in a hundred may be served, 5 % of the searches fail (0.99**300)."""
+"""Rejected problems in a row. If only 1 % of the problems may be served, 5 % of the searches fail (0.99**300)."""
 MAX_FAILURES = 3
-"""Some tasks fail now and then, so fewer would quarantine tasks that work."""
+"""Failures in a row. Some usable tasks fail sometimes, and a lower limit would quarantine them."""
 MIN_UNFIT = 8
-"""If half of a level's problems fit, the first eight are all unfit with a chance of 0.4 % (0.5**8)."""
+"""Problems that do not fit. If half of a level's problems fit, the first eight all fail to fit in 0.4 % of the runs."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""As many rejections as quarantine a task. A token limit that is too low is reported within seconds."""
+"""Problems that do not fit before a run ends, as many as quarantine a task. Generating them takes only seconds."""
 MAX_REPEATS = 100
-"""After so many repeated questions in a row, about 99 % of a task's questions were served."""
+"""Repeated questions in a row. After so many, about 99 % of a task's questions were served."""

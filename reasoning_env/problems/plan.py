@@ -33,7 +33,7 @@ class TaskPlan:
 
     - `available`: all tasks that are not excluded.
     - `tasks`: the selected tasks.
-    - `training_tasks`: the selected tasks except those that reward policies without reasoning.
+    - `training_tasks`: the selected tasks except tasks that reward policies without reasoning.
     - `adjustable`: the tasks that have levels of difficulty.
     - `params`, `weights`: the user's parameters and weights, by task.
     """
@@ -63,7 +63,7 @@ def select(
     This does not check parameters, because that needs the library: see `plan_tasks`.
     """
     excluded = match_tasks(available, settings.exclude_tasks, "exclude_tasks")
-    # Sorted, so that equal selections give equal problems, however the user wrote them.
+    # Sort the tasks, so that equal selections give equal problems, in whatever order the user wrote them.
     tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
     training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
     weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
@@ -87,7 +87,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
-    """Return why training leaves tasks out, by task."""
+    """Return the tasks that training leaves out, each with the reason."""
     reasons: dict[str, str] = {}
     if settings.rewards == "library":  # for comparisons with the library, no task is left out
         return reasons
@@ -107,7 +107,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log which such tasks training leaves out, and which it keeps because `tasks` names them."""
+    """Log which tasks that reward policies without reasoning are left out, and which are kept because of `tasks`."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -119,7 +119,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     kept = [name for name in plan.training_tasks if name in reasons]
     if kept:
         logger.info(
-            "`tasks` names tasks that reward policies that do not reason; training leaves them out if not named: %s",
+            "`tasks` names tasks that reward policies that do not reason, so training uses them: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 
@@ -137,7 +137,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
 
 
 async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
-    """Raise ConfigError for parameters of a composite, and for values that a reference or the library rejects."""
+    """Raise ConfigError for parameters of a composite, and for parameters that a reference or the library rejects."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",
@@ -150,13 +150,13 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
                 json.dumps(value)
             except (TypeError, ValueError, RecursionError) as error:
                 raise ConfigError(
-                    f"{task}.{name} must be made of numbers, texts, lists and mappings ({error})", setting="task_params"
+                    f"{task}.{name} may use only numbers, strings, lists and mappings ({error})", setting="task_params"
                 ) from error
         try:
             Reference.parse(str(Reference(task, Split.TRAIN, 0, None, "", hash_question(""), task_params)))
         except InvalidReferenceError as error:
             raise ConfigError(f"{task}: {error.problem}", setting="task_params") from error
-    # If levels vary, one level that works is enough, because other levels are clamped to it.
+    # If levels vary, one valid level is enough, because the nearest valid level replaces an invalid level.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
     if settings.eval_level == "training" and settings.evaluation_level not in levels:
         levels.append(settings.evaluation_level)
@@ -183,10 +183,10 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 def composite_params(
     tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, Mapping[str, object]]:
-    """Return the parameters of a composite, if `tasks` contains one. It is the only task without usable defaults.
+    """Return the parameters of the task `composite` if `tasks` contains it, because it has no usable defaults.
 
-    Its members are the other tasks of reasoning-gym or, if there are none, all available tasks of reasoning-gym, each
-    with its `params`. Tasks of other sources have a slash in their names and are no members.
+    The members are the other tasks of reasoning-gym in `tasks` (if there are none, all `available` tasks), each with
+    its `params`. Tasks of other sources, which have a slash in their names, are no members.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -228,7 +228,7 @@ def make_sampler(
 
 
 def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[str, float | None], float]:
-    """Return the number of different questions by task and level of the estimator, where it was measured."""
+    """Return the measured numbers of different questions, by task and level of the estimator."""
     if settings.complexity_mode == "random":
         return {}
     return {
@@ -242,8 +242,8 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
     """Return the settings that decide the given `parts` of a run, and `more` from the caller, as JSON values.
 
-    If the results of two runs are equal, one run can continue what the other has begun. `tasks` are resolved names, so
-    equal selections compare equal.
+    If this function returns the same for two runs, one run can continue the other. `tasks` are resolved names, so equal
+    selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -261,12 +261,12 @@ BUSY_MACHINE_S = 600.0
 
 
 async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
-    """Check each of the user's tasks: generate a problem twice and score its own answer, in the sandbox.
+    """Check each of the user's tasks: generate a problem twice, and score the task's own answer in the sandbox.
 
     Raises ConfigError, which names `task_modules`, in these cases:
 
-    - Generation or the verifier raises, takes too long, or ends its process.
-    - A problem has no text, or its entry cannot be pickled.
+    - Generation or the verifier raises an error, takes too long, or ends its process.
+    - A problem has no question, or its entry cannot be pickled.
     - A task's curriculum has no levels, or its config rejects a level.
     - The score of the expected answer is not a number from 0 to 1, or the verifier fails in the sandbox.
 
@@ -274,7 +274,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     """
     tried = await asyncio.gather(*(_try(task, params.get(task, {}), workers) for task in tasks))
     faults = [each.fault for each in tried if each.fault is not None]
-    # This check has no limits of time and memory, so it is only for tasks that kept the limits above.
+    # `check` has no limits of time and memory, so call it only for tasks that stayed within the limits of `_try`.
     sound = [(task, params.get(task, {}), None) for task, each in zip(tasks, tried, strict=True) if each.fault is None]
     faults += await workers.check(sound) if sound else []
     if faults:
@@ -290,7 +290,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of trying a task: what is wrong, and whether the seed made the same problem twice."""
+    """The result of trying a task: an error message, and whether one seed made the same problem twice."""
 
     fault: str | None = None
     is_repeatable: bool = True
@@ -299,7 +299,7 @@ class TrialResult:
 async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, exact_seed=True), Split.TRAIN, 0)
     try:
-        # One minute of processor time, like the default for evaluation problems.
+        # The limit is one minute of processor time, like the default for evaluation problems.
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=60.0) for _ in range(2)]
         verdicts = [] if problem.answer is None else await workers.score(problem, [problem.answer])
     except (GenerationError, ScoringError) as error:
@@ -316,10 +316,10 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What to evaluate on, and how.
+    """The problems of an evaluation, and how to evaluate on them.
 
-    `seed` is the seed of the set. `params` has training's parameters, by task, if `eval_level` is `training`. A
-    `system_prompt` of None stands for training's.
+    `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. If
+    `system_prompt` is None, the training prompt is used.
     """
 
     tasks: tuple[str, ...]
@@ -331,7 +331,7 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set. Nothing is generated yet. `available` are the possible members of a composite."""
+        """Return the set, without generating problems. `available` are the possible members of a composite."""
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(
             generator,
@@ -350,16 +350,16 @@ def plan_evaluation(
     selected: Sequence[str],
     params: Mapping[str, Mapping[str, object]],
 ) -> EvaluationPlan:
-    """Plan the evaluation. `selected` are training's tasks, `params` their parameters.
+    """Plan the evaluation. `selected` are the training tasks, and `params` their parameters.
 
     Raises ConfigError in these cases:
 
     - A pattern of `eval_tasks` matches no task.
     - The preset lacks a task that the settings name, or has none of the tasks.
-    - The settings ask for more problems of a task than the preset has.
+    - The settings request more problems of a task than the preset has.
     """
     patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
-    # Sorted, so that the same tasks give the same set.
+    # Sort the tasks, so that the same tasks give the same set.
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         asked = params if settings.eval_level == "training" else {}
@@ -373,7 +373,7 @@ def plan_evaluation(
         raise ConfigError(
             f"{preset.name} has none of the selected tasks",
             setting="eval_preset",
-            remedy="select others, or take the preset out",
+            remedy="select other tasks, or remove the preset",
         )
     samples = settings.num_eval_samples_per_task or PRESET_SIZE
     if samples > PRESET_SIZE:
@@ -391,9 +391,9 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError for a task that the settings name and the preset lacks.
+    """Raise ConfigError if the settings name a task that the preset does not have.
 
-    A task that only matches a pattern is left out instead.
+    If such a task only matches a pattern, it is left out.
     """
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
@@ -403,5 +403,5 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
         raise ConfigError(
             f"the preset {preset.name} has no {', '.join(unknown)}",
             setting=field,
-            remedy="take the task out, or evaluate without a preset",
+            remedy="remove the task, or evaluate without a preset",
         )

@@ -38,7 +38,7 @@ MAX_COMPLETION_TOKENS = 32_768
 
 @dataclass(frozen=True)
 class Preset:
-    """A protocol: its tasks with their parameters, if not the library's defaults, and completions per problem."""
+    """A protocol: its tasks, their parameters that differ from the library's defaults, and completions per problem."""
 
     name: str
     tasks: tuple[str, ...]
@@ -60,15 +60,15 @@ def preset_path(name: str) -> Path:
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
 
-    A task that fails MAX_FAILURES times in a row keeps only the problems that were generated before, because each
-    further attempt may take minutes.
+    If a task fails MAX_FAILURES times in a row, its remaining problems are left out, because each further attempt may
+    take minutes.
     """
 
     library_seeds = True
 
     @cached_property
     def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
-        """At most two problems of a task are generated at a time, so that a task that always fails is given up soon."""
+        """Limits a task to two generations at a time, so that a task that always fails is detected early."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property
@@ -91,7 +91,7 @@ class PresetSet(EvaluationSet):
                 if failures.count == MAX_FAILURES:
                     logger.warning("the other problems of %s are left out too", task)
                 return None
-            if failures.count < MAX_FAILURES:  # otherwise the task was given up meanwhile
+            if failures.count < MAX_FAILURES:  # otherwise, the remaining problems are already left out
                 failures.end()
             return problem
 

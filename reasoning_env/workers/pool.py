@@ -75,10 +75,7 @@ class Job:
 
 
 class JobQueue:
-    """The waiting jobs of a role: urgent jobs first, then in order of arrival.
-
-    A job leaves the queue as soon as its caller is cancelled.
-    """
+    """The waiting jobs of a role, urgent jobs first, then by arrival. Jobs of cancelled callers are dropped."""
 
     def __init__(self) -> None:
         self._urgent: dict[Job, None] = {}

@@ -161,7 +161,7 @@ async def test_small_pool_ends_early(caplog: pytest.LogCaptureFixture) -> None:
     problems = await build(one_of(5), [FEW], samples_per_task=9)
     assert len({problem.question for problem in problems}) == len(problems) == 5
     assert [record.getMessage() for record in caplog.records] == [
-        f"the evaluation set has 5 problems of {FEW} instead of 9: the task has no more different questions"
+        f"the evaluation set has 5 problems of {FEW} instead of 9: the task has no other questions"
     ]
 
 
