@@ -1,13 +1,13 @@
-"""The rig around the environment, on one machine and offline, for tests, benchmarks and the demo.
+"""Stand-ins for everything that an environment needs, on one machine and offline: for tests, benchmarks, the demo.
 
-- `InferenceServer` answers vLLM's, SGLang's, OpenAI's and TRL's protocols with a policy: a function from a
+- `InferenceServer` serves the protocols of vLLM, SGLang, OpenAI and TRL with a policy: a function from a
   `GenerationRequest` to texts or `Completion`s. `server.fail(fault)` starts a fault (`respond`, `slow`, `cut`,
   `cut_reply`, `refuse`, `linger`), and `server.recover()` ends the fault.
-- `RunApi` is Atropos' run-api as a process. `RunApiProxy` stands before run-api, records what run-api accepts, and
-  breaks.
+- `RunApi` runs Atropos' run-api as a process. `RunApiProxy` forwards requests to run-api, records those that run-api
+  accepts, and can simulate faults.
 - `Trainer` registers at run-api, takes batches and checks them with `check_batch`.
 - `Processes` starts processes; no process outlives its starter.
-- `LocalTraining` runs all of them together, with environments.
+- `LocalTraining` runs all of these together, with environments.
 
 `TOKENIZER` is a small tokenizer that needs no download.
 """

@@ -1,7 +1,7 @@
 """Check a batch against the rules that a trainer relies on, and name the group that breaks a rule.
 
-A batch is a list of groups; a group holds one list per field (`tokens`, `masks`, `scores`, ...) with one entry per
-rollout; a rollout's tokens are its prompt followed by its completion.
+A batch is a list of groups. A group has a list for each field (`tokens`, `masks`, `scores`, ...), with one entry for
+each rollout. The tokens of a rollout are its prompt followed by its completion.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROMPT_LOGPROB = 1.0
 
 
 class BatchError(Exception):
-    """A batch breaks a rule; the message says where, what was expected and what came."""
+    """A batch breaks a rule. The message has the position, the expected value and the received value."""
 
 
 class _SentGroup(BaseModel):
@@ -32,7 +32,7 @@ class _SentGroup(BaseModel):
 
 
 def check_batch(batch: Sequence[Mapping[str, Any]], *, batch_size: int, group_size: int, max_token_len: int) -> None:
-    """Raise BatchError unless all groups are sound, have different scores and hold `batch_size` rollouts together.
+    """Raise BatchError for an invalid group, a group of equal scores, or a total other than `batch_size` rollouts.
 
     Prompt and completion of a rollout must have fewer than `max_token_len` tokens together.
     """
@@ -45,7 +45,7 @@ def check_batch(batch: Sequence[Mapping[str, Any]], *, batch_size: int, group_si
 
 
 def check_group(plain: Mapping[str, Any], where: str = "group", *, group_size: int, max_token_len: int) -> None:
-    """Raise BatchError unless the group's lists fit together and every rollout is sound."""
+    """Raise BatchError unless the group's lists have matching lengths and every rollout is valid."""
     try:
         group = _SentGroup.model_validate(plain)
     except ValueError as error:

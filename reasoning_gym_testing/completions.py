@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 TOKENIZER = str(Path(__file__).parent / "tokenizer")
-"""A folder that `AutoTokenizer.from_pretrained` takes: a small byte-level BPE, so that tests need no network."""
+"""Folder for `AutoTokenizer.from_pretrained`, with a small byte-level BPE tokenizer, so that tests need no network."""
 TURN_START, TURN_END = "<|im_start|>", "<|im_end|>"
 _USER_TURN = re.compile(rf"{re.escape(TURN_START)}user\n(.*?){re.escape(TURN_END)}", re.DOTALL)
 LOGPROB_UNIT = -0.001
@@ -20,7 +20,7 @@ CACHE_SIZE = 512
 
 
 def lay_out(messages: Iterable[Mapping[str, str]]) -> str:
-    """Return the prompt that the tokenizer's template makes of a conversation, for the assistant's turn."""
+    """Apply the tokenizer's chat template to a conversation, up to the beginning of the assistant's turn."""
     turns = [f"{TURN_START}{message['role']}\n{message['content']}{TURN_END}\n" for message in messages]
     return f"{''.join(turns)}{TURN_START}assistant\n"
 
@@ -37,9 +37,9 @@ class GenerationRequest:
 
     - `protocol`: the name of a row of `protocols.PROTOCOLS`.
     - `prompt`, `prompt_ids`: the whole prompt with the markers of the chat template, as text and as tokens.
-    - `max_tokens`: the most tokens of each completion, its end-of-turn token included.
+    - `max_tokens`: maximum tokens of each completion, including its end-of-turn token.
     - `stream`: whether a chat's reply is sent as server-sent events.
-    - `stop`: a completion ends at the first of these texts; with `keeps_stop` the text stays in the completion.
+    - `stop`: a completion ends at the first of these strings; with `keeps_stop` it includes the string.
     """
 
     protocol: str
@@ -61,9 +61,9 @@ class GenerationRequest:
 
 @dataclass(frozen=True)
 class Completion:
-    """One completion. Missing tokens and log-probabilities are made from the text.
+    """One completion. The server derives missing tokens and log-probabilities from the text.
 
-    Given tokens and log-probabilities are sent unchanged, right or wrong.
+    The server sends given tokens and log-probabilities unchanged, even if they do not match the text.
     """
 
     text: str
@@ -73,22 +73,22 @@ class Completion:
 
     @property
     def token_logprobs(self) -> list[tuple[int, float]]:
-        """Pairs of token id and log-probability; the longer of the two lists is cut."""
+        """Pairs of token id and log-probability; extra items of the longer list are ignored."""
         return list(zip(self.token_ids or (), self.logprobs or (), strict=False))
 
 
 Answer = Sequence[str | Completion]
 Policy = Callable[[GenerationRequest], Answer | Awaitable[Answer]]
-"""Stands for the model. An HTTP exception of aiohttp that it raises is the server's reply."""
+"""Replaces the model. If the policy raises an HTTP exception of aiohttp, the server sends it as the reply."""
 
 
 def logprob_of(token_id: int) -> float:
-    """Return a log-probability that identifies its token."""
+    """Return a log-probability that depends only on the token id, so that tests can recognize the token."""
     return LOGPROB_UNIT * (token_id + 1)
 
 
 def do_not_know(request: GenerationRequest) -> Answer:
-    """Give the same wrong answer to everything."""
+    """Return the same wrong answer for every request."""
     return ["<answer>I do not know</answer>"] * request.n
 
 
@@ -103,11 +103,11 @@ class Tokens:
         self.text_of = cache(self._text_of)
 
     def _text_of(self, token_id: int) -> str:
-        """Return the text of a single token, as servers write it beside the log-probability."""
+        """Return the text of a single token, as servers send it with the log-probability."""
         return self._tokenizer.decode([token_id], skip_special_tokens=False)
 
     def read_prompt(self, prompt: str | list[int]) -> tuple[str, tuple[int, ...]]:
-        """Return a prompt as text and as tokens. Raises ValueError for no or unknown token ids."""
+        """Return a prompt as a string and as tokens. Raises ValueError for an empty list and for unknown token ids."""
         if isinstance(prompt, str):
             return prompt, tuple(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         size = self._tokenizer.get_vocab_size()
@@ -118,9 +118,9 @@ class Tokens:
     def _finish(
         self, completion: Completion, max_tokens: int, stop: tuple[str, ...] = (), keeps_stop: bool = False
     ) -> Completion:
-        """Return the completion with at most `max_tokens` tokens and with log-probabilities; given ones stay.
+        """Return the completion with at most `max_tokens` tokens, and add log-probabilities if there are none.
 
-        A completion that ends at a text of `stop` has no end-of-turn token.
+        A completion that ends at a string of `stop` has no end-of-turn token.
         """
         if completion.token_ids is None:
             ends = [(place, text) for text in stop if (place := completion.text.find(text)) >= 0]

@@ -16,13 +16,13 @@ from aiohttp import web
 
 HOST = "127.0.0.1"
 PORTS = range(15_000, 32_000)
-"""Below the ports of outgoing connections: an outgoing connection could take the port of a server that is down."""
+"""Below the ports of outgoing connections, which could otherwise occupy the port of a stopped server."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
-"""Answers a request in place of the handler, or calls the handler, as an aiohttp middleware does."""
+"""Replies to a request instead of the handler, or calls the handler, like an aiohttp middleware."""
 Picks = Callable[[web.Request, bytes], bool]
-"""Tells from a request and its body whether a fault applies."""
+"""Returns True if a fault applies to a request with this body."""
 
 
 def every_request(_request: web.Request, _body: bytes) -> bool:
@@ -33,13 +33,13 @@ _RESERVED: dict[int, socket.socket] = {}
 
 
 def free_port() -> int:
-    """Reserve a free port and return it; no other `free_port` and no outgoing connection takes it.
+    """Reserve a free port and return it. Other calls of `free_port` and outgoing connections do not take the port.
 
     On Linux a bound socket reserves the port until `release_port` or the end of this process. A server that sets
-    `SO_REUSEADDR`, as most do, can listen on the port all the same. Without a reservation, another test process once
-    took the port before the server's start (`Address already in use`).
+    `SO_REUSEADDR`, as most do, can still listen on the port. Without a reservation, another test process once took the
+    port before the server started (`Address already in use`).
 
-    Elsewhere a bound socket would keep the server out, so the port is only free at the time of the call.
+    On other systems a bound socket would block the server, so the port is only known to be free during the call.
     """
     while True:
         port = random.choice(PORTS)
@@ -68,7 +68,7 @@ def release_port(port: int) -> None:
 
 
 def respond(status: int, value: object = "a fault on demand") -> Fault:
-    """Answer with a status and a JSON value, which need not fit the protocol."""
+    """Reply with a status and a JSON value, which may break the protocol."""
 
     async def answer(_request: web.Request, _handler: Handler) -> web.Response:
         return web.json_response(value, status=status)
@@ -77,7 +77,7 @@ def respond(status: int, value: object = "a fault on demand") -> Fault:
 
 
 def slow(seconds: float) -> Fault:
-    """Wait before the request is handled; `math.inf` waits for ever."""
+    """Wait before handling the request; with `math.inf`, wait forever."""
 
     async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
         await asyncio.sleep(seconds)
@@ -94,18 +94,18 @@ async def cut(request: web.Request, _handler: Handler) -> web.StreamResponse:
 
 
 async def cut_reply(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Handle the request and reset the connection instead of answering."""
+    """Handle the request, then reset the connection instead of replying."""
     await handler(request)
     return await cut(request, handler)
 
 
 async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Close the listening socket and every connection: new ones are refused."""
-    return await cut(request, handler)  # a request that arrived at the last moment
+    """Close the listening socket and every connection, so that new connections are refused."""
+    return await cut(request, handler)  # for a request that arrived just before the socket was closed
 
 
 async def linger(_request: web.Request, _handler: Handler) -> web.StreamResponse:
-    """Close the listening socket, and keep every open connection without a reply, as a server that never quite ends."""
+    """Close the listening socket, but keep open connections without a reply, like a server that hangs at its end."""
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
 
@@ -115,16 +115,16 @@ async def linger(_request: web.Request, _handler: Handler) -> web.StreamResponse
 
 @cache
 def _background_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of servers on another thread; it runs as long as this process."""
+    """Return an event loop on a separate thread, for servers started with `with`. It runs until this process ends."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop
 
 
 class FaultyServer:
-    """Serves `make_app()` on a port that it keeps for life, also while it refuses connections.
+    """Serves `make_app()` on a port that stays the same, even after a fault that refuses connections.
 
-    `async with` serves on the running event loop, `with` on another thread. The methods may be called from any thread.
+    `async with` serves on the running event loop, `with` on a separate thread. Call the methods from any thread.
     """
 
     runner_options: Mapping[str, Any] = {"handler_cancellation": True}
@@ -194,7 +194,7 @@ class FaultyServer:
             self._loop.add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
-        # asyncio's own server never closes a connection that it accepts in the turn in which the server is closed.
+        # Accept connections here, because asyncio's server leaks a connection that arrives just when the server closes.
         assert self._loop is not None
         assert self._listener is not None
         with contextlib.suppress(OSError):  # the client has closed the connection

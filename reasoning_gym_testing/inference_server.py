@@ -1,7 +1,7 @@
-"""An inference server without a model: a policy answers in the protocols of vLLM, SGLang, OpenAI and TRL on one port.
+"""An inference server without a model. It serves a policy in the protocols of vLLM, SGLang, OpenAI and TRL.
 
-`python -m reasoning_gym_testing --policy MODULE:FACTORY` runs the server as a process. It prints one line of JSON once
-it listens: `{"url": ...}`.
+`python -m reasoning_gym_testing --policy MODULE:FACTORY` runs the server as a process. When the server listens, it
+prints one line of JSON: `{"url": ...}`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .http_server import FaultyServer
 from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
-"""The latency of a request varies by this share of the mean, up and down."""
+"""The latency of a request is the mean plus or minus at most this share of the mean."""
 KEPT_REQUESTS = 1000
 
 
 def generations(request: web.Request, body: bytes) -> bool:
-    """Pick requests for completions; health checks and the environment's probe ask for one token at most."""
+    """Return True for requests for completions. Health checks and probes request at most one token."""
     if request.method == "GET":
         return False
     asked = json.loads(body)
@@ -39,18 +39,18 @@ def generations(request: web.Request, body: bytes) -> bool:
 
 
 def server_settings(url: str, server_type: str = "vllm") -> dict[str, str]:
-    """Return an environment's settings for a server: the section `openai` of a file."""
+    """Return an environment's settings for this server, as in section `openai` of a settings file."""
     return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": MODEL_NAME, "api_key": "x"}
 
 
 class InferenceServer(FaultyServer):
-    """Answers requests for completions with completions of a policy, after `latency_s`, plus or minus half.
+    """Serves completions of a policy, each after `latency_s`, plus or minus half.
 
     - `policy` and `latency_s` may be replaced while the server runs.
-    - `paths`: where the server answers; without them, in every protocol.
+    - `paths`: the URL paths to serve; by default those of all protocols.
     - `tokenizer`: a folder in the format of transformers; must be the environment's.
-    - `requests`: the newest requests that the policy was asked. Requests for a single token, which are health checks
-      and probes, are answered without the policy.
+    - `requests`: the most recent requests passed to the policy. The server replies to requests for a single token
+      (health checks and probes) without the policy.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class InferenceServer(FaultyServer):
         self._chance = random.Random(0)
 
     def config(self, server_type: str = "vllm", **fields: Any) -> Any:
-        """Return an environment's settings of this server; needs atroposlib."""
+        """Return an environment's config for this server; needs atroposlib."""
         from reasoning_env.atropos import ServerConfig
 
         return ServerConfig(**{**server_settings(self.url, server_type), **fields})
@@ -120,7 +120,7 @@ class InferenceServer(FaultyServer):
 
 
 async def serve(server: InferenceServer) -> None:
-    """Announce the server's URL in a line of JSON, and serve until SIGINT or SIGTERM."""
+    """Print the server's URL as a line of JSON, and serve until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

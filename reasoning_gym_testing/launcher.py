@@ -1,13 +1,15 @@
-"""Starts processes, and ends each with all that it started once its starter lets go of it or is gone.
+"""Start processes, and end each process and its children when its starter stops the process or ends itself.
 
-Usage: `python launcher.py [MODULE ...]`, with a socket as standard input. It imports the modules, and then forks a
-supervisor for each byte that it reads, until the end. With the byte comes one end of a socket pair, over which the
-starter and the supervisor exchange lines of JSON: a request (see `supervise`), then `{"pid": N}`, and at last
-`{"exit_status": N}`, 128 + N if signal N ended the process. The starter ends its writing to stop the process; if it is
-killed, the operating system does that. Then the process group gets SIGTERM and, after a while, SIGKILL. What the
-process leaves in its group is killed when it ends.
+Usage: `python launcher.py [MODULE ...]`, with a socket as standard input. The launcher imports the modules. For each
+byte that it reads from the socket, it forks a supervisor. With the byte, the starter sends one end of a socket pair.
+Over this pair, starter and supervisor exchange lines of JSON: the starter sends a request (see `supervise`), and the
+supervisor replies with `{"pid": N}` and, when the process ends, `{"exit_status": N}` (128 + N after signal N).
 
-Stands alone, standard library only, so that it starts in a few milliseconds where there is nothing to import.
+To stop the process, the starter closes its writing side of the pair. If the starter is killed, the operating system
+closes it. The process group then gets SIGTERM and, after `grace_s`, SIGKILL. When the process ends by itself, the
+supervisor kills the remaining processes of its group.
+
+This file imports only the standard library, so that it starts in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ from typing import Any
 
 
 def main(modules: list[str]) -> list[str] | None:
-    """Serve a starter to its end; in a process that is to become Python, return the arguments for that."""
+    """Serve a starter until it ends. In a fork that must run Python code, return the arguments for `run_python`."""
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     for module in modules:
         importlib.import_module(module)
     del sys.path[0]
-    gc.freeze()  # so that no collection copies the pages that forks share
+    gc.freeze()  # a garbage collection would copy the memory pages that forks share
     control = socket.socket(fileno=os.dup(0))
     while True:
         byte, handles, _, _ = socket.recv_fds(control, 1, 1)
         if not byte:
             return None
-        with contextlib.suppress(ChildProcessError):  # there are none
+        with contextlib.suppress(ChildProcessError):  # no child processes
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         if os.fork() == 0:
@@ -48,23 +50,23 @@ def main(modules: list[str]) -> list[str] | None:
 
 
 def supervise(starter: socket.socket) -> list[str] | None:
-    """Run what the request asks for to its end; return as `main` does.
+    """Read a request, run its command, and report the exit status. Returns the same as `main`.
 
-    The request names `command`, `folder` (for its output), `cwd`, `variables` and `grace_s`. With `fork`, the command
-    holds Python's arguments, and runs in a fork of this process.
+    The request has `command`, `folder` (for the output files), `cwd`, `variables`, `grace_s` and `fork`. With `fork`,
+    `command` has the arguments of Python, and runs in a fork of this process.
     """
     os.setsid()
     request = json.loads(starter.makefile().readline())
     _take_place(request)
     if not request["fork"]:
-        process = subprocess.Popen(request["command"], process_group=0)  # a Popen without a name would take its status
+        process = subprocess.Popen(request["command"], process_group=0)  # kept, because its finalizer may reap
         pid = process.pid
     elif (pid := os.fork()) == 0:
         starter.close()
         os.setpgid(0, 0)
         return list(request["command"])
     else:
-        os.setpgid(pid, pid)  # whichever of the two comes first
+        os.setpgid(pid, pid)  # parent and child both call setpgid, because either may run first
     _tell(starter, pid=pid)
     threading.Thread(target=_end_with_starter, args=(starter, pid, request["grace_s"]), daemon=True).start()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -74,7 +76,7 @@ def supervise(starter: socket.socket) -> list[str] | None:
 
 
 def _take_place(request: dict[str, Any]) -> None:
-    """Let standard streams, directory and environment be those of the request."""
+    """Apply the request to this process: redirect standard streams, and set working directory and environment."""
     out, err = (os.path.join(request["folder"], name) for name in ("stdout.log", "stderr.log"))
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
         handle = os.open(path, flags | os.O_CREAT, 0o644)
@@ -83,35 +85,35 @@ def _take_place(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["variables"])
-    if "tempfile" in sys.modules:  # a module that was imported before may have asked where temporary files go
+    if "tempfile" in sys.modules:  # a preloaded module may have cached the folder for temporary files
         import tempfile
 
         tempfile.tempdir = None
 
 
 def _end_with_starter(starter: socket.socket, group: int, grace_s: float) -> None:
-    """Wait for the end of what the starter writes, then end the group; the main thread's end ends this."""
+    """Wait until the starter closes its side, then end the process group. Runs on a daemon thread."""
     while starter.recv(1):
         pass
     _signal_group(group, signal.SIGTERM)
-    _signal_group(group, signal.SIGCONT)  # one that is stopped could not end
+    _signal_group(group, signal.SIGCONT)  # a stopped process cannot handle SIGTERM
     threading.Event().wait(grace_s)
     _signal_group(group, signal.SIGKILL)
 
 
 def _signal_group(group: int, number: int) -> None:
-    """Send a signal to a process group, which may be gone (macOS then says that it is not permitted)."""
+    """Send a signal to a process group. Ignores the errors for a group that has ended (on macOS, PermissionError)."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def _tell(starter: socket.socket, **line: int) -> None:
-    with contextlib.suppress(OSError):  # it is gone
+    with contextlib.suppress(OSError):  # the starter has ended
         starter.sendall(json.dumps(line).encode() + b"\n")
 
 
 def run_python(arguments: list[str]) -> None:
-    """Do what Python does with a script or `-m MODULE`, and the arguments after that."""
+    """Run a script, or a module after `-m`, with the remaining arguments, as `python` does."""
     if arguments[0] == "-m":
         sys.path.insert(0, os.getcwd())
         sys.argv = arguments[1:]

@@ -25,7 +25,7 @@ from .trainer import Trainer
 SCRIPT = Path(__file__).parents[1] / "reasoning_gym_environment.py"
 RECORDED_SCRIPT = Path(recorded_environment.__file__)
 CHEAP_TASKS = "chain_sum,gcd,lcm,count_bits,products,letter_counting,spell_backward,word_sorting"
-"""Tasks that take little time, and that the scripted policy of the demo knows."""
+"""Tasks that are fast, and that the scripted policy of the demo can solve."""
 SMALL = {
     "tasks": CHEAP_TASKS,
     "group_size": 4,
@@ -33,7 +33,7 @@ SMALL = {
     "max_num_workers": 4,
     "use_wandb": False,
     "include_messages": True,
-    "scoring_deadline_s": 150,  # so that a busy machine leaves out no problem
+    "scoring_deadline_s": 150,  # so that a slow machine drops no problem
 }
 
 
@@ -46,7 +46,7 @@ def start_environment(
     script: Path = SCRIPT,
     variables: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start `serve` with the settings of an environment and its servers, from a file in the folder."""
+    """Start `serve` with settings for the environment and its servers, which are written to a file in the folder."""
     path = processes.folder / f"{name}.yaml"
     plain = {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
     path.write_text(json.dumps({"env": plain, "openai": servers[0] if len(servers) == 1 else servers}))  # JSON is YAML
@@ -54,10 +54,10 @@ def start_environment(
 
 
 class LocalTraining:
-    """Runs run-api, a proxy before it and an inference server, with trainers and environments that are started later.
+    """Runs run-api behind a proxy, and an inference server. Start trainers and environments with the methods.
 
-    All parts end with the block, whatever happens in it. `policy` is the model of the first inference server,
-    `latency_s` the mean seconds that a request takes, and `settings` are added to SMALL for every environment.
+    All parts end with the `with` block, even after an error. `policy` is the policy of the first inference server.
+    `latency_s` is the mean duration of a request. `settings` are added to SMALL for every environment.
     """
 
     def __init__(self, folder: Path, policy: Policy, *, latency_s: float = 0.0, **settings: Any) -> None:
@@ -82,12 +82,12 @@ class LocalTraining:
         self._stack.close()
 
     def add_server(self, policy: Policy, latency_s: float = 0.0) -> InferenceServer:
-        """Start one more inference server; environments that are started from now on use all of them."""
+        """Start one more inference server. Environments that are started afterwards use all servers."""
         self.servers.append(self._stack.enter_context(InferenceServer(policy, latency_s=latency_s)))
         return self.servers[-1]
 
     def start_trainer(self, **options: Any) -> Trainer:
-        """Start a trainer, with the options of `Trainer`; it waits for run-api by itself."""
+        """Start a trainer with options of `Trainer`. The trainer waits for run-api."""
         return self._stack.enter_context(Trainer(self.run_api.url, **options))
 
     def start_environment(

@@ -1,4 +1,4 @@
-"""Look at processes from outside, through /proc. Linux only."""
+"""Inspect other processes through /proc. Linux only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; a zombie does not."""
+    """Return True if a process runs; False for a zombie."""
     status = _status(pid)
     return bool(status) and status[0] != "Z"
 
@@ -33,7 +33,7 @@ def survivors(pids: Iterable[int], timeout_s: float) -> set[int]:
 
 
 def _status(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the third on (state, parent, ...); empty if the process is gone."""
+    """Return the fields of /proc/PID/stat from the third on (state, parent, ...); empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

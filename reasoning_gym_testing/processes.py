@@ -1,4 +1,4 @@
-"""Processes with a folder each. No process outlives its starter, however the starter ends."""
+"""Start processes, each with its own folder. No process outlives its starter, even if the starter is killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, Self
 
 GRACE_S = 10.0
 TIMEOUT_S = 300.0
-"""Long, for busy machines."""
+"""Default time limit, in seconds. It is long, so that tests pass on busy machines."""
 POLL_INTERVAL_S = 0.05
 TAIL_LINES = 15
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -28,11 +28,11 @@ ISOLATED_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHO
 
 
 class ProcessError(Exception):
-    """A process ended by itself, or was too slow; the message ends with the last lines of its output."""
+    """A process ended unexpectedly or exceeded a time limit. The message has the last lines of the process's output."""
 
 
 def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> None:
-    """Return once the condition holds; raises TimeoutError with `what` if it does not hold within `timeout_s`."""
+    """Wait until `condition()` is true. Raises TimeoutError with `what` if this takes more than `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -41,7 +41,7 @@ def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> 
 
 
 PRELOADED: list[str] = []
-"""Modules that are imported once for all processes that run Python. Set before the first process starts."""
+"""Modules to import once for all Python processes. Set this before the first process starts."""
 _starting = threading.Lock()
 
 
@@ -53,12 +53,12 @@ def _launcher() -> socket.socket:
     words = [sys.executable, *flags, str(LAUNCHER), *PRELOADED]
     with its_end:
         process = subprocess.Popen(words, stdin=its_end.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
-    atexit.register(process.poll)  # keeps the object: its finalizer would warn that the process still runs
+    atexit.register(process.poll)  # keep a reference: the finalizer would warn that the process still runs
     return control
 
 
 class Process:
-    """A process with a folder for its output, `stdout.log` and `stderr.log`. `pid` is the command's own."""
+    """A process with a folder for `stdout.log` and `stderr.log`. `pid` is the process that runs the command."""
 
     def __init__(self, name: str, folder: Path, **request: Any) -> None:
         self.name = name
@@ -102,11 +102,11 @@ class Process:
         self._supervisor.close()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process alone."""
+        """Send a signal to the process, but not to its group."""
         os.kill(self.pid, number)
 
     def end(self, number: signal.Signals | None = None, timeout_s: float = TIMEOUT_S) -> int:
-        """Send the signal, if any, wait for the end, return the exit status; raises ProcessError after `timeout_s`."""
+        """Send a signal, if given, then wait for the exit status. Raises ProcessError after `timeout_s`."""
         if number is not None:
             self.send(number)
         status = self._wait(timeout_s)
@@ -120,7 +120,7 @@ class Process:
             self._supervisor.shutdown(socket.SHUT_WR)
 
     def check(self) -> bool:
-        """Return True while the process runs; raises ProcessError after its end."""
+        """Return True while the process runs. Raises ProcessError if it has ended."""
         if self.exit_status is not None:
             raise self.error(f"ended by itself with exit status {self.exit_status}")
         return True
@@ -141,9 +141,9 @@ class Process:
 class Processes:
     """Starts processes, each in its own folder under `folder`; all end with the `with` block.
 
-    `variables` are added to this process's environment. With `isolated`, the processes get none of the user's
-    environment; their homes and temporary files lie in their folders. A process that runs at the end gets SIGTERM and,
-    `grace_s` later, SIGKILL.
+    The processes inherit the environment variables of this process, plus `variables`. With `isolated`, they inherit
+    nothing, and their home and temporary folders are inside their own folders. A process that still runs at the end of
+    the block gets SIGTERM and, `grace_s` later, SIGKILL.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The protocols of inference servers: how clients ask, and the replies that they expect.
+"""The protocols of inference servers: the form of requests and replies.
 
-A protocol is a row of PROTOCOLS. The server, which reads requests and writes replies by the table, knows no protocol by
-name, except that chats may be streamed.
+Each protocol is a row of PROTOCOLS. The server reads requests and writes replies with this table, and has no code for a
+particular protocol, except that it can stream chats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .completions import Completion, GenerationRequest, Tokens, lay_out
 MODEL_NAME = "policy"
 MAX_COMPLETIONS = 256
 DEFAULT_MAX_TOKENS = 16
-"""What vLLM and OpenAI assume for a request without a maximum; for a chat they assume all of the context."""
+"""Default `max_tokens` of vLLM and OpenAI for text completions. For chats, the default is the rest of the context."""
 CHAT_MAX_TOKENS = 2**20
 CACHED_REPLIES = 256
 STREAMED_CHARACTERS = 20
@@ -30,19 +30,19 @@ SGLANG_SAMPLING |= {"repetition_penalty", "presence_penalty", "frequency_penalty
 Body = Mapping[str, Any]
 """The JSON of a request."""
 Completions = tuple[Completion, ...]
-"""What a policy has answered, with tokens and log-probabilities."""
+"""The completions of a policy for a request, with tokens and log-probabilities."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How clients of one kind ask, and what they are answered.
+    """The form of requests and replies of one kind of client.
 
-    - `path`: where the server takes POSTs. Protocols may share a path.
-    - `takes`: whether a request to the path is one of this protocol; the first row of PROTOCOLS that takes it, answers.
-    - `in_common_words`: the request in the words of vLLM and OpenAI (see CommonRequest). Raises ValueError, KeyError,
-      TypeError or AttributeError for a request that no server would take.
-    - `write`: the body of the reply, as JSON.
-    - `keeps_stop`: whether a completion always keeps the text with which it was asked to stop.
+    - `path`: URL path of POST requests. Protocols may share a path.
+    - `takes`: returns True if a request body belongs to this protocol. The first matching row of PROTOCOLS is used.
+    - `in_common_words`: converts a request to the fields of CommonRequest. Raises ValueError, KeyError, TypeError or
+      AttributeError for an invalid request.
+    - `write`: returns the body of the reply, as JSON.
+    - `keeps_stop`: whether a completion always includes the stop string that ended it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Protocol:
 
 
 class CommonRequest(BaseModel):
-    """A request in the words of vLLM and OpenAI; other fields have no meaning here."""
+    """A request with the field names of vLLM and OpenAI. Other fields of a request are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -71,12 +71,12 @@ class CommonRequest(BaseModel):
 
 
 def all_paths() -> list[str]:
-    """Return where the protocols are asked."""
+    """Return the URL paths of all protocols."""
     return list(dict.fromkeys(protocol.path for protocol in PROTOCOLS))
 
 
 def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
-    """Return what a POST asks for. Raises ValueError for a request that no server would take."""
+    """Parse the body of a POST request. Raises ValueError for an invalid request."""
     body = json.loads(content)
     try:
         protocol = next(row for row in PROTOCOLS if row.path == path and row.takes(body))
@@ -85,7 +85,7 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
         raise ValueError(f"invalid request to {path}: {error!r}") from error
     asked = CommonRequest.model_validate(common)
     if asked.stream and protocol.name != CHAT:
-        raise ValueError("only chats are streamed here")
+        raise ValueError("this server streams only chats; send stream: false")
     prompt, prompt_ids = tokens.read_prompt(asked.prompt)
     return GenerationRequest(
         protocol.name,
@@ -108,7 +108,7 @@ def write_reply(asked: GenerationRequest, completions: Completions, tokens: Toke
 
 
 def to_json(value: object) -> bytes:
-    """Return JSON without blanks, as servers write it."""
+    """Return JSON without spaces between tokens, as servers write it."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -130,7 +130,7 @@ def _vllm_request(body: Body) -> Mapping[str, Any]:
 
 
 def _vllm_reply(asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
-    # The prompt apart, so that the same completions of different prompts are written once.
+    # Encode the prompt separately, so that equal completions of different prompts are encoded only once.
     return _vllm_completions(completions)[:-1] + b',"prompt_token_ids":%b}' % to_json(asked.prompt_ids)
 
 
@@ -195,7 +195,7 @@ def _completions_reply(asked: GenerationRequest, completions: Completions, token
 
 @lru_cache(CACHED_REPLIES)
 def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str, ...]) -> bytes:
-    """Return a completion as vLLM writes it with token ids, without the index and the prompt."""
+    """Return a completion as JSON with token ids, as vLLM does, without the index and the prompt."""
     ids = completion.token_ids or ()
     logprobs = completion.logprobs or ()
     texts = [tokens.text_of(token_id) for token_id in ids]
@@ -224,7 +224,7 @@ def _openai_reply(asked: GenerationRequest, completions: Completions, _tokens: T
 
 @lru_cache(CACHED_REPLIES)
 def _openai_completions(protocol: str, completions: Completions, prompt_tokens: int) -> bytes:
-    """Return OpenAI's reply with text, or with messages for chats."""
+    """Return a reply in OpenAI's format: with messages for chats, otherwise with text."""
     choices = []
     for index, completion in enumerate(completions):
         content: dict[str, Any] = {"text": completion.text}
@@ -249,7 +249,7 @@ def _chat_request(body: Body) -> Mapping[str, Any]:
 
 
 def write_stream(completions: Completions, prompt_tokens: int) -> bytes:
-    """Return a chat's reply as server-sent events: the text in pieces, then the finish reason, then the usage."""
+    """Return the reply to a chat as server-sent events: pieces of text, then the finish reason, then the usage."""
     frame = {"id": "0", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
     chunks: list[dict[str, Any]] = []
     for index, completion in enumerate(completions):
@@ -314,4 +314,4 @@ PROTOCOLS: list[Protocol] = [
         write=_openai_reply,
     ),
 ]
-"""Every protocol that the server speaks. To add a protocol, add a row."""
+"""All protocols of the server. To add a protocol, add a row."""

@@ -1,8 +1,8 @@
-"""The environment with its command line, which also keeps a journal of problems handed out and groups scored.
+"""Run the environment's command line, and record in a journal which problems were returned and groups scored.
 
 `journal.jsonl` in the working directory gets a line for each event: `{"event": "handed_out", "task": ..., "seed": ...,
 "index": ..., "attempt": ..., "params": ..., "level": ..., "question": ...}` or `{"event": "scored",
-"index": ..., "scores": ...}`, where scores are null for a group that is not sent.
+"index": ..., "scores": ...}`. The scores are null for a group that is not sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read_journal(folder: Path, event: str) -> list[dict[str, Any]]:
 def main() -> None:
     """Run the environment's command line."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    gc.disable()  # as the script does during its imports
+    gc.disable()  # as `reasoning_gym_environment.py` does during its imports
     from reasoning_gym_environment import ReasoningGymEnv
 
     gc.enable()

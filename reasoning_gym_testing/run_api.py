@@ -1,4 +1,4 @@
-"""Atropos' run-api as a process that can die and restart, behind a proxy that records requests and breaks."""
+"""Atropos' run-api as a process that can be killed and restarted, and a proxy that records requests and has faults."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunApi:
         return self._lives[-1]
 
     def start(self, *, wait: bool = True) -> None:
-        """Start an empty run-api; with `wait`, return when it answers."""
+        """Start an empty run-api. With `wait`, return when run-api replies."""
         port = self.url.rpartition(":")[2]
         command = ["-m", "atroposlib.cli.run_api", "--host", HOST, "--port", port]
         self._lives.append(self._processes.start(f"run-api-{len(self._lives)}", command, python=True))
@@ -44,11 +44,11 @@ class RunApi:
             wait_until(lambda: self.process.check() and self.answers(), TIMEOUT_S, "the start of run-api")
 
     def kill(self) -> None:
-        """Send SIGKILL: run-api's groups are lost."""
+        """Send SIGKILL. Run-api loses its groups."""
         self.process.end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Send SIGSTOP: the system accepts connections, and no request is answered."""
+        """Send SIGSTOP. The operating system still accepts connections, but run-api does not reply."""
         self.process.send(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -60,7 +60,7 @@ class RunApi:
             pass
 
     def answers(self) -> bool:
-        """Tell whether run-api answers."""
+        """Return True if run-api replies."""
         try:
             with urllib.request.urlopen(self.url, timeout=REQUEST_TIMEOUT_S):
                 return True
@@ -81,13 +81,13 @@ class Registration:
 
 
 class RunApiProxy(FaultyServer):
-    """Passes requests on to the run-api at `upstream`, records accepted requests, and has faults on demand.
+    """Forwards requests to the run-api at `upstream`, records accepted requests, and has faults on demand.
 
-    While run-api is unreachable, the proxy cuts the client's connection. `delivered`, `registered` and `disconnected`
-    grow in the order of run-api's answers, whether or not the client gets the answer.
+    While run-api is unreachable, the proxy resets the client's connection. `delivered`, `registered` and `disconnected`
+    have the accepted requests in the order of run-api's replies, even if the client did not receive a reply.
     """
 
-    # Bodies pass as they are: aiohttp would unpack the first of several concatenated gzip members only.
+    # Forward bodies unchanged, because aiohttp would decompress only the first of several concatenated gzip members.
     runner_options: Mapping[str, Any] = {"auto_decompress": False}
 
     def __init__(self, upstream: str) -> None:
@@ -138,5 +138,5 @@ def _plain(body: bytes, headers: Any) -> bytes:
 
 
 def sends(request: web.Request, _body: bytes) -> bool:
-    """Pick the requests that carry groups."""
+    """Return True for requests that send groups."""
     return request.path in SEND_PATHS

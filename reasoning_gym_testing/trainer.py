@@ -15,7 +15,7 @@ from typing import Any, Self
 from .batch_checks import check_batch
 
 REQUEST_TIMEOUT_S = 30.0
-"""A batch that arrives later is lost."""
+"""Time limit of a request, in seconds. A batch that arrives later is lost."""
 POLL_INTERVAL_S = 0.2
 REGISTRATION: Mapping[str, Any] = {
     "wandb_group": "testing",
@@ -37,7 +37,7 @@ def key_of_messages(conversations: Iterable[Sequence[Mapping[str, str]]]) -> str
 
 @dataclass(frozen=True)
 class Delivery:
-    """A group that arrived from environment `env_id` at `at`, in seconds of the monotonic clock.
+    """A group that environment `env_id` sent. `at` is the time of arrival, in seconds of the monotonic clock.
 
     `key` identifies the group; it is empty for a group without messages. `tokens` is the number of tokens of all
     rollouts.
@@ -51,17 +51,19 @@ class Delivery:
 
     @classmethod
     def of(cls, group: Mapping[str, Any]) -> Self:
-        """Return the record of a group that arrives now."""
+        """Return the record of a group, with the present time as its time of arrival."""
         key = key_of_messages(group["messages"]) if group.get("messages") else ""
         return cls(key, group["env_id"], time.monotonic(), tuple(group["scores"]), sum(map(len, group["tokens"])))
 
 
 class Trainer:
-    """Pulls batches on its own thread, from the start of its `with` block to the end, or until `max_batches`.
+    """Requests batches on its own thread until the end of its `with` block, or until it has `max_batches`.
 
-    The trainer waits for a run-api that is absent, restarts or is emptied, and registers again with its current step.
+    While run-api is unreachable, the trainer waits. If run-api was restarted or reset, the trainer registers again with
+    its current step.
 
-    - `group_size`: batches are checked for groups of this size; a bad batch ends the trainer and is its `error`.
+    - `group_size`: if set, check that batches have valid groups of this size. An invalid batch ends the trainer, and
+      `error` is the BatchError.
     - `pause_s`: seconds between two batches.
     - `registration`: fields that differ from REGISTRATION.
     """
@@ -108,7 +110,7 @@ class Trainer:
         return int(self._registration["starting_step"]) + len(self.batches)
 
     def pause(self) -> None:
-        """Ask for no batch until `go_on`."""
+        """Stop requesting batches until `go_on` is called."""
         self._going.clear()
 
     def go_on(self) -> None:
@@ -119,16 +121,16 @@ class Trainer:
             while not self._ended.is_set() and len(self.batches) != self._max_batches:
                 self._going.wait()
                 self._ended.wait(self._pause_s if self._train_once() else POLL_INTERVAL_S)
-        except Exception as error:  # the trainer's starter reads it
+        except Exception as error:  # tests read `error`
             self.error = error
 
     def _train_once(self) -> bool:
-        """Take a batch, if run-api has one; return whether it had. Raises BatchError."""
+        """Request a batch; return True if run-api had one. Raises BatchError for an invalid batch."""
         try:
             if self._ask("GET", "/info")["batch_size"] == -1:
                 self._register()
             batch = self._ask("GET", "/batch").get("batch")
-        except (OSError, http.client.HTTPException):  # run-api is not there, or was emptied between two requests
+        except (OSError, http.client.HTTPException):  # run-api is unreachable, or was reset between two requests
             return False
         if not batch:
             return False
@@ -147,7 +149,7 @@ class Trainer:
         self._ask("POST", "/register", registration)
         self.registrations += 1
         if self._ask("GET", "/info")["batch_size"] == -1:
-            # A group arrived between the emptying of run-api and this registration, which then never takes effect.
+            # A group arrived after run-api was reset and before this registration, which therefore had no effect.
             self._ask("GET", "/reset_data")
             self._ask("POST", "/register", registration)
 

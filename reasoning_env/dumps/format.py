@@ -4,16 +4,16 @@
 that created a file appends to the file, so any number of processes may share a folder.
 
 **Lines.** A line is ASCII. Other characters are escaped, so no text of a model can end a line early or break the
-encoding, and a lone surrogate reads back as itself. JSON makes one exception: a high surrogate right before a low one
-reads back as the character that the pair encodes.
+encoding, and a lone surrogate is read back unchanged. The exception: JSON combines a high surrogate followed by a low
+surrogate into the character that the pair encodes.
 
-**Torn lines.** A whole line ends in a newline. A process that is killed while it writes, or a power failure, can leave
-the last line of a file torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning.
-No writer appends behind a torn line: only the process that made a dump appends to the dump, and a file that a later run
-continues is first cut back to its last whole line.
+**Torn lines.** A complete line ends in a newline. If a process is killed while it writes, or the power fails, the last
+line of a file may be torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning. No
+writer appends after a torn line: only the process that created a dump appends to it, and a file that a later run
+continues is first truncated to its last complete line.
 
-**A line of `process` or of an evaluation** has the same keys and further ones. The first is `key`, which is unique in
-the file.
+**A line of `process` or of an evaluation** has the keys of a dump line and more keys. The first one is `key`, which is
+unique in the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..storage.values import Count, FreeJson, Name, Number, Time
 
 @dataclass(frozen=True)
 class DumpKind:
-    """A kind of dumps: the prefix of its files' names, and the number of groups in a file."""
+    """A kind of dump (passed or failed): the prefix of the file names, and the number of groups in a file."""
 
     prefix: str
     groups_per_file: int
@@ -64,11 +64,11 @@ class Keep(StrEnum):
     """Which completions of a group become training rows."""
 
     BEST = "best"
-    """The completion with the best score, if that is above 0."""
+    """The completion with the best score, if this score is above 0."""
     CORRECT = "correct"
     ALL = "all"
     PAIRS = "pairs"
-    """Pairs of a correct completion and another, for preference training."""
+    """Pairs of a correct and a wrong completion, for preference training."""
 
 
 def kept_path(groups: Path, keep: Keep) -> Path:
@@ -237,7 +237,7 @@ class DumpedGroup:
     - `item_id`: the task's name.
     - `reference`: any process can generate the problem again from it.
     - `failed`: in evaluations, the number of completions that the server did not return.
-    - `sent`: in evaluations, how the requests were sent.
+    - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
     - `thinking_formats`: names of the thinking formats that were removed before answers were read.
     - `library_answer`: reasoning-gym's own answer, if it is wrong and therefore differs from `expected_answer`.

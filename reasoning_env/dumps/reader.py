@@ -1,6 +1,6 @@
 """Read groups back from files, one at a time, so that memory does not grow with the files.
 
-Three kinds of files hold groups: dumps, the file of `process`, and `samples.jsonl` of an evaluation.
+Three kinds of files contain groups: dumps, the file of `process`, and `samples.jsonl` of an evaluation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    A group with a `key` is identified within its file, a group of a dump in all files, because files may be copied.
+    Groups with a `key` are compared within their file. Groups of dumps are compared across all files, because dumps may
+    be copied.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ def stream_groups(
 
     Empty lines, a torn last line, and groups in `seen` are skipped. With `strict=False`, other malformed lines,
     unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called with
-    an error that describes the skipped lines, and with another one that counts the repeated groups.
+    one error that describes the skipped lines, and with a second error that counts the repeated groups.
 
     Raises:
         OSError: The path cannot be read, or is not a regular file.
@@ -99,7 +100,7 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
     """Return the folder itself or, if it has no files, its subfolders sorted by name.
 
-    So a folder of evaluations stands for all its evaluations. The file `besides` is ignored. Raises OSError.
+    So a folder of evaluations means all its evaluations. The file `besides` is ignored. Raises OSError.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]

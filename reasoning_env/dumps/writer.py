@@ -115,8 +115,8 @@ class RolloutDumper:
         self._score_threshold = score_threshold
         self._max_waiting_bytes = max_waiting_bytes
         self._step = step
-        self._changed = threading.Condition()  # guards everything down to `_closing`
-        self._waiting: deque[_Waiting] = deque()  # the group that is being written is the first
+        self._changed = threading.Condition()  # guards the attributes from here to `_closing`
+        self._waiting: deque[_Waiting] = deque()  # the first group is the one being written
         self._waiting_bytes = 0
         self._dropped = 0
         self._closing = False
@@ -156,7 +156,7 @@ class RolloutDumper:
         if room:
             self._dropping.over("accepting rollouts for dumps again")
         else:
-            reason = "the dumps are closed" if self._closing else "too many are waiting in memory for the disk"
+            reason = "the dumps are closed" if self._closing else "too many rollouts are waiting in memory for the disk"
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:

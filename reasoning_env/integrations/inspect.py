@@ -42,9 +42,9 @@ def reasoning_gym(
 ) -> Task:
     """Make the task: `limit` problems of each task of `tasks`, or of a preset.
 
-    `tasks` are names, globs or categories, joined by commas or as a list: the command line of Inspect makes a list of a
-    value with commas. `task_modules` add tasks of yours; `checkout` is another reasoning-gym. `settings` are further
-    settings of `Bridge` by name: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
+    `tasks` are names, globs or categories, separated by commas or as a list, because Inspect's command line converts a
+    value with commas to a list. `task_modules` are modules with your own tasks. `checkout` is the folder of another
+    reasoning-gym. `settings` are more settings of `Bridge`: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
     """
     chosen: dict[str, object] = {**(settings or {}), "tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
     chosen |= {"task_modules": _joined(task_modules), "checkout": checkout}
@@ -53,7 +53,7 @@ def reasoning_gym(
     bridge = _bridge(json.dumps(chosen, sort_keys=True))
     samples = [
         Sample(
-            # A position would not identify the problem: retries reuse samples by id, and other runs may differ.
+            # The id must identify the problem, because Inspect reuses samples by id in retries. A position would not.
             id=problem.reference,
             input=[MESSAGES[message["role"]](content=message["content"]) for message in bridge.messages(problem)],
             target=problem.answer or "",

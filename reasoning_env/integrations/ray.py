@@ -5,12 +5,12 @@
 
 `RayJudges.judge` accepts references, or rows if there is a score function. Otherwise it works as `Session.judge`, so a
 training loop or `JudgeServer` can use `RayJudges` instead of a session. The least busy node judges. If a node dies,
-another node judges again. All nodes return the same verdicts, because a reference gives the same problem everywhere.
+another node judges the group. All nodes return the same verdicts, because a reference always gives the same problem.
 
     rows = problem_rows(ReasoningSettings(tasks=["gcd"]), RowPlan(count=100_000), parts=64)
     judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
 
-`actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own stage, which adds the column
+`actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own class, which adds the column
 `completion` or `completions`; `examples/ray_data.py` is a complete program. If a node dies, Ray repeats its work on
 another node with the same result, because a part always has the same rows.
 
@@ -78,7 +78,7 @@ class RayJudges:
     """
 
     REST_S = 30.0
-    """How long other nodes are preferred after a judge failed, while Ray restarts the judge."""
+    """Seconds for which other nodes are preferred after the judge on a node failed, while Ray restarts it."""
 
     def __init__(self, settings: ReasoningSettings | None = None, *, score: str | ScoreFunction | None = None) -> None:
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -130,7 +130,7 @@ class RayJudges:
 
 
 class MakeProblems(_Actor):
-    """Generates the rows of parts: a batch with the column `part` becomes blocks of rows."""
+    """Generates problems: for each number in the column `part` of a batch, yields the rows of this part in blocks."""
 
     def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)

@@ -11,9 +11,9 @@
 Without a GPU, GRPOConfig needs use_cpu=True. `gym.reward` works in an `RLOOTrainer` too.
 For GDPO, use `gym.rewards()` instead of `gym.reward`: one reward function for each part of the score.
 
-The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions. The first rank
-updates the sampler with the verdicts of all ranks. After an infrastructure error the reward is None, and TRL excludes
-this completion from the group.
+The first rank generates the rows and sends them to the other ranks. Each rank judges its own completions. The first
+rank updates the sampler with the verdicts of all ranks. After an infrastructure error the reward is None, and TRL
+excludes this completion from the group.
 
     with Bridge(score="my_rewards:score") as bridge:
         trainer = GRPOTrainer(model, reward_funcs=score_reward(bridge), args=args, train_dataset=your_rows)
@@ -61,14 +61,14 @@ LogMetric = Callable[[str, float], object]
 
 
 class TrlEnvironment:
-    """The data set, the reward function and the callback of a `GRPOTrainer`. Each rank has one, over its own bridge."""
+    """The data set, reward function and callback of a `GRPOTrainer`. Each rank has its own, with its own bridge."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
         self.problems: dict[str, Problem] = {}
-        """Problems whose rows were drawn and whose groups are not judged yet, by reference."""
+        """Problems whose rows were generated and whose groups are not judged yet, by reference."""
         self.max_completion_tokens: int | None = None
-        """The trainer's limit; None without the callback, which reads it."""
+        """The trainer's `max_completion_length`, which the callback sets; None without the callback."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
         self._batch: Sequence[Completion] | None = None
@@ -78,7 +78,7 @@ class TrlEnvironment:
     def rows(self) -> IterableDataset:
         """Return an endless data set with the columns `prompt` (a conversation) and `reference`.
 
-        A row is drawn when the trainer iterates.
+        A row is generated when the trainer iterates over the data set.
         """
         # datasets pickles the generator and its arguments to hash them, so the argument is only a number.
         _environments[id(self.bridge)] = self
@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Pass the groups of all ranks to the first rank's session. The bools mark truncated completions."""
+        """Pass (reference, verdict, is truncated) of all ranks' completions to the first rank's session, as groups."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
@@ -284,7 +284,7 @@ class _StreamCallback(TrainerCallback):
             )
         if limit is not None:
             most_prompt_tokens = limit - args.max_completion_length
-            # Copied, because the trainer turns padding and truncation of its own tokenizer on for all threads.
+            # Use a copy, because the trainer turns on padding and truncation of its tokenizer, for all threads.
             tokenizer: Any = copy.deepcopy(given["processing_class"])
 
             def fits(problem: Problem) -> bool:

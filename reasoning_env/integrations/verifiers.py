@@ -1,4 +1,4 @@
-"""verifiers and prime-rl: a taskset with rewards from sandboxed processes, endless or the evaluation set.
+"""verifiers and prime-rl: a taskset of endless training problems or of the evaluation set, judged in sandboxes.
 
 The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
@@ -9,9 +9,9 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 `--env.taskset.evaluation true` or `--env.taskset.preset rg-easy` gives the finite set of an evaluation.
 
 Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
-options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are computed in other processes
-than `load`, and no process sees a whole group, so levels are fixed or random (`--env.taskset.level random`). With the
-variable `REASONING_JUDGE_URL`, all reward processes share the processes of a `judge` server.
+options, the command line of verifiers needs a paid runtime and uploads the run. The processes that compute rewards do
+not run `load`, and no process sees a whole group, so there is no curriculum: levels are fixed or random
+(`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge` server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
     def __init__(self, data: ReasoningGymData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
         self._verdicts: dict[str, Verdict] = {}
-        """Verdicts that the metric made and the reward has not taken yet, by the ids of traces."""
+        """Verdicts that the metric `parts` computed and the reward has not used yet, by trace id."""
 
     @property
     def key(self) -> str:
@@ -89,16 +89,16 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
-    """`tasks` are names, globs or categories, joined by commas.
+    """`tasks` are names, globs or categories, separated by commas.
 
     `level` is a difficulty from 0 to 1, or `random`, which draws a level for each training problem. Without `level`,
     problems have the library's default parameters.
 
-    `evaluation` gives the fixed evaluation set in place of endless training problems, and `preset` (`rg-easy` or
-    `rg-hard`) that of a published evaluation; `num_eval_samples_per_task` is their number. Without `seed`, the seed is
-    the default of `serve` or of `evaluate`. `system_message` replaces the system prompt, and "" leaves it out.
-    `task_modules`, joined by commas, add tasks of yours; `checkout` is the folder of another reasoning-gym. `settings`
-    are further settings of `Bridge` by name, such as `{"rewards": "plain"}`.
+    `evaluation` selects the fixed evaluation set instead of endless training problems. `preset` (`rg-easy`, `rg-hard`)
+    selects the set of a published evaluation. `num_eval_samples_per_task` is the number of problems per task in a set.
+    `seed` defaults to 42 for training, and to 123 for evaluation. `system_message` replaces the system prompt; "" omits
+    it. `task_modules`, separated by commas, are modules with your own tasks. `checkout` is the folder of another
+    reasoning-gym. `settings` are more settings of `Bridge`, such as `{"rewards": "plain"}`.
     """
 
     tasks: str = "all"

@@ -3,23 +3,24 @@
     reward.custom_reward_function.path=pkg://reasoning_env.integrations.verl
     reward.custom_reward_function.name=compute_score
 
-verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call the coroutine. `remote` calls no coroutines: with
-it, the name is `compute_score_blocking`. `main_ppo` of verl 0.9.1 does not call the older managers in
-`verl.workers.reward_manager`, and neither function is for them.
+verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call this coroutine. `remote` cannot call coroutines,
+so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager`, which `main_ppo`
+of verl 0.9.1 does not use, cannot call these functions.
 
-verl has no reward of None, so an infrastructure error is retried and then raised. With the variable
-`REASONING_JUDGE_URL`, all reward workers of a node share the processes of a `judge` server; otherwise each reward
-worker has a pool of its own, with settings in `reward_kwargs.settings`, such as the modules of own tasks:
+verl does not accept None as a reward, so an infrastructure error is retried and then raised. If the environment
+variable `REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts
+its own pool of processes. Its settings are in `reward_kwargs.settings`, such as modules with your own tasks:
 
     +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
-`compute_score_of_row` judges rows of your own by any score function, `score(completion, ground_truth, **extra_info)`;
-`remote` needs `compute_score_of_row_blocking`. `settings` has the arguments of `Bridge`:
+`compute_score_of_row` judges rows of your own data with your score function, which it calls as
+`score(completion, ground_truth, **extra_info)`. With `remote`, use `compute_score_of_row_blocking`. `settings` has the
+arguments of `Bridge`:
 
     reward.custom_reward_function.name=compute_score_of_row
     +reward.custom_reward_function.reward_kwargs.settings.score=my_rewards:score
 
-With the variable `REASONING_JUDGE_URL`, the server runs `judge --score my_rewards:score`.
+If `REASONING_JUDGE_URL` is set, start the server with `judge --score my_rewards:score`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def compute_score(
 ) -> dict[str, object]:
     """Return the score of a completion, its parts and the reason; `ground_truth` is the problem's reference.
 
-    The parts are numbers at the top level, so `algorithm.gdpo_reward_keys=[format,answer]` names them.
+    The parts are items of the returned dict, so `algorithm.gdpo_reward_keys=[format,answer]` can select them.
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
     verdict = await _verdict(settings, ground_truth, solution_str)
@@ -73,7 +74,7 @@ async def compute_score_of_row(
     Raises ScoringError if an infrastructure error persists, and ConfigError if the function cannot be used.
     """
     verdict = await _verdict(settings, {**(extra_info or {}), "ground_truth": ground_truth}, solution_str)
-    # As JSON, because verl needs the same names for all completions of a batch.
+    # One JSON string, because verl needs the same keys for all completions of a batch.
     parts = json.dumps(dict(verdict.own_parts or {}))
     return {**_score(verdict), "error": verdict.error or "", "parts": parts}
 

@@ -1,1 +1,1 @@
-"""What commands show of stored runs: the page of `report`."""
+"""Read stored runs, and make the HTML page of the command `report`."""

@@ -21,7 +21,7 @@ from ..storage.values import describe
 class StoredRun:
     """A run: its name, its files of groups and, for an evaluation, its `results`.
 
-    `name` and `faults` are safe to print. `faults` has sentences on the files that could not be read whole.
+    `name` and `faults` contain no control characters. `faults` has a sentence for each file with unreadable parts.
     """
 
     name: str
@@ -37,7 +37,7 @@ class StoredRun:
         return None if self.results is None else self.results["step"]
 
     def groups(self, seen: SeenGroups) -> Iterator[DumpedGroup]:
-        """Yield the readable groups that were not `seen`; after the last group `faults` is complete."""
+        """Yield the readable groups that are not in `seen`. `faults` is complete after the last group."""
         for file in self.files:
             try:
                 yield from stream_groups(file, strict=False, on_damage=self._note_damage, seen=seen)
@@ -48,19 +48,19 @@ class StoredRun:
         self.faults.append(str(error))
 
     def add_fault(self, file: Path, what: str) -> None:
-        """Add a sentence on a file."""
+        """Add a sentence about a file to `faults`."""
         self.faults.append(f"{visible(str(file))}: {what}")
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return a run for each folder and file.
 
-    - Dumps of one folder, in a row among `paths`, are one run.
-    - Each file of `process` is a run, in a folder too. The chat data beside the file is skipped.
-    - A folder without files of groups stands for its subfolders.
+    - Consecutive paths of dumps in the same folder are one run.
+    - Each file of `process` is a run, even inside a folder. Files that `process` derives from it are skipped.
+    - A folder without files of groups means its subfolders.
     - A file that several paths name is read once.
 
-    Raises ConfigError for a path that cannot be read or leads to no file of groups.
+    Raises ConfigError for a path that cannot be read, or that contains no file of groups.
     """
     runs: list[StoredRun] = []
     files_seen: set[str] = set()
@@ -129,8 +129,8 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training, in the order of their steps; a training has two or more.
 
-    The evaluations of a training lie in one folder, with equal model, preset and settings. A step that is not above the
-    first begins another training. A resumed training repeats steps: the later evaluation of a step counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. If a step is not above
+    the training's first step, a new training begins. A resumed training repeats steps; the later evaluation counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}
@@ -147,7 +147,7 @@ def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
 
 
 def real_path(path: Path) -> str:
-    """Return the path without links. Links that lead in a circle stay: `Path.resolve` raises an error for these."""
+    """Return the path without symbolic links. Circular links stay; `Path.resolve` would raise an error for them."""
     return os.path.realpath(path)
 
 
@@ -156,7 +156,7 @@ def _name(path: Path) -> str:
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
-    """Rename runs of equal names: by the ends of their paths, just long enough to tell the runs apart."""
+    """Give runs with equal names new names: the shortest ends of their paths that differ."""
     of_name: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for run in runs:
         of_name[run.name].append(run)
@@ -167,7 +167,7 @@ def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
 
 
 def distinct_ends(paths: Sequence[Path]) -> list[str]:
-    """Return the ends of paths, just long enough to tell the paths apart, safe to print."""
+    """Return the shortest ends of the paths that differ from each other, without control characters."""
     parts = [Path(real_path(path)).parts for path in paths]
     longest = max(map(len, parts))
     last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)

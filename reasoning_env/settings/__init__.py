@@ -1,4 +1,4 @@
-"""Every setting of the core, with default, description and range. The adapter's settings are in `atropos/config.py`.
+"""All settings that do not depend on Atropos, with default, description and range.
 
 `given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
 string, as on the command line, in the form that its description shows. `Decides` marks what a field affects:
@@ -46,8 +46,8 @@ Beatrice is left of Ada. Who stands on the left?":
 <think>Carl is right of Ada, so he is not on the left. Ada is right of Beatrice, so she is not on the left. That \
 leaves Beatrice.</think>
 <answer>Beatrice</answer>"""
-"""The example at the end is a problem of no task, and its answer is right in no task. An earlier version with
-prohibitions instead was repeated by a 0.5B instruct model in 16 of 40 replies."""
+"""The example at the end is not a problem of any task, and its answer is never right in a task. An earlier prompt had
+prohibitions instead of the example; a 0.5B instruct model copied them in 16 of 40 replies."""
 
 NATIVE_SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
@@ -218,7 +218,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Address space of a worker process, in megabytes. The memory to import `task_modules` comes on top."""
+    """Address space of a worker process, in megabytes, in addition to the memory for importing `task_modules`."""
 
     @property
     def generators(self) -> int:

@@ -102,7 +102,7 @@ def read_none(value: object, field: FieldInfo, words: Collection[str] = ("none",
 
 
 def _read_whole_number(value: object, field: FieldInfo) -> object:
-    """Return 1000000 for "1e6" if the setting is a whole number, since pydantic refuses it; else the value."""
+    """Convert "1e6", which pydantic refuses, to 1000000 for settings that are whole numbers; else return `value`."""
     if isinstance(value, str) and int in _alternatives(field) and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value):
         number = float(value)
         return int(number) if number.is_integer() else value

@@ -1,7 +1,7 @@
-"""The page's figures over all rollouts of a run; means and intervals come from `evaluations/summary.py`.
+"""Compute the numbers that the page shows about all rollouts of a run. `evaluations/summary.py` computes the means.
 
-The records here are JSON of the page, which `assets/app.js` reads. Memory grows with tasks and groups, by about half a
-kilobyte a group.
+The TypedDicts become JSON in the page, which `assets/app.js` reads. Memory grows with the number of tasks, and by about
+half a kilobyte for each group.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE_OUTCOMES = (*OUTCOMES, OTHER)
 
 
 class Means(TypedDict):
-    """A score and an accuracy, each as [mean, low, high], and the share of completions with a format failure."""
+    """Score and accuracy, each as [mean, low, high] of its interval, and the share of format failures."""
 
     score: list[float]
     accuracy: list[float]
@@ -43,7 +43,7 @@ class Means(TypedDict):
 
 
 class ShownRow(Means):
-    """A task, or a whole run."""
+    """The numbers of a task or of a whole run."""
 
     groups: int
     rollouts: int
@@ -53,18 +53,18 @@ class ShownRow(Means):
     outcomes: list[int]
     """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
     tokens: float | None
-    """Mean tokens of a completion; None where less than half of the completions say their tokens."""
+    """Mean tokens of a completion; None unless more than half of the completions have a number of tokens."""
     characters: float | None
     plain: list[float] | None
-    """Library score, mean score, rollouts whose two scores differ, and rollouts that have both."""
+    """Mean score by the library, mean score, number of rollouts whose two scores differ, number with both scores."""
 
 
 class TaskRow(ShownRow):
-    """A task, by its position in the page's `tasks`."""
+    """The numbers of a task. `task` is its position in the page's `tasks`."""
 
     task: int
     same_answer: float | None
-    """The share of the most frequent answer among the task's last answers."""
+    """How often the most frequent answer occurs among the task's most recent answers, as a share."""
 
 
 class CategoryRow(Means):
@@ -73,7 +73,7 @@ class CategoryRow(Means):
 
 
 class HeatCell(TypedDict):
-    """The groups of a task in a tenth of the scale of levels; -1 stands for the library's defaults."""
+    """The groups of a task whose level is in one of ten equal bins; bin -1 is for the library's defaults."""
 
     task: int
     bin: int
@@ -82,15 +82,15 @@ class HeatCell(TypedDict):
 
 
 FigureCurve = dict[str, object]
-"""What `curve` tells of all groups, or of a task by its number: lists with a value for each point.
+"""Return value of `curve` for all groups or for one task: lists with a value for each point.
 
-A point stands for neighbours in the stream of problems.
+A point averages groups that are consecutive in the stream of problems.
 
-- `groups`: the groups of a point
-- `problem`, `step`, `time`: the mean place of a point. Times are seconds since the first group of the run. A list is
-  None where a point has no such place.
-- the names of CURVES: means over groups, None where unknown
-- `outcomes`: rollouts by the position of their outcome in PAGE_OUTCOMES; outcomes that never come are left out
+- `groups`: the number of groups of a point
+- `problem`, `step`, `time`: the mean position of a point on each axis. Times are seconds since the first group of the
+  run. The whole list is None if a point has no position on the axis.
+- the names of CURVES: means over groups; None if unknown
+- `outcomes`: counts of rollouts, by the position of their outcome in PAGE_OUTCOMES, without outcomes that never occur
 """
 CURVES: Mapping[str, int] = {
     "score": 4,
@@ -101,18 +101,18 @@ CURVES: Mapping[str, int] = {
     "tokens": 1,
     "characters": 1,
 }
-"""The figures that are drawn along a run, each with its number of digits."""
+"""The values that the page draws as curves, each with its number of decimals."""
 
 
 class TimelineData(TypedDict):
-    """The curves of a run: of all groups, and of each task; no points for an evaluation."""
+    """The curves of a run: one of all groups, and one for each task. Evaluations have no points."""
 
     all: FigureCurve
     tasks: list[FigureCurve]
 
 
 class Lengths(TypedDict):
-    """Rollouts by length: bins are [shortest length, right, partial, wrong]."""
+    """Counts of rollouts by length. A bin is [shortest length, right, partial, wrong]."""
 
     unit: str
     bins: list[list[int]]
@@ -127,36 +127,36 @@ class RunFigures(ShownRow):
     cells: list[HeatCell]
     time: TimelineData
     scores: list[int]
-    """Rollouts by score, in steps of a twentieth."""
+    """Counts of rollouts by score, for the scores 0, 0.05, ..., 1."""
     lengths: Lengths
     pass_at_k: list[list[float]]
     """[k, pass@k, low, high]"""
     problems: list[list[str | float | None]]
-    """Of an evaluation: [task, index, seed, level, score, reference without release]."""
+    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference without release]."""
     problems_left_out: int
 
 
 def known_outcome(rollout: DumpedRollout) -> str:
-    """Return one of PAGE_OUTCOMES."""
+    """Return the outcome of a rollout if it is in OUTCOMES, else OTHER."""
     return rollout.outcome if rollout.outcome in OUTCOMES else OTHER
 
 
 def length_of(rollout: DumpedRollout) -> int:
-    """Return the characters of the completion, thinking included."""
+    """Return the number of characters of the completion, including thinking."""
     return len(rollout.thinking) + len(rollout.completion)
 
 
 class GroupFigures(NamedTuple):
-    """The figures of a group: means over its completions; None where a figure is not known."""
+    """The values of a group: means over its completions; None if unknown."""
 
     problem: int
-    """The place of the problem in the stream."""
+    """The position of the problem in the stream."""
     step: int | None
     time: float | None
     score: float
     accuracy: float
     signal: float | None
-    """1 where the scores differ, else 0; None for a single completion."""
+    """1 if the scores differ, else 0; None for a single completion."""
     level: float | None
     truncated: float
     tokens: float | None
@@ -164,11 +164,11 @@ class GroupFigures(NamedTuple):
     outcomes: tuple[int, ...]
     """The outcome of each completion, by its position in PAGE_OUTCOMES."""
     corrected: tuple[bool, ...]
-    """For each completion with a library score, whether the verifier's score is another."""
+    """For each completion with a library score, whether the verifier's score differs from the library score."""
 
     @classmethod
     def of(cls, problem: int, group: DumpedGroup) -> GroupFigures:
-        """Return the figures of a group with a completion at least."""
+        """Return the values of a group that has at least one completion."""
         rollouts = group.rollouts
         return cls(
             problem=problem,
@@ -191,7 +191,7 @@ class GroupFigures(NamedTuple):
 
 
 def shown_row(tally: TaskTally, row: SummaryRow, groups: Sequence[GroupFigures]) -> ShownRow:
-    """Return the page's form of a row; `groups` are the groups of the tally."""
+    """Return the page's numbers for a tally, its summary row and its groups."""
     plain: list[float] | None = None
     if "library_score" in row:
         corrected = [each for group in groups for each in group.corrected]
@@ -211,7 +211,7 @@ def shown_row(tally: TaskTally, row: SummaryRow, groups: Sequence[GroupFigures])
 
 
 def shown_means(row: SummaryRow) -> Means:
-    """Return the part of a row with a scored completion that the page always shows."""
+    """Return score, accuracy and format failures of a summary row with at least one scored completion."""
     return {
         "score": [row["mean_score"], *row["mean_score_interval"]],
         "accuracy": [row["accuracy"], *row["accuracy_interval"]],
@@ -220,7 +220,7 @@ def shown_means(row: SummaryRow) -> Means:
 
 
 def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
-    """Return the curve of groups of a run, whose first group has the time `started`."""
+    """Return the curve of some groups of a run. `started` is the time of the run's first group."""
     points = parted(sorted(groups, key=lambda group: group.problem))
 
     def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
@@ -241,9 +241,9 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
 
 
 def parted(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
-    """Part groups into points of neighbours, with nearly equal numbers of groups, at most 100 points.
+    """Split groups into at most 100 points of consecutive groups, with nearly equal numbers of groups.
 
-    The mean of a few groups is noise: a point holds at least eight groups, or about a tenth of all groups.
+    A point has at least eight groups, or about a tenth of all groups, because the mean of few groups is noisy.
     """
     number = min(len(groups), 100, max(10, len(groups) // 8))
     ends = [point * len(groups) // number for point in range(number + 1)] if number else []
@@ -251,9 +251,9 @@ def parted(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
 
 
 class Figures:
-    """The figures of one run, over all its groups.
+    """Collects the page's numbers about one run from its groups.
 
-    `keep_problems` keeps the mean score of each problem, for comparisons.
+    `keep_problems` keeps the mean score of each problem, to compare evaluations.
     """
 
     def __init__(self, *, keep_problems: bool) -> None:
@@ -262,7 +262,7 @@ class Figures:
         """The scores of an evaluation's problems, by reference without release."""
         self.problems_left_out = 0
         self.modules: dict[str, str | None] = {}
-        """The module of each task, as the reference of its first group tells; None for reasoning-gym's tasks."""
+        """The module of each task, from the reference of the task's first group; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
         self._groups: defaultdict[str, list[GroupFigures]] = defaultdict(list)
         """The groups with completions, by task."""
@@ -270,7 +270,7 @@ class Figures:
         self._answers = RecentAnswers()
         self._repeats = RepeatCounter()
         self._scores = [0] * 21
-        """Rollouts by score, in steps of a twentieth."""
+        """Counts of rollouts by score, for the scores 0, 0.05, ..., 1."""
         self._tokens: Counter[tuple[int, str]] = Counter()
         self._characters: Counter[tuple[int, str]] = Counter()
 
@@ -280,18 +280,18 @@ class Figures:
 
     @property
     def often_repeated(self) -> Mapping[str, float]:
-        """Tasks that asked many questions twice, with the share; none of an evaluation, which asks none twice."""
+        """Tasks with many repeated questions, each with the share of repeats; empty for evaluations."""
         return self._repeats.repetitive_tasks()
 
     @property
     def remarks(self) -> list[str]:
-        """What the outcomes of the run say about its set-up."""
+        """Sentences about problems of the run's setup that its outcomes suggest."""
         outcomes = sum((tally.outcomes for tally in self.tasks.values()), Counter())
         shares = {word: count / outcomes.total() for word, count in outcomes.items()}
         return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group; a group without rollouts has failed completions alone."""
+        """Count a group. In a group without rollouts, all completions failed."""
         self.tasks[group.item_id].add(group)
         if group.item_id not in self.modules and group.reference is not None:
             self.modules[group.item_id] = module_of(group.reference)
@@ -315,13 +315,13 @@ class Figures:
     def _keep_problem(self, group: DumpedGroup) -> None:
         if group.reference is None:
             return
-        if len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
+        if len(self.problems) == 20_000:  # limit the memory and the size of the page
             self.problems_left_out += 1
         else:
             self.problems[without_release(group.reference)] = ProblemScore.of(group)
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> RunFigures:
-        """Return the figures as JSON of the page; a task is named by its position in `tasks`."""
+        """Return the numbers as JSON values. Tasks are given by their positions in `tasks`."""
         number = {task: position for position, task in enumerate(tasks)}
         scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
         summary = summarise(scored, categories, {})
@@ -363,7 +363,7 @@ class Figures:
         }
 
     def _curves(self, numbers: Mapping[str, int], every_group: Sequence[GroupFigures]) -> TimelineData:
-        """Return the curves; `numbers` has the positions of tasks in the page's list."""
+        """Return the curves. `numbers` maps tasks to their positions in the page's list."""
         if self._keep_problems:  # the problems of an evaluation have no order
             return {"all": curve([], 0.0), "tasks": []}
         started = min((group.time for group in every_group if group.time is not None), default=0.0)
@@ -383,12 +383,12 @@ class Figures:
 
 
 def _shown_ks(most: int) -> Sequence[int]:
-    """Return the k of pass@k to show: every k for up to 32 completions, for more the powers of two."""
+    """Return the k of pass@k to show: all k up to 32 completions; with more completions, only powers of two."""
     return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
 
 
 def _cells(task: int, groups: Sequence[GroupFigures]) -> Iterator[HeatCell]:
-    """Yield the cells of a task's groups, the lowest level first."""
+    """Yield a HeatCell for each bin of levels with groups, the lowest level first."""
     by_bin: defaultdict[int, list[float]] = defaultdict(list)
     for group in groups:
         by_bin[_level_bin(group.level)].append(group.score)
@@ -397,7 +397,7 @@ def _cells(task: int, groups: Sequence[GroupFigures]) -> Iterator[HeatCell]:
 
 
 def _level_bin(level: float | None) -> int:
-    """Return the tenth of the scale of levels, from 0 to 9; -1 for the library's defaults."""
+    """Return the bin of a level, from 0 to 9; -1 for the library's defaults."""
     return -1 if level is None else min(9, max(0, int(10 * level)))
 
 

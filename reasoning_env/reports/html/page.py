@@ -34,28 +34,28 @@ from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 DOCTYPE = b"<!doctype html>"
-"""The beginning of every page that is written here."""
+"""The first bytes of every page that this module writes."""
 
 
 class PageRun(RunFigures):
-    """A run and its figures."""
+    """A run and the numbers about it."""
 
     name: str
     path: str
     evaluation: bool
     facts: list[list[str]]
-    """[name, value] of the facts that tell evaluations apart."""
+    """[name, value] of each property in which evaluations may differ."""
     published: PublishedScores | None
 
 
 class PublishedModel(PublishedMeans):
-    """A published model as results.json has it, with its name."""
+    """The name and scores of a published model, from results.json."""
 
     name: str
 
 
 class ComparableTasks(TypedDict):
-    """The tasks whose questions and scoring are those of the published runs."""
+    """The tasks whose questions and scoring are the same as in the published runs."""
 
     tasks: list[str]
     own: dict[str, float]
@@ -70,14 +70,14 @@ class PublishedScores(TypedDict):
 
 
 class Pair(ComparisonData):
-    """A comparison of the runs at positions `a` and `b`; a task is named by its position in the page's `tasks`."""
+    """A comparison of the runs at positions `a` and `b`. Tasks are given by their positions in the page's `tasks`."""
 
     a: int
     b: int
 
 
 class Series(TypedDict):
-    """The evaluations of a training, as positions of runs, in the order of the trainer's steps."""
+    """The evaluations of a training: positions in the page's `runs`, in the order of the trainer's steps."""
 
     name: str
     runs: list[int]
@@ -85,12 +85,12 @@ class Series(TypedDict):
 
 
 class PageData(TypedDict):
-    """The page's data, as `assets/app.js` reads it; `groups` are JSON texts already."""
+    """The page's data, as `assets/app.js` reads it. Each string of `groups` is JSON."""
 
     made: str
     notes: list[str]
     tasks: list[tuple[str, str]]
-    """Names and categories."""
+    """Name and category of each task."""
     outcomes: tuple[str, ...]
     forms: tuple[str, ...]
     """The outcomes of completions without an answer that could be scored."""
@@ -118,7 +118,7 @@ def check_page(path: Path, setting: str | None = None) -> None:
 def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> PageData:
     """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
 
-    `program` is the command that the page shows for the environment.
+    `program` is the name of this program in the commands that the page shows.
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
@@ -171,9 +171,10 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 
 
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
-    """Return the evaluations of each training, and name these runs by the training and the step.
+    """Return the evaluations of each training, and rename these runs to the training's name and the step.
 
-    The name of a training is the model's; trainings of one model are told apart by their folders, else by numbers.
+    A training gets the name of its model. If several trainings have the same model, each gets the end of its folder's
+    path, or a number if the folders are equal too.
     """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)
@@ -191,15 +192,15 @@ def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
 
 
 def _model(run: StoredRun) -> str:
-    """Return the last part of the model's name, as folders of evaluations have it."""
+    """Return the last part of the model's name, as in the names of evaluation folders."""
     return "" if run.results is None else run.results["model"].rstrip("/").rpartition("/")[2]
 
 
 def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
     """Return the pairs of runs to compare: all pairs, but only a few among the evaluations of one training.
 
-    The pairs of many evaluations would take minutes. Each is compared with the first of its training and with the one
-    before; the last stands for the training in comparisons with other runs.
+    Comparing all evaluations with each other would take minutes. An evaluation of a training is compared with the first
+    and with the previous evaluation of its training. Only the last one is compared with other runs.
     """
     inner = {run for of_training in series for run in of_training["runs"][:-1]}
     pairs = set(itertools.combinations([run for run in range(runs) if run not in inner], 2))
@@ -212,7 +213,7 @@ def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
 def _comparisons(
     runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> list[Pair]:
-    """Compare the runs of each pair that have problems in common; `pairs` has their positions."""
+    """Compare the two runs of each pair if they have problems in common. `pairs` has positions in `runs`."""
     numbers = {task: number for number, task in enumerate(tasks)}
     scored = [RunScores(run.path, run.results, figures.problems) for run, figures in runs]
     compared_pairs: list[Pair] = []
@@ -226,7 +227,7 @@ def _comparisons(
 
 
 def _facts(results: Results | None) -> list[list[str]]:
-    """Return names and values of the facts that tell evaluations apart; none for a run without results."""
+    """Return [name, value] of each property in which evaluations may differ; empty for a run without results."""
     if results is None:
         return []
     facts: list[tuple[str, object]] = []
@@ -245,7 +246,7 @@ def _facts(results: Results | None) -> list[list[str]]:
     overall = results["overall"]
     if overall is not None and overall.get("not_made"):
         facts.append(("problems not generated", overall["not_made"]))
-    # One fact each, because the page compares the facts of two evaluations by their names.
+    # Join the remarks, because the page compares properties of two evaluations by name, so each name must be unique.
     facts.append(("not as published", "; ".join(results["remarks"]) or None))
     facts.append(("not as requested", "; ".join(not_as_requested(results)) or None))
     return [[name, visible(str(value))] for name, value in facts if value is not None]
@@ -267,7 +268,7 @@ def _beside_published(results: Results | None) -> PublishedScores | None:
 
 
 def _is_as_published(row: SummaryRow) -> bool:
-    """Tell whether a task's row says that nothing differs from the published runs."""
+    """Return True if a task's questions and scoring are the same as in the published runs."""
     return "differs" in row and row["differs"] is None
 
 
@@ -333,7 +334,7 @@ def _command(group: DumpedGroup, program: str) -> str | None:
         code = f"import reasoning_gym; print(reasoning_gym.{dataset}[{group.item or 0}]['question'])"
         return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
     words = ["tasks", group.item_id, "--prompt", "--seed", str(group.seed)]
-    if group.params:  # the parameters of the level are among them
+    if group.params:  # `params` include the parameters of the level, so omit --level
         words += ["--params", json.dumps(group.params)]
     elif group.level is not None:
         words += ["--level", str(group.level)]
@@ -343,8 +344,8 @@ def _command(group: DumpedGroup, program: str) -> str | None:
 def make_page(data: bytes) -> str:
     """Return the page that shows `data`, which is JSON in ASCII.
 
-    The data stand in the page as base64 of gzip, so no text in the data can become markup. The page's policy allows the
-    page's own script and style, by their hashes, and no connection.
+    The page contains the data as base64 of gzip, so no string in the data can become markup. The page's content
+    security policy allows only the page's own script and style, by their hashes, and no connections.
     """
     assets = files(__package__) / "assets"
 
@@ -369,7 +370,7 @@ def make_page(data: bytes) -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write the file beside its path, then rename it. Raises ConfigError if it fails, and as `check_page` does."""
+    """Write the page to a temporary file, then rename the file. Raises ConfigError if writing or `check_page` fails."""
     check_page(path)
     try:
         replace_file(path, [page.encode()], mode=0o666)

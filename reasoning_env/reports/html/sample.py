@@ -1,4 +1,4 @@
-"""A random sample of groups for the page: every task and outcome, within a budget of characters."""
+"""Select a random sample of groups for the page, with all tasks and, if possible, all outcomes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]
-"""A run, by its number, and a task."""
+"""The number of a run, and a task."""
 
 
 @dataclass
 class _Drawn:
-    """Groups of a task with one outcome: those with the highest draws."""
+    """The kept groups of a task with the same outcome: the groups with the highest random numbers."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
-    """Draws and encoded groups, the lowest draw first."""
+    """Random number and JSON of each kept group, as a heap with the lowest number first."""
     left_out: float = -1.0
-    """The highest draw of a group that was left out."""
+    """The highest random number of a removed group; groups with lower numbers are not kept."""
 
     def __len__(self) -> int:
         return len(self.heap)
 
 
 class RolloutSample:
-    """A random sample of groups of at most `budget` characters; all groups, if these have no more.
+    """A random sample of groups with at most `budget` characters of JSON; all groups, if they fit.
 
-    Where the budget is short, the task with the most characters gives up groups first, so that small tasks stay whole.
-    Within a task the most frequent outcome gives up groups first: a rare outcome (a time-out among right answers) stays
-    beside frequent outcomes. The sample shows which outcomes there are, not how often they come. Every task of a run
-    keeps a group at least.
+    While the sample is too large, a group of the task with the most characters is removed, so small tasks stay whole.
+    The removed group has the most frequent outcome of this task, so rare outcomes (such as a timeout) are kept. The
+    sample therefore shows which outcomes occur, but not how often. At least one group of each task of a run is kept.
 
-    The draw of a group follows from its problem alone, so that the same files give the same sample, and runs over the
-    same problems keep the same problems.
+    A group's random number depends only on its problem. So the same files give the same sample, and runs with the same
+    problems keep the same problems.
     """
 
     def __init__(self, budget: int) -> None:
@@ -48,11 +47,11 @@ class RolloutSample:
         self._kept: defaultdict[Key, defaultdict[str, _Drawn]] = defaultdict(lambda: defaultdict(_Drawn))
         self._characters: Counter[Key] = Counter()
         self._largest: list[tuple[int, Key]] = []
-        """A heap of negative characters and tasks; entries whose characters have changed since are passed over."""
+        """A heap of (negative number of characters, task). Entries with an outdated number are ignored."""
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
-        """Keep the group, encoded by `encode`, if it is drawn."""
+        """Add the group, encoded by `encode`, if its random number is high enough; then remove groups until all fit."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
@@ -67,13 +66,13 @@ class RolloutSample:
             pass
 
     def groups(self) -> list[str]:
-        """Return the kept groups as JSON texts: task by task, and within a task the outcomes in turn."""
+        """Return the kept groups as JSON strings: task by task, and alternating between the outcomes of a task."""
         return [text for key in sorted(self._kept) for text in self._in_turn(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
-        """Return the rarest outcome of a group that is not right, partial or wrong.
+        """Return the rarest outcome in a group, apart from right, partial and wrong.
 
-        Without such an outcome return the outcome that all rollouts have, or `mixed`.
+        If a group has no other outcomes, return the outcome that all its rollouts share, or `mixed`.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
@@ -86,7 +85,7 @@ class RolloutSample:
         heapq.heappush(self._largest, (-self._characters[key], key))
 
     def _give_up(self) -> bool:
-        """Leave a group of the largest task out; return False where every task has a single group."""
+        """Remove a group of the largest task. Return False if every task has only one group left."""
         while self._largest:
             negative, key = heapq.heappop(self._largest)
             of_task = self._kept[key]
@@ -105,7 +104,7 @@ class RolloutSample:
 
 
 def _draw(group: DumpedGroup) -> float:
-    """Return a number in [0, 1) that follows from the problem."""
+    """Return a pseudorandom number in [0, 1) that depends only on the problem."""
     question = [message["content"] for message in group.prompt[-1:]]
     named = f"{group.item_id} {group.seed} {group.index} {question}"
     digest = hashlib.blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -113,7 +112,7 @@ def _draw(group: DumpedGroup) -> float:
 
 
 def encode_rollout(rollout: DumpedRollout, prompt: DumpedMessages) -> dict[str, object]:
-    """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
+    """Return a rollout as JSON values, with its messages only if they differ from the group's prompt."""
     text, cut = _shorten(rollout.completion)
     thought, thought_cut = _shorten(rollout.thinking)
     shown: dict[str, object] = {
@@ -142,7 +141,7 @@ def encode_messages(messages: DumpedMessages) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """Return the text and None or, for more than 40,000 characters, its two ends and [position, length] of the gap."""
+    """Shorten a text of more than 40,000 characters to its two ends; return it and [position, length] of the gap."""
     half = 20_000
     missing = len(text) - 2 * half
     if missing <= 0:
