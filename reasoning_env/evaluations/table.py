@@ -104,7 +104,12 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
     if name == SYSTEM_MESSAGE:
         return f"the server refused the system message, and its text was sent {change['sent']}"
     if name == TOKEN_LIMIT and change["sent"] is not None:
-        return f"requests asked for at most {as_sent} tokens of a completion, not {requested}: the server refused more"
+        limits = [limit for limit in (change["requested"], change["sent"]) if isinstance(limit, int)]
+        was_raised = len(limits) == 2 and limits[0] < limits[1]
+        more = "fewer" if was_raised else "more"
+        return (
+            f"requests asked for at most {as_sent} tokens of a completion, not {requested}: the server refused {more}"
+        )
     if change["sent"] is not None:
         return f"{name} was sent as {as_sent}, not {requested}"
     some = "some " if any(value is not None for value in parameters.get(name, ())) else ""

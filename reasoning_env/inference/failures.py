@@ -203,7 +203,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
     """Return the error that a reply contains in place of completions; None for any other reply."""
     try:
         error = json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return error_of_reply(error) if error else None
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..prompts.messages import system_in_question
 from ..runtime.text import visible
-from .failures import ErrorReply, http_status, is_overload
+from .failures import MOST_TEXT, ErrorReply, http_status, is_overload
 from .token_limits import LIMIT_NAMES, AllowedTokens, allowed_tokens, names_limit
 
 logger = logging.getLogger(__name__)
@@ -212,7 +212,8 @@ class Refusals:
         """
         if not self._left_out.isdisjoint(sent):
             return True  # sent before the last change
-        wording = re.sub(r"\S*\d\S*", "", message)  # without numbers and identifiers, which change
+        # without numbers and identifiers, which change
+        wording = [word for word in message.split() if not re.search(r"\d", word)]
         if self._search is None or self._search.wording != wording:
             named = [name for name in sent if name not in REQUIRED and _names(name, message)]
             if not named:
@@ -234,7 +235,7 @@ class Refusals:
 class _Search:
     """Finds the parameter to leave out among those that an error names."""
 
-    def __init__(self, wording: str, named: Sequence[str]) -> None:
+    def __init__(self, wording: Sequence[str], named: Sequence[str]) -> None:
         self.wording = wording
         self._named = named
         self._tried = 0
@@ -258,7 +259,7 @@ def _refusing_message(error: Exception) -> str | None:
     if is_overload(error) and status != 413:  # 413 means that the request is too large, whatever the message says
         return None
     if isinstance(error, ErrorReply):
-        return str(error)
+        return str(error)[:MOST_TEXT]
     messages = getattr(error, "messages", None)
     return str(messages) if status in (400, 413, 422) and messages is not None else None
 

@@ -154,6 +154,13 @@ def test_all_refused_parameters_are_left_out(server: RefusingServer, evaluate: E
     assert evaluate()["sent"]["parameters"] == {"max_tokens": [32768]}
 
 
+def test_refusal_with_an_endless_text_is_read(server: RefusingServer, evaluate: Evaluate) -> None:
+    server.status = 200
+    said = f"unknown parameter: temperature, in {'a' * 500_000} {'9' * 5_000}"
+    server.refuse = lambda request: said if "temperature" in request else None
+    assert evaluate()["sent"]["parameters"] == {"top_p": [0.95], "max_tokens": [32768]}
+
+
 def test_renamed_limit_is_recorded_by_its_name(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     server.refuse = lambda request: said if "max_tokens" in request else None
@@ -204,6 +211,18 @@ def test_limit_is_lowered_to_what_the_server_allows(server: RefusingServer, eval
 def test_limit_without_a_number_is_halved(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = above(5000, "max_tokens is too large for this model")
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
+
+
+def test_table_says_that_a_limit_was_too_small(
+    server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "max_tokens must be at least 40000"
+    server.refuse = lambda request: said if 1 < (limit_of(request) or 0) < 40_000 else None
+    assert (
+        evaluate_command(["m", "--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "1"], folder=folder)
+        == 0
+    )
+    assert "at most 40,000 tokens of a completion, not 32,768: the server refused fewer." in capsys.readouterr().out
 
 
 CONTEXT = {

@@ -11,6 +11,7 @@ from email.utils import format_datetime
 import aiohttp
 import pytest
 
+from reasoning_env.inference.addresses import StatusError
 from reasoning_env.inference.failures import LONGEST_WAIT_S, BrokenOffError, FailureKind, explain_failure, seconds_asked
 from reasoning_env.inference.formats import REPLY_FORMATS
 from reasoning_env.inference.formats.choices import PlainChat, read_choice, read_json
@@ -148,3 +149,7 @@ async def test_empty_text_without_tokens_is_broken_off(
         ServerReply([completion]), ReplyKind.CHAT, PlainChat(), prompt, SAMPLING, Endings(), stop_after_answer=False
     )
     assert isinstance(found, Rollout) is is_whole
+
+
+def test_refusal_with_deep_json_is_a_refusal() -> None:
+    assert explain_failure(StatusError(400, b"[" * 100_000, {})).kind is FailureKind.REFUSED
