@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
+from urllib.parse import unquote_plus, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pydantic import AfterValidator, BeforeValidator
@@ -183,14 +183,17 @@ def _read_variable(word: str, setting: str) -> str:
 def find_secrets(servers: Iterable[object]) -> list[str]:
     """Return the secrets that logs must not show: keys, headers and passwords of servers, and keys in the environment.
 
-    Each server may have the attributes `api_key`, `headers` and `base_url`.
+    Each server may have the attributes `api_key`, `headers` and `base_url`. The values in the query of a URL count as
+    secrets, encoded and decoded.
     """
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
     for server in servers:
         keys = [str(getattr(server, "api_key", None) or ""), *(getattr(server, "headers", None) or {}).values()]
         candidates += [os.environ.get(key[1:]) if key.startswith("$") else key for key in keys]
-        candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
+        url = urlsplit(getattr(server, "base_url", None) or "")
+        values = [field.partition("=")[2] for field in url.query.split("&")]
+        candidates += [url.password, *values, *map(unquote_plus, values)]
     return sorted({text for text in candidates if text})
 
 

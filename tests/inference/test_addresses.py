@@ -53,9 +53,9 @@ def test_secrets_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         SimpleNamespace(),
         SimpleNamespace(headers={"api-key": "$AZURE_KEY", "tenant": "my-tenant"}),
         SimpleNamespace(api_key="$MY_KEY", base_url=None),
-        SimpleNamespace(api_key="sk-secret", base_url="http://me:pass-word@host/v1"),
+        SimpleNamespace(api_key="sk-secret", base_url="http://me:pass-word@host/v1?v=1&sig=query%2Fkey"),
     ]
-    keys = {"sk-secret", "pass-word", "named-key", "azure-key", "my-tenant"}
+    keys = {"sk-secret", "pass-word", "1", "query%2Fkey", "query/key", "named-key", "azure-key", "my-tenant"}
     assert set(find_secrets(servers)) == {*keys, "wandb-key", "hf-token"}
 
 
