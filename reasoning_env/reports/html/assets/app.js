@@ -1,5 +1,5 @@
 "use strict";
-// Text of models, and names from files, reach the page as text nodes only: `h` and `put` are the only ways in.
+// Completions and names from files are inserted only as text nodes, never as HTML. Only `h` and `put` insert text.
 (async () => {
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -61,7 +61,7 @@ function resolved(name) {
 
 // ------------------------------------------------------------------------------------------------ charts
 
-// What the pointer is at: `says(at)` in words, or the values of all series; a click goes where `click(at)` leads.
+// A tooltip for the point under the pointer: the text of `says(at)`, or the values of all series. A click calls `click(at)`.
 function tip(series, says, click) {
   const box = h("div", { class: "tip" });
   const values = (plot, at) => series.map(({ label, value }, number) => {
@@ -93,7 +93,7 @@ const observer = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) if (target.chart && contentRect.width) target.chart.setSize({ width: contentRect.width, height: target.chart.height });
 });
 
-// `make(colours)` returns uPlot's `series`, `data` and further options; the chart is drawn again when the scheme changes.
+// `make(colours)` returns uPlot's `series`, `data` and other options. The chart is redrawn when the colour scheme changes.
 function chart(make, height = 230) {
   const place = h("div", { class: "plot", style: { "min-height": `${height}px` } });
   const draw = () => {
@@ -135,7 +135,7 @@ function lengths(run) {
   return histogram("Lengths of completions", `Number of completions by length in ${run.lengths.unit}; each bar covers lengths from its label to the next label.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
 }
 
-// On the lines of a chart, best first; those that would stand over another stay without.
+// Write the names of models on their lines in a chart, best first. Omit a name that would overlap the name before.
 function nameLines({ ctx, bbox, valToPos }, models, colour) {
   const size = 10 * devicePixelRatio;
   let above = -Infinity;
@@ -196,7 +196,7 @@ function range(interval) {
     h("i", { class: "span", style: { left: at(interval[1]), width: at(interval[2] - interval[1]) } }));
 }
 
-// Columns: [heading, value to sort by, what the cell holds (default: the value), whether it is text].
+// Columns: [heading, value to sort by, content of the cell (default: the value), whether the value is text].
 function table(all, rows, sortBy, go, descending = true) {
   const holds = (heading, value) => (value ?? null) !== null && (heading !== "format failures" || value >= 0.0005);
   const columns = all.filter(([heading, of], number) => number === sortBy || rows.some((row) => holds(heading, of(row))));
@@ -227,7 +227,7 @@ function table(all, rows, sortBy, go, descending = true) {
   return [h("div", { class: "scroll" }, h("table", { class: "data" }, h("thead", {}, h("tr", {}, heads)), body)), h("div", { class: "row below" }, more, save)];
 }
 
-// As RFC 4180 has it. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+// Format as CSV (RFC 4180). Text that a spreadsheet would read as a formula gets a leading apostrophe.
 function saveCsv(columns, rows) {
   const cell = (value) => (typeof value === "number" || value === null || value === undefined ? String(value ?? "") : `"${String(value).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`);
   const lines = [columns.map(([heading]) => cell(heading)), ...rows.map((row) => columns.map(([, of]) => cell(of(row))))];
@@ -240,7 +240,7 @@ function save(name, texts, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-// A name of several words may go on in another line after an underscore.
+// Allow line breaks after the underscores of a name.
 const breakable = (value) => (typeof value === "string" ? value.split(/(?<=_)/).flatMap((piece) => [piece, h("wbr")]) : value);
 const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value < -0.0005 ? "down" : "" }, signed(value));
 
@@ -252,7 +252,7 @@ const named = { problem: "problem", step: "step of the trainer", time: "time" };
 const curved = D.runs.map((_, number) => number).filter((number) => D.runs[number].time.all.groups.length > 1);
 const length = (runs) => (runs.every((number) => D.runs[number].tokens !== null) ? "tokens" : "characters");
 
-// The figures of a curve: heading, what it says, values, and whether they are shares from 0 to 1.
+// The values that can be shown as curves: [name, description, function from a curve to values, whether these are shares].
 function figures(runs) {
   const unit = length(runs);
   const rollouts = (curve) => curve.groups.map((_, at) => Object.values(curve.outcomes).reduce((sum, counts) => sum + counts[at], 0));
@@ -267,7 +267,7 @@ function figures(runs) {
 const axesOf = (runs) => Object.keys(named).filter((axis) => axis === "problem" || runs.some((run) => { const at = D.runs[run].time.all[axis]; return at && Math.max(...at) > Math.min(...at); }));
 const inHours = (runs) => runs.some((run) => Math.max(0, ...(D.runs[run].time.all.time ?? [])) > 2 * 3600);
 
-// The points of a curve from left to right, without those that have no value.
+// The points of a curve that have a value, from left to right.
 function points(curve, values, axis, divisor = 1) {
   if (!curve[axis]) return [];
   const found = values.map((y, at) => ({ x: curve[axis][at] / divisor, y, weight: curve.groups[at] })).filter(({ y }) => y !== null).sort((one, other) => one.x - other.x);
@@ -275,7 +275,7 @@ function points(curve, values, axis, divisor = 1) {
   return found;
 }
 
-// The mean over a window of neighbours, at least one on each side, each weighted by its groups.
+// The running mean: over a window with at least one point on each side, weighted by the groups of the points.
 function runningMean(found) {
   const half = state.smooth && Math.max(1, (state.smooth * found.length) / 2);
   return found.map((_, at) => {
@@ -284,7 +284,7 @@ function runningMean(found) {
   });
 }
 
-// Lines are [name, shade, points, dash]: pale points, and their running mean as a line.
+// Lines are [name, shade, points, dash]. Each is drawn as pale points and a line of their running mean.
 function curveChart(lines, label, isShare, { height = 230, legend = false } = {}) {
   lines = lines.filter(([, , found]) => found.length);
   if (!lines.length) return h("p", { class: "muted" }, "No data for this chart.");
@@ -313,7 +313,7 @@ function overTime(run) {
     h("div", { class: "row below" }, h("button", { class: "more", onclick: () => { state.shownRuns = new Set([number]); show("curves"); } }, "All curves, by task")));
 }
 
-// Shares of the outcomes over each other, in running means.
+// A stacked chart of the shares of outcomes, as running means.
 function outcomeChart(curve, axis, divisor, label) {
   const present = D.outcomes.map((_, number) => number).filter((number) => curve.outcomes[number]);
   const sums = curve.groups.map((_, at) => present.reduce((sum, number) => sum + curve.outcomes[number][at], 0));
@@ -354,7 +354,7 @@ function mini(title, lines, [left, right], top, shown, go) {
 
 const choice = (label, options, value, set) => h("label", {}, `${label} `, h("select", { "aria-label": label, onchange: (event) => { set(event.target.value); show("curves", { stay: true }); } }, options.map(([key, text]) => h("option", { value: key, selected: String(key) === String(value) }, text))));
 
-// Buttons for what is drawn, each with its colour.
+// Buttons that show or hide the lines of a chart, each in the colour of its line.
 const chosen = (names, shown) => (names.length < 2 ? null : h("div", { class: "chosen-runs" }, names.map(([name, key, shade]) => h("button", { "aria-pressed": String(shown.has(key)), onclick: () => {
   if (!shown.delete(key)) shown.add(key);
   else if (!shown.size) shown.add(key);
@@ -407,7 +407,7 @@ function curvesByTask(shown, names, all, axis, divisor, shade) {
 
 // ------------------------------------------------------------------------------------------------ evaluations of a training
 
-// What a series has of all tasks, a category or a task, by step; `of` begins with "c:" or "t:", or is empty.
+// The values of a series by step. `of` is `c:CATEGORY`, `t:TASK`, or empty for the mean over all tasks.
 function byStep({ runs, steps }, figure, of) {
   const row = (run) => (of === "" ? run.of_tasks : of.startsWith("c:") ? run.categories.find(({ category }) => `c:${category}` === of) : run.by_task.find(({ task }) => `t:${taskName(task)}` === of));
   return runs.map((number, at) => [steps[at], row(D.runs[number])?.[figure]]).filter(([, value]) => value).map(([step, value]) => ({ step, mean: value[0], low: value[1], high: value[2] }));
@@ -440,7 +440,7 @@ function evaluationsByStep() {
     plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: difference in mean score from the previous evaluation, on the same problems, with 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
 }
 
-// The evaluations of a training, with the change since the one before over the same problems.
+// A table of the evaluations of a training, with the change from the previous evaluation on the same problems.
 function stepTable({ name, runs, steps }, headed) {
   const rows = runs.map((run, at) => ({ run, step: steps[at], ...D.runs[run], change: at ? comparison(runs[at - 1], run)?.overall : undefined }));
   return [headed ? h("div", { class: "note" }, name) : null, table([
@@ -489,7 +489,7 @@ function published(run) {
     h("details", { open: !same }, h("summary", {}, `All tasks: ${count(run.by_task.length)}`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.overall, own))));
 }
 
-// A line for each task: this run's interval, the best and the median of the published models, and one that is chosen.
+// A line for each task: this run's interval, the best and median published models, and the model that the user chose.
 function forest(run) {
   const { models, comparable } = run.published;
   const known = new Set(comparable.tasks);
@@ -574,7 +574,7 @@ function heat(run) {
 const pairChosen = D.comparisons.length ? [D.comparisons[0].a, D.comparisons[0].b] : [0, 1];
 if (D.series.length) pairChosen.splice(0, 2, D.series[0].runs[0], D.series[0].runs.at(-1));
 
-// The evaluations of a training are one run: its last stands for it.
+// Treat the evaluations of a training as one run, represented by the last evaluation.
 const inner = new Set(D.series.flatMap(({ runs }) => runs.slice(0, -1)));
 const seriesOf = (run) => D.series.find(({ runs }) => runs.includes(D.runs.indexOf(run)));
 const leading = D.runs.filter((_, number) => !inner.has(number));
@@ -603,10 +603,10 @@ function compare() {
 
 const pValue = (p) => (p < 0.001 ? "< 0.001" : f3(p));
 
-// A change is coloured where its interval leaves 0 out.
+// Colour a change if its interval excludes 0.
 const direction = (row) => (row.low > 0 ? "up" : row.high < 0 ? "down" : "");
 
-// From -1 to 1, or as far as the widest of these intervals reaches: the interval, and a point for the change.
+// Draw an interval and its change as a point, on an axis from -1 to 1, or up to the end of the widest interval.
 function spread(row, reach) {
   const at = (value) => `${50 + (50 * value) / reach}%`;
   const kind = direction(row);
@@ -614,7 +614,7 @@ function spread(row, reach) {
     h("i", { class: "span", style: { left: at(row.low), width: `${(50 * (row.high - row.low)) / reach}%` } }), h("i", { class: "point", style: { left: at(row.change) } }));
 }
 
-// The settings and the problems that differ, in the order of the page's runs.
+// List the settings and problems in which two runs differ. `a` and `b` are in the order of the page's runs.
 function unlike({ a, b, settings, different, unpaired }) {
   const left = unpaired - 2 * different.length;
   const lines = [
@@ -670,10 +670,10 @@ function against(place) {
         both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 1, sideBySide))));
 }
 
-// As the problems of evaluations are named: a reference without the release of the library, its fifth part.
+// Remove the library's release, the fifth part, from a reference. Evaluations identify problems by the remaining parts.
 const withoutRelease = (reference) => reference?.split(":").toSpliced(4, 1).join(":");
 
-// Both runs' first completions of a problem, as far as the page holds them.
+// Show the first completion of a problem from each of both runs, if the page contains them.
 function sideBySide(row) {
   const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && withoutRelease(group.reference) === row.reference));
   const known = groups.find(Boolean);
@@ -720,7 +720,7 @@ function filter() {
   select(Math.max(0, state.found.indexOf(before)), { keep: state.found.includes(before) });
 }
 
-// The rollouts that the filters leave, a line for each group in the format of dumps, which all commands read.
+// Save the rollouts that match the filters: one line for each group, in the format of dumps, which all commands read.
 function saveRollouts() {
   const known = (of) => Object.fromEntries(Object.entries(of).filter(([, value]) => value !== null && value !== undefined));
   const lines = state.found.map((group) => {
@@ -751,7 +751,7 @@ function browse({ task = "", category = "", low = "", high = "", text = "", run 
 
 const mean = (group) => group.rollouts.reduce((sum, rollout) => sum + rollout.score, 0) / group.rollouts.length;
 
-// The first words of the first answer that the filters ask for.
+// The first words of the first answer that matches the filters.
 function firstWords(group) {
   const rollout = group.rollouts.find((rollout) => state.matching(rollout, group)) ?? group.rollouts[0];
   const answer = rollout.answer ?? rollout.text.match(/<answer>([^]{0,200})<\/answer>/i)?.[1];
@@ -778,7 +778,7 @@ function select(at, { keep = false } = {}) {
   showGroup();
 }
 
-// What names a group in a link, beside its run and its task.
+// The part of a link that identifies a group within its run and task.
 const groupKey = ({ index, seed }) => `${index ?? ""}.${seed ?? ""}`;
 
 function open(opened = true) {
@@ -813,7 +813,7 @@ function showGroup() {
     other && other !== rollout ? differences([rollout, other], [state.rollout, state.other]) : completion(rollout, group.expected, group.marks)));
 }
 
-// Two completions beside each other; what only one of them has is marked.
+// Show two completions side by side, and mark the words that only one of them contains.
 function differences(pair, places) {
   const texts = pair.map((rollout) => [rollout.thinking?.[0], rollout.text].filter(Boolean).join("\n\n"));
   const sides = diff(...texts);
@@ -826,7 +826,7 @@ function differences(pair, places) {
     }))];
 }
 
-// Pieces [text, whether both have it] of two texts: by words, by lines where that would take long, else the two ends that are the same.
+// Split two texts into pieces [text, whether both contain it]. Compare words; in long texts lines; in longer texts only the equal ends.
 function diff(first, second) {
   for (const tokens of [/[\p{L}\p{N}_]+\s*|[^\p{L}\p{N}_\s]\s*|\s+/gu, /[^\n]*\n|[^\n]+/g]) {
     const [a, b] = [first, second].map((text) => text.match(tokens) ?? []);
@@ -842,7 +842,7 @@ function diff(first, second) {
   }
 }
 
-// The places of a longest common subsequence in both lists.
+// The positions of a longest common subsequence in both lists.
 function longestCommon(x, y) {
   const width = y.length + 1, best = new Uint16Array((x.length + 1) * width);
   for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i * width + j] = x[i] === y[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
@@ -898,8 +898,8 @@ function completion(rollout, expected, marks) {
   return box("completion", "", pieces);
 }
 
-// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. Tags are
-// compared in any case; only the final channel of a format with channels counts.
+// Remove thinking as the scoring code does: closed blocks, all text before an unmatched closing mark, and all text after an
+// unmatched opening mark. Ignore the case of tags. In a format with channels, keep only the final channel.
 function split(text, marks) {
   const literal = (mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const kinds = marks.flatMap(([opening, closing, channels, anyCase], format) => [[opening, format, false, channels, anyCase], [closing, format, true, channels, anyCase]])
@@ -952,7 +952,7 @@ function mention(node, text, expected) {
   return put(node, text.slice(from));
 }
 
-// Characters that are invisible or turn text around are shown by their numbers.
+// Show invisible characters, and characters that reverse the text direction, as code points such as U+202E.
 function put(node, text) {
   let from = 0, shown = 0;
   for (const control of text.matchAll(CONTROL)) {
@@ -980,7 +980,7 @@ const VIEWS = { overview, ...(curved.length || D.series.length ? { curves } : {}
 const NAMES = { compare: "runs" };
 const TITLES = { overview: "Overview", curves: "Curves", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
 
-// Charts have their height only in the next frame.
+// Scroll again in the next frame, because charts have no height before.
 function scrollLater(top) {
   scrollTo(0, top);
   requestAnimationFrame(() => scrollTo(0, top));
@@ -1004,7 +1004,7 @@ function show(view, { stay = false } = {}) {
 
 const IN_LINKS = { "f-text": "text", "f-category": "category", "f-task": "task", "f-outcome": "outcome", "f-signal": "group-is", "f-low": "score-from", "f-high": "score-to", "l-low": "level-from", "l-high": "level-to" };
 
-// The address holds what is shown, so that a copied link, a reload and a bookmark show the same.
+// Store the view in the address, so that a copied link, a reload and a bookmark show the same view.
 function remember() {
   const link = new URLSearchParams();
   const note = (name, value, usual = "") => { if (value !== usual && value !== undefined) link.append(name, value); };
@@ -1028,7 +1028,7 @@ function remember() {
   history.replaceState(null, "", `#${NAMES[state.view] ?? state.view}${link.size ? `?${link}` : ""}`);
 }
 
-// Show what a link holds; what this page does not have is passed over.
+// Show the view that a link describes. Ignore parts of the link that this page does not contain.
 function restore(fragment) {
   const [name, query = ""] = fragment.replace(/^#/, "").split(/\?(.*)/);
   const link = new URLSearchParams(query), view = Object.keys(VIEWS).find((view) => view === name || NAMES[view] === name);
@@ -1083,7 +1083,7 @@ function choose(run) {
   $("run").value = run;
 }
 
-// The evaluations of a training stand together.
+// Options for a choice of runs. The evaluations of a training form a group.
 function runOptions(selected) {
   const option = (run, number) => h("option", { value: number, selected: number === selected }, run.name);
   const placed = new Set();
