@@ -1,8 +1,7 @@
-"""Evaluation of a model on the fixed problems of a session (`problems/evaluation_set.py`).
+"""Evaluate a model on the fixed set of evaluation problems (`problems/evaluation_set.py`).
 
-- An `Evaluation` (run.py) asks a `ServedModel` each problem of the set, judges its completions and keeps them in a
-  folder (folder.py). `evaluate` asks one server; a training asks its own servers in the same way. plan.py has the
-  sampling, and what makes two evaluations equal.
-- An `EvaluationResult` (results.py) has the figures (summary.py), which table.py prints, beside the published results
-  of a preset (published.py). comparison.py puts evaluations side by side, scores.py those of one training.
+- run.py: an `Evaluation` sends each problem to a `ServedModel`, judges the completions and saves them in a folder
+  (folder.py). The command `evaluate` and trainings use the same class. plan.py has the sampling parameters.
+- results.py: an `EvaluationResult` has the statistics (summary.py), which table.py prints. published.py adds a preset's
+  published results, comparison.py compares two evaluations, and scores.py has the metrics for a training.
 """

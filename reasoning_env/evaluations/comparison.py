@@ -1,7 +1,7 @@
-"""Compare evaluations problem by problem: the change of each task, its interval and a paired test.
+"""Compare two evaluations problem by problem: for each task, the change, its interval and a paired test.
 
-Problems are paired by their references without the release of the library: a reference holds a hash of the question,
-so two releases are compared over the questions that both ask.
+Problems are paired by reference, ignoring the library's release in the reference. A reference contains a hash of the
+question. So evaluations with two releases are compared on the questions that both releases ask.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """An evaluation, or another run without `results`, and its problems' scores by reference without release."""
+    """The scores of an evaluation's problems, by reference without release; `results` is None for other runs."""
 
     path: Path
     results: Results | None = field(repr=False)
@@ -73,7 +73,7 @@ class RunScores:
 class Difference:
     """The scores of a task, or of all tasks, in two evaluations.
 
-    `low` and `high` are the ends of the 95 % interval of the change, `p` its p-value, both of one paired permutation
+    `low` and `high` are the ends of the change's 95 % interval, and `p` is its p-value, both from a paired permutation
     test over the problems. `better` and `worse` count the problems that score higher and lower in the second
     evaluation.
     """
@@ -102,7 +102,7 @@ class ComparisonData(TypedDict):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations over the problems that both have; `tasks` come with the largest change first."""
+    """Two evaluations, compared on the problems that both have. `tasks` are sorted by change, the largest first."""
 
     first: RunScores
     second: RunScores
@@ -111,12 +111,12 @@ class Comparison:
 
     @property
     def unpaired(self) -> int:
-        """The number of problems that only one evaluation has: the other failed, stopped, or uses another set."""
+        """The number of problems that only one evaluation has: the other dropped them, stopped, or has another set."""
         return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property
     def different(self) -> Sequence[str]:
-        """The places in the sets, each a task and an index, at which the evaluations have different problems."""
+        """The tasks and indices at which the two evaluations have different problems."""
         both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
         return [f"{task} {index}" for task, index in sorted(both, key=str)]
 
@@ -126,7 +126,7 @@ class Comparison:
         return differences(self.first, self.second)
 
     def as_json(self) -> ComparisonData:
-        """Return the comparison as `compare --json` and the page of `report` have it."""
+        """Return the comparison as `compare --json` prints it and the page of `report` uses it."""
         return {
             "overall": asdict(self.overall),
             "tasks": [asdict(task) for task in self.tasks],
@@ -148,7 +148,7 @@ def read_scores(path: Path) -> RunScores:
     Damaged lines are skipped with a warning. Raises ConfigError:
 
     - the folder has no results of an evaluation
-    - no line has a completion, and a reference, by which problems are compared
+    - no problem has both a completion and a reference
     """
     results = load_results(path)
     samples = path / SAMPLES
@@ -187,7 +187,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the difference of the means over tasks; `pairs` has the scores of the problems, by task."""
+    """Return the difference of the means over tasks. `pairs` has both scores of each problem, by task."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -210,7 +210,7 @@ def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -
 
 
 def differences(first: RunScores, second: RunScores) -> list[str]:
-    """Return a line for each setting, version and parameter as sent that differs, and for models that answered."""
+    """Return a line for each difference in settings, versions, sent parameters and models that answered."""
     names = sorted(first.settings.keys() | second.settings.keys())
     values = [(name, first.settings.get(name), second.settings.get(name)) for name in names]
     lines = [describe_difference(name, one, other) for name, one, other in values if one != other]
@@ -218,14 +218,14 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
         return lines
     one, other = first.results.get("sent"), second.results.get("sent")
     if one is None or other is None or not (one["requests"] and other["requests"]):
-        return lines  # results of an earlier version have no record, and nothing is known of requests without a reply
+        return lines  # earlier versions of this package saved no record of requests
     return [*lines, *_differences_as_sent(one, other)]
 
 
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
-    """Yield a line for each parameter that a server had changed in one of them, and a line for other models.
+    """Yield a line for each parameter whose sent values differ, and a line if different models answered.
 
-    Any other parameter was sent as the settings say, which are compared themselves.
+    Only parameters that a server refused are checked. All others were sent as in the settings, which are compared.
     """
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
@@ -237,7 +237,7 @@ def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[
 
 
 def describe_difference(name: str, first: object, second: object) -> str:
-    """Return a short line on the two values of a setting: the keys that differ, the sizes of lists, or the values.
+    """Describe the two values of a setting in a line: the keys that differ, the lengths of lists, or the values.
 
     The line is safe to print.
     """
@@ -255,7 +255,7 @@ def describe_difference(name: str, first: object, second: object) -> str:
 
 
 class PairedTest(NamedTuple):
-    """The 95 % interval of a weighted mean change, and the two-sided p of the change: p <= 0.05 where 0 is outside."""
+    """The 95 % interval of a weighted mean change, and its two-sided p-value: p <= 0.05 if 0 is outside."""
 
     low: float
     high: float
@@ -265,11 +265,12 @@ class PairedTest(NamedTuple):
 def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTest:
     """Return the paired permutation test of one or more changes in [-1, 1], with weights that sum up to 1.
 
-    If nothing has changed in truth, each change may as well have the other sign. So many signs are drawn, all of them
-    for few changes: p is twice the share with which the mean is as large as it came. The interval holds the values that
-    the same test, with each value subtracted from the changes, does not reject. Its ends are quantiles of the means of
-    random subsets of the changes (Hartigan 1969, "Using subsample values as typical values"). Fewer than six changes
-    that are not equal reject nothing: their interval is [-1, 1]. Equal changes get the bounds of `bootstrap_interval`.
+    Under the null hypothesis, the signs of the changes are random. p is twice the share of sign assignments under which
+    the mean is at least as extreme as the observed mean. All assignments are tried for few changes, random ones for
+    more. The interval contains each value that the same test does not reject after subtracting the value from the
+    changes. Its ends are quantiles of the means of subsets of the changes (Hartigan 1969, "Using subsample values as
+    typical values"). With fewer than six different changes, the interval is [-1, 1]. For equal changes, it is the
+    interval of `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -292,7 +293,7 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
         sizes = [min(at_once, _SUBSETS - done) for done in range(0, _SUBSETS, at_once)]
         sums = np.concatenate([generator.integers(2, size=(size, count), dtype=bool) @ columns for size in sizes])
         sums = sums[sums[:, 1] > 0.0]
-    # Rounded, so that changes which cancel out are 0. The empty subset is below and above every value.
+    # Rounded, so that changes that cancel out give exactly 0. The +1 counts the empty subset.
     means = np.sort(np.round(sums[:, 0] / sums[:, 1], 12))
     number = len(means) + 1
     rejected = int(0.025 * number)  # on each side
@@ -303,6 +304,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _ALL_SUBSETS_OF = 12
-"""Changes of which all subsets are taken: 4,096, as many as are drawn of more changes."""
+"""Up to this many changes, all subsets are used: 4,096. For more changes, as many random subsets are used."""
 _SUBSETS = 4095
-"""Subsets that are drawn: p has a standard error of 0.005 at 0.05."""
+"""Number of random subsets. At p = 0.05, the standard error of p is 0.005."""

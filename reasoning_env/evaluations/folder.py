@@ -2,15 +2,15 @@
 
 **samples.jsonl** has a line for each problem, in the format of dumps. A line also has `key` (task and number),
 `failed` (how many completions the server never returned), `dropped` (why the problem has no rollouts, or null) and
-`sent` (how the requests were sent; `SentRequests` describes its keys). A rollout also has `correct` (a score of 0.99
-or more), `seconds` (until the problem's completions arrived) and, with a preset, `library_score`. A line is written
-when its problem is done; problems without a completion are written last, once all have been tried.
+`sent` (the parameters of the requests; `SentRequests` describes its keys). A rollout also has `correct` (True for a
+score of 0.99 or more), `seconds` (until the problem's completions arrived) and, with a preset, `library_score`. A line
+is written when its problem is done. Problems without a completion are written last, after all problems were tried.
 
 **results.json** is one object, written at the start and replaced at the end. `Results` describes its keys.
 
-One process writes to a folder. A finished folder is never written to again. An unfinished folder is continued by the
-same evaluation (same model, server, step, preset, settings and versions), which evaluates the missing problems. A
-folder without results.json counts as unfinished: **samples.jsonl.header** says what made the samples.
+Only one process at a time writes to a folder, and a finished folder never changes. An evaluation with the same model,
+server, step, preset, settings and versions resumes an unfinished folder and evaluates the missing problems. A folder
+without results.json counts as unfinished; **samples.jsonl.header** then has these six properties.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RESULTS = "results.json"
 SAMPLES = "samples.jsonl"
 FORMAT = 1
 DEFAULT_FOLDER = "evals"
-"""Folder of evaluations for which no setting names a folder."""
+"""Folder of evaluations if no setting names a folder."""
 FOLDER_SETTING = "data_dir_to_save_evals"
 
 
@@ -64,17 +64,17 @@ class MadeWith(TypedDict):
     settings: dict[Name, FreeJson]
     """The settings that decide the set and the sampling, `eval_seed` and `max_completion_tokens` among them."""
     versions: dict[Name, Name]
-    """Of `reasoning_gym`, this `environment` and `python`."""
+    """The versions of `reasoning_gym`, this `environment`, `python` and task modules."""
 
 
 class PublishedMeans(TypedDict):
-    """Mean scores of a published model over the evaluated tasks; None without such a task."""
+    """Mean scores of a published model over the evaluated tasks; None if there is no score to average."""
 
     short: Name
     """A short name of the model."""
     overall: Number
     comparable: Number | None
-    """Over the tasks whose questions and scoring are those of the published runs."""
+    """Mean over the tasks whose questions and scoring have not changed since the published runs."""
     categories: dict[Name, Number | None]
     tasks: dict[Name, Number]
 
@@ -90,19 +90,19 @@ class Results(MadeWith):
     seconds: Number
     """Time spent on the evaluation, earlier starts included."""
     problems: Count
-    """How many problems the set has; before the end, how many it should have."""
+    """Number of problems in the set; until the end, the planned number."""
     fingerprint: Name | None
     """A hash of the references of all problems of the set; null before the end."""
     remarks: list[Name]
-    """Reasons why the figures cannot be compared with published ones, a sentence each."""
+    """Reasons why the scores are not comparable with published scores, a sentence each."""
     sent: NotRequired[SentRequests]
-    """The parameters as sent, and the model that answered. Results of earlier versions lack it."""
+    """The parameters as sent, and the models that answered. Results of earlier versions do not have this key."""
     overall: SummaryRow | None
-    """The row of all tasks; null before the end."""
+    """The statistics over all tasks; null before the end."""
     categories: dict[Name, SummaryRow]
     tasks: dict[Name, SummaryRow]
     comparable: NotRequired[SummaryRow]
-    """With a preset: the row over the tasks whose questions and scoring are those of the published runs."""
+    """With a preset: statistics over the tasks with the questions and the scoring of the published runs."""
     published: NotRequired[dict[Name, PublishedMeans]]
     """With a preset: the published models, by name."""
 
@@ -113,10 +113,10 @@ _SENT = TypeAdapter(SentRequests)
 
 
 class EvaluationFolder:
-    """A folder that this process writes to. Every method blocks: call it on a thread.
+    """A folder that this process writes to. Every method blocks, so call it in a thread.
 
-    `samples` are the problems that are done, by task and number, those of earlier starts included. `spent_s` is the
-    time that earlier starts took. `header` is the part of results.json that is known from the start.
+    `samples` are the problems that are done, by task and number, also from earlier starts. `spent_s` is the time that
+    earlier starts took. `header` is the part of results.json that is known from the start.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object], spent_s: float = 0.0) -> None:
@@ -124,12 +124,12 @@ class EvaluationFolder:
         self.spent_s = spent_s
         self.samples: dict[tuple[str, int], DumpedGroup] = {}
         self.sent = no_requests()
-        """How the requests for all samples were sent."""
+        """The record of the requests for all samples."""
         self._header = header
-        # The result of a cancelled evaluation may still be on its way when the folder is closed.
+        # After an evaluation is cancelled, a thread may still write a result while the folder is closed.
         self._lock = threading.Lock()
         samples = path / SAMPLES
-        # Beside new samples stands what makes them, so that they are continued where results.json is missing.
+        # The identity is also saved beside new samples, so that they can be resumed without results.json.
         made_with = None if samples.exists() else {name: header[name] for name in MadeWith.__annotations__}
         self._file = KeyedFile(samples, made_with, setting=FOLDER_SETTING, on_line=self._add)
 
@@ -157,7 +157,7 @@ class EvaluationFolder:
             self._file.close()
 
     def _add(self, key: str, line: bytes) -> None:
-        """Keep the values of a line that statistics need, not its texts. Raises ValueError for an invalid line."""
+        """Keep the parts of a line that statistics need, without its texts. Raises ValueError for an invalid line."""
         task, _, number = key.rpartition("/")
         group = read_group(line)
         rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
@@ -168,7 +168,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Return a rollout without its texts, and with the same outcome, which an answer tag in the thinking decides."""
+    """Remove a rollout's texts, except an answer tag in the thinking, on which the rollout's outcome depends."""
     tag = OPENING_TAG.search(rollout.thinking)
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 
@@ -182,7 +182,7 @@ def read_results(folder: Path) -> Results:
 
 
 def load_results(path: Path) -> Results:
-    """Return what `read_results` returns. Raises ConfigError in place of its errors."""
+    """Return the content of results.json. Raises ConfigError in place of the errors of `read_results`."""
     try:
         return read_results(path)
     except OSError as error:
@@ -194,13 +194,11 @@ def load_results(path: Path) -> Results:
 def open_folder(
     root: Path, made_with: MadeWith, *, problems: int, remarks: Sequence[str], resume: bool
 ) -> EvaluationFolder:
-    """Make the folder of an evaluation or, with `resume`, continue the newest unfinished folder of the same evaluation.
+    """Create a folder for an evaluation or, with `resume`, open the newest unfinished folder of the same evaluation.
 
-    `problems` is how many problems the evaluation should have. Raises ConfigError where a folder cannot be made.
+    `problems` is the planned number of problems. Raises ConfigError if the folder cannot be created.
     """
-    made_with = cast(
-        MadeWith, json.loads(json.dumps(made_with))
-    )  # lists in place of tuples, as results.json holds them
+    made_with = cast(MadeWith, json.loads(json.dumps(made_with)))  # lists in place of tuples, as in results.json
     header = {
         **made_with,
         "problems": problems,
@@ -223,9 +221,9 @@ def open_folder(
 
 
 def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
-    """Open the newest unfinished folder of the evaluation that no process writes to; None without such a folder.
+    """Open the newest unfinished folder of the evaluation that no process writes to; None if there is none.
 
-    Without one, a line names the newest unfinished folder of the same model, and the settings that differ.
+    In that case, log the newest unfinished folder of the same model, and the settings that differ.
     """
     others: list[str] = []
     for path, found in _unfinished(root):
@@ -272,11 +270,11 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the folders of unfinished evaluations with their identities, the newest first.
 
-    That is results.json or, where it is missing beside samples, the identity that stands beside the samples.
+    The identity is in results.json or, if that is missing, in samples.jsonl.header.
     """
     unfinished: list[tuple[float, Path, Mapping[str, Any]]] = []
     for path in root.glob(f"*/{SAMPLES}"):
-        with suppress(OSError, ValueError):  # no folder of an evaluation, or of another version
+        with suppress(OSError, ValueError):  # not an evaluation's folder, or from another version
             try:
                 found: Mapping[str, Any] = read_results(path.parent)
             except FileNotFoundError:

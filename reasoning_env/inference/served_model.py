@@ -1,7 +1,7 @@
-"""The model behind one or several servers, for a training and for an evaluation.
+"""A model on one or several servers, for training and evaluation.
 
-`ServedModel.complete` is the way of a completion: it picks a server, sends the request, makes rollouts of the reply,
-and repeats what failed (`PatientRequests`). `decide` is what follows from a failure.
+Begin with `ServedModel.complete`: it selects a server, sends the request, converts the reply to rollouts, and retries
+failed requests (`PatientRequests`). `failures.decide` is the policy of retries.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_AFTER_S = 2.0
-"""Seconds between two checks of the servers that are away."""
+"""Seconds between two checks of servers that cannot be reached."""
 HELLO = [{"role": "user", "content": "Hello"}]
 """The prompt of a probe."""
 
 
 Received = Rollout | BrokenOffError | str
-"""A converted completion; a string says why the completion is unusable."""
+"""A converted completion, the error of one that the server broke off, or a string: why it is unusable."""
 
 
 class UnusableReply(Exception):
@@ -52,21 +52,21 @@ class UnusableReply(Exception):
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""The log reports a request that waits this much longer than any reply so far took."""
+"""The log reports a request once it waits this much longer than the slowest reply so far."""
 
 
 class PatientRequests:
-    """Sends the requests of all groups of a run, retries failed ones, and tracks outages."""
+    """Sends the requests of all groups of a run, retries failed requests, and logs outages."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._successes = 0
         self._outage = RequestOutage(logger, clock)
         self._waits = OutageLog(logger)
         self._sent_at: dict[asyncio.Task[None], float] = {}
-        """When each request in flight was sent, by the task that watches the request."""
+        """When each request in flight was sent, by the asyncio task that watches the request."""
         self._longest_reply_s = 0.0
         self.ended: Counter[str] = Counter()
-        """Number of groups dropped because completions were broken off, by finish reason."""
+        """Number of groups that were dropped because the server broke completions off, by finish reason."""
 
     @property
     def outage_s(self) -> float:
@@ -74,25 +74,25 @@ class PatientRequests:
         return self._outage.duration_s
 
     def note_success(self) -> None:
-        """Note that a server accepted a request at startup, so that a later refusal concerns one prompt only."""
+        """Note that a server accepted a request at startup. A later refusal then concerns only one prompt."""
         self._successes += 1
 
     def note_outage(self, message: str) -> None:
-        """Note an outage before a request fails because of it."""
+        """Note an outage that was found by a health check, before any request fails."""
         self._outage.note(message)
 
     async def complete(
         self, n: int, ask: Callable[[int], Awaitable[list[Rollout]]], timeouts: Timeouts
     ) -> list[Rollout]:
-        """Return exactly `n` rollouts. Rollouts that arrived are kept when other requests fail.
+        """Return exactly `n` rollouts. If a request fails, the rollouts that have arrived are kept.
 
-        `ask` asks for as many as are missing and returns those that came, at least one; it may raise any error. Failed
-        requests are repeated, with pauses; `decide` is the policy. Requests that were lost with their server are sent
-        again at once, and are no failure.
+        `ask` requests the missing number of rollouts and returns at least one; it may raise any error. Failed requests
+        are retried with pauses, as `decide` says. If a server stops, its requests are sent again at once, and do not
+        count as failures.
 
         Raises:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
-            RefusedError: The server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
+            RefusedError: The server has refused all requests so far, and `timeouts.outage_s` is finite.
             ServerError: The server refuses this request.
             ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
             ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
@@ -113,7 +113,7 @@ class PatientRequests:
                 limit_s = max(timeouts.outage_s, timeouts.away_s or 0.0)
                 if self.outage_s > limit_s:
                     raise ServerError(f"requests fail for {limit_s:g} s: {error}") from error
-            except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
+            except Exception as error:  # clients raise many kinds of errors if a server fails
                 failure = explain_failure(error)
                 if self._successes > history.successes:
                     waits = pauses()
@@ -138,7 +138,7 @@ class PatientRequests:
         return rollouts
 
     async def _reply(self, request: Awaitable[T]) -> T:
-        """Return the result of a request. If the request waits unusually long, log this every 30 s."""
+        """Return the result of a request. Log at intervals if the request waits unusually long."""
         sent_s = time.monotonic()
         watch = asyncio.create_task(self._watch_wait(sent_s))
         self._sent_at[watch] = sent_s
@@ -160,13 +160,13 @@ class PatientRequests:
                 self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
 
     def _late_requests(self) -> list[float]:
-        """Return the waiting times of the requests that wait unusually long, in seconds."""
+        """Return the waiting times, in seconds, of the requests that wait unusually long."""
         now_s = time.monotonic()
         waits = [now_s - sent_s for sent_s in self._sent_at.values()]
         return [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
 
     def _count_ended(self, word: str) -> None:
-        """Count a finish reason under a name that fits a metric; after MOST_WORDS reasons, as `other`."""
+        """Count a finish reason under a name that is valid in a metric. After MOST_WORDS names, count it as `other`."""
         name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
         self.ended[name if name in self.ended or len(self.ended) < MOST_WORDS else "other"] += 1
 
@@ -175,13 +175,13 @@ class PatientRequests:
 
 
 class ServedModel:
-    """Returns completions of one model; leaving `async with` closes the connections to the servers.
+    """Returns completions of one model. The end of `async with` closes the connections to the servers.
 
     Args:
-        completers: Returns the servers; called for each request, so that a replaced server is used from then on.
-        layout: Makes prompts, and tokens of texts.
-        options: What every request says.
-        timeouts: Returns the limits of requests; called for each request.
+        completers: Returns the servers. Called for each request, so that a replaced server is used at once.
+        layout: Makes prompts, and tokenizes texts.
+        options: The options of every request.
+        timeouts: Returns the time limits of requests. Called for each request.
         model: Name of the model, for results.
     """
 
@@ -235,9 +235,9 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The kind of replies: the worst of all servers, because all get the same kind of request.
+        """The kind of replies: the worst kind of all servers, because all servers get the same kind of request.
 
-        TOKENS while no server's kind is detected.
+        TOKENS until the kind of any server is detected.
         """
         known = {completer.kind for completer in self._completers()}
         return next((kind for kind in reversed(ReplyKind) if kind in known), ReplyKind.TOKENS)
@@ -249,7 +249,7 @@ class ServedModel:
 
     @property
     def ended(self) -> Mapping[str, int]:
-        """Number of problems dropped because completions were broken off, by finish reason."""
+        """Number of problems that were dropped because the server broke completions off, by finish reason."""
         return self._patience.ended
 
     async def context_lengths(self) -> Sequence[int | None]:
@@ -266,15 +266,15 @@ class ServedModel:
     # ---- completions
 
     def prompt(self, messages: Messages) -> Prompt:
-        """Return the prompt that a server gets."""
+        """Return the prompt for messages."""
         return self._layout.prompt(messages)
 
     async def complete(
         self, prompt: Prompt, n: int, sampling: Sampling, answered: list[SentRequest] | None = None
     ) -> list[Rollout]:
-        """Return exactly `n` rollouts, through outages; raises the errors of `PatientRequests.complete`.
+        """Return exactly `n` rollouts, after retries if needed. Raises the errors of `PatientRequests.complete`.
 
-        Each request that was answered by a usable completion is added to `answered`.
+        Requests whose replies have a usable completion are added to `answered`.
         """
         timeouts = self._timeouts()
         collected = [] if answered is None else answered
@@ -287,9 +287,9 @@ class ServedModel:
     async def _ask(
         self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts, answered: list[SentRequest]
     ) -> list[Rollout]:
-        """Ask the server with the most room, and return the usable rollouts of its reply, at least one.
+        """Send a request to the server with the lowest load. Return the usable rollouts of its reply, at least one.
 
-        Raises BrokenOffError or UnusableReply if no completion is usable, and what `Completer.complete` raises.
+        Raises BrokenOffError or UnusableReply if no completion is usable, and the errors of `Completer.complete`.
         """
         completers = self._completers()
         there = [completer for completer in completers if not completer.is_away] or completers
@@ -306,7 +306,7 @@ class ServedModel:
         return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts and log why others are dropped; raises an error if there is no rollout."""
+        """Return the rollouts, and log why other completions are unusable. Raises an error if there is no rollout."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         broken_off = [completion for completion in completions if isinstance(completion, BrokenOffError)]
         reasons = [f"the server returned {completion}" for completion in completions if isinstance(completion, str)]
@@ -321,7 +321,7 @@ class ServedModel:
         return rollouts
 
     async def watch(self) -> None:
-        """Check servers that are away, and log if all are away at two checks in a row; never returns."""
+        """Check unreachable servers forever, and log if all servers are unreachable at two checks in a row."""
         was_there = True
         while True:
             await asyncio.sleep(LOOK_AFTER_S)
@@ -337,12 +337,12 @@ class ServedModel:
     # ---- at the start
 
     async def check(self, timeout_s: float) -> None:
-        """Return once a server has given a token; raises the errors of `check_servers`."""
+        """Return once a server has returned a token. Raises the errors of `check_servers`."""
         await check_servers(self._completers, self.prompt(HELLO), self._options, timeout_s)
         self._patience.note_success()
 
     async def check_tokenizer(self) -> None:
-        """Raise ConfigError if a server tokenizes a text differently from the tokenizer."""
+        """Raise ConfigError if a server tokenizes a text differently from the configured tokenizer."""
         if isinstance(self._layout, ChatFormat):
             await compare_tokenizers(self._completers(), self._layout)
 

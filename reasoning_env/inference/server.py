@@ -1,7 +1,7 @@
 """One inference server: its reply format, the requests to it, and whether it can be reached.
 
-In this order: what requests say beside the prompt; which format a server has; how completions ended (`Endings`); a
-server that goes away (`Reachability`); and the `Server` itself.
+The module contains the options of requests (`RequestOptions`), the check how completions ended (`Endings`), the
+detection of servers that stop (`Reachability`), and the `Server` itself.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ T = TypeVar("T")
 class RequestOptions:
     """Options of all requests, from the settings.
 
-    - `stop_after_answer`: whether generation ends with the first closing answer tag; None for yes in requests for text,
-      which base models get.
+    - `stop_after_answer`: whether generation ends with the first closing answer tag. None: only in requests for text,
+      which are for base models.
     - `template_options`: options of the chat template, for servers that apply it.
-    - `reasoning_effort`: for chat requests; None to leave it to the server.
-    - `keep_special_tokens`: ask for a text with the special tokens, because marks of thinking are among them.
+    - `reasoning_effort`: for chat requests; None to use the server's default.
+    - `keep_special_tokens`: request texts with special tokens, because some models mark thinking with them.
     """
 
     stop_after_answer: bool | None = None
@@ -81,11 +81,11 @@ class RequestOptions:
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
-        """Return the parameters of requests for this kind of replies, with OpenAI's names or a server's own."""
+        """Return the parameters of requests for this kind of replies, with OpenAI's names or the server's names."""
         parameters: dict[str, object] = {}
         if self.stops(kind):
             parameters["stop"] = [ANSWER_END]
-            if kind is not ReplyKind.TOKENS:  # the tokens of the stop text are returned anyway
+            if kind is not ReplyKind.TOKENS:  # replies with tokens contain the stop string anyway
                 parameters |= KEEPS_STOP
         if kind is ReplyKind.TEXT and self.keep_special_tokens:
             parameters["skip_special_tokens"] = False
@@ -99,13 +99,13 @@ class RequestOptions:
 # ---------------------------------------------------------------------------- how completions ended
 
 MOST_WORDS = 32
-"""Finish reasons that are counted separately. Gemini has 17, the most known; a server may invent any number."""
+"""Most finish reasons that are counted separately. Gemini has 17; a faulty server could send any number."""
 SAYS_NOTHING = "null"
-"""Stands for the finish reason of a completion that was broken off without one."""
+"""The name, in messages and counts, for a missing finish reason."""
 
 
 class Endings:
-    """Decides which completions were broken off, and logs each word that no table knows once."""
+    """Decides which completions the server broke off. Logs each unknown finish reason once."""
 
     def __init__(self) -> None:
         self._has_words = False
@@ -113,12 +113,12 @@ class Endings:
         self._unknown: set[str] = set()
 
     def broken_off(self, word: str, *, is_empty: bool, said: object = None) -> BrokenOffError | None:
-        """Return the error for a completion that was broken off; None for any other.
+        """Return the error for a completion that the server broke off; None for any other completion.
 
         Args:
-            word: The server's word; "" if the server does not say.
-            is_empty: Whether nothing came of the completion.
-            said: What the server said beside the word.
+            word: The finish reason; "" if the server sent none.
+            is_empty: Whether the completion has neither text nor tokens.
+            said: The message of an error in the completion.
         """
         if not word:
             return BrokenOffError(SAYS_NOTHING, said) if is_empty or self._has_words else None
@@ -130,8 +130,8 @@ class Endings:
         if is_new and len(self._unknown) < MOST_WORDS:
             self._unknown.add(lower)
             logger.warning(
-                "a server ended a completion with %r, a word that is not known here: such completions count as broken "
-                "off, and are asked for again",
+                "a server ended a completion with the unknown finish reason %r; such completions are discarded "
+                "and requested again",
                 visible(word, 60),
             )
         return BrokenOffError(word, said)
@@ -141,27 +141,27 @@ class Endings:
 
 
 REACH_POLL_S = 1.0
-"""Seconds between two trials of a connection while requests wait, which is how often Atropos checks health."""
+"""Seconds between two attempts to connect while requests wait. Atropos checks servers' health as often."""
 CONNECT_S = 2.0
-"""How long a trial may take; a server on the same network accepts within milliseconds."""
+"""Time limit of an attempt to connect. A server on the same network accepts within milliseconds."""
 AWAY_S = 10.0
-"""How long a server may be unreachable until the requests to it end. Shorter, a restart or a failing network may be
-over before long, and requests on a network that fails for seconds still get their replies."""
+"""Seconds for which a server must be unreachable before the requests to it are ended. After a network failure of some
+seconds, requests still get their replies."""
 
 
 class ServerAwayError(ConnectionError):
-    """The server was unreachable since the request was sent, so the request will get no reply."""
+    """The server became unreachable after the request was sent, so the request will get no reply."""
 
 
 class Reachability:
     """Ends the requests to a server that was stopped after they were sent.
 
-    A server that is stopped may leave open connections to a process that never replies, and its successor takes the
-    same port: vLLM did so for ten minutes. So connections are tried beside requests that wait. Requests are lost if
-    connections were refused meanwhile and are accepted again, or fail in any way for AWAY_S. Only plain http without a
-    proxy is watched: behind TLS and proxies stands something that stays reachable.
+    When a server is stopped and started again on the same port, old connections may stay open to a process that never
+    replies; with vLLM this took ten minutes. So this class tries to connect while requests wait. The requests are lost
+    if connections were refused and are then accepted again, or if attempts fail for AWAY_S. Only plain http without a
+    proxy is checked: with TLS or a proxy, something else accepts the connections.
 
-    `disconnect` closes all connections when requests are lost: those that idle may lead to the former process too.
+    `disconnect` closes all connections when requests are lost, because idle ones may lead to the old process too.
     """
 
     def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -171,8 +171,8 @@ class Reachability:
         self._away_since: float | None = None
         self._was_refused = False
         self._lost_before = -math.inf
-        """Every request that was sent before this time is lost. The time moves when a server that refused connections
-        is back, and every AWAY_S while it stays away."""
+        """Requests that were sent before this time are lost. The time is updated when a server that refused connections
+        accepts them again, and every AWAY_S while the server is unreachable."""
         self._tried_at = -math.inf
 
     @cached_property
@@ -180,7 +180,7 @@ class Reachability:
         return self._url.startswith("http://") and not goes_through_proxy(self._url)
 
     async def outlast(self, request: Awaitable[T]) -> T:
-        """Return the result of a request; raises ServerAwayError once the request is lost."""
+        """Return the result of a request. Raises ServerAwayError once the request is lost."""
         sent = time.monotonic()
         work = asyncio.ensure_future(request)
         try:
@@ -199,7 +199,7 @@ class Reachability:
         return reply
 
     async def check(self) -> None:
-        """Try a connection, unless one was tried within REACH_POLL_S."""
+        """Try to connect, unless the last attempt was less than REACH_POLL_S ago."""
         now = time.monotonic()
         if now - self._tried_at < REACH_POLL_S or not self._is_watched:
             return
@@ -207,7 +207,7 @@ class Reachability:
         error = await try_connection(self._url, CONNECT_S)
         if error is not None:
             self._away_since = now if self._away_since is None else self._away_since
-            # Refused, or reset where the server stops at this moment: the machine answers that nobody listens.
+            # The machine refuses or resets the connection: no process listens on the port.
             self._was_refused |= isinstance(error, ConnectionError)
             self._log.note(f"server {public_url(self._url)} cannot be reached ({describe_connection(error)})")
             if now - max(self._away_since, self._lost_before) >= AWAY_S:
@@ -218,11 +218,11 @@ class Reachability:
 
     @property
     def is_away(self) -> bool:
-        """Whether the last trial of a connection failed."""
+        """Whether the last attempt to connect failed."""
         return self._away_since is not None
 
     async def look_after(self) -> None:
-        """Notice when a server that is away is back."""
+        """If the server was unreachable, check whether it can be reached again."""
         if self._away_since is not None:
             await self.check()
 
@@ -245,8 +245,8 @@ class Reachability:
 class Server:
     """One inference server.
 
-    The first request opens connections; `close` closes them. `slots` limit the requests in flight by split. `on_reply`
-    is called after each successful request, with its split and seconds.
+    The first request opens connections, and `close` closes them. `slots` limits the requests in flight for each split.
+    `on_reply` is called after each successful request with the split and the seconds that the request took.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class Server:
         self._under_way = 0
         self._adapted = Adapting(spec.stream)
         self._limit: AdaptiveLimit | None = None
-        """Limits the rate of requests; None until the server refuses a request because of its load."""
+        """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
         self._stop_text = StopText()
         self._reachability = Reachability(spec.url, self._connect_anew)
@@ -299,7 +299,7 @@ class Server:
         return self._is_absent or self._reachability.is_away
 
     def load(self, split: str) -> float:
-        """Return the requests in flight, as a share of the limit if there is a limit."""
+        """Return the number of requests in flight, divided by the limit if there is a limit."""
         slots = self._slots.get(split)
         return self._under_way / (1 if slots is None else slots.max_val)
 
@@ -318,10 +318,10 @@ class Server:
         """Request `n` completions and return those that arrived, at least one.
 
         Args:
-            kind: The kind of replies; None for the best that the server has.
-            reply_s: Seconds that one request may take, without the wait for a slot.
+            kind: The kind of replies; None for the best kind that the server supports.
+            reply_s: Time limit of one request in seconds, without the time of waiting for a slot.
 
-        Raises what `ask` raises; if several requests fail, the error of the first.
+        Raises the errors of `ask`; if several requests fail, the first error.
         """
         reply_format = self.format or await detect_late(self, prompt, options)
         if kind not in (None, reply_format.kind):
@@ -360,16 +360,16 @@ class Server:
         reply_s: float | None = None,
         at_once: bool = False,
     ) -> ServerReply:
-        """Send one request, without a slot, and without the parameters that the server refuses.
+        """Send one request, without waiting for a slot, and without the parameters that the server refuses.
 
-        A request that is sent `at_once` does not wait where the server limits its clients.
+        With `at_once`, the request does not wait for the server's rate limit either.
 
         Raises:
             StatusError: The server answers with a status of 400 or more.
             ServerAwayError: The server was unreachable since the request was sent.
             TimeoutError: The reply took longer than `reply_s`.
-            other errors: ReplyError, ErrorReply, JSONDecodeError, errors of aiohttp, and errors for a reply of
-                another shape.
+            other errors: ReplyError, ErrorReply, JSONDecodeError, errors of aiohttp, and any error that an
+                unexpected reply causes.
         """
         request = reply_format.make_request(prompt, self.spec.model, parameters)
         if reply_format.kind is ReplyKind.TOKENS:
@@ -405,7 +405,7 @@ class Server:
         return reply
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
-        # A long request for tokens gets a connection of its own, for servers close those that idle at any moment.
+        # Requests for tokens take long and use new connections, because servers close idle connections at any time.
         headers = {"Connection": "close"} if reply_format.kind is ReplyKind.TOKENS else {}
         async with self._connections().post(self._url(reply_format), json=request, headers=headers) as response:
             await _check_response(response)
@@ -416,9 +416,9 @@ class Server:
         return self._page(reply_format.path, below_v1=reply_format.below_v1)
 
     def _page(self, path: str, *, below_v1: bool = True) -> str:
-        """Return the URL of a page of the server. The query of the address follows the path.
+        """Return the URL of a path on the server, with the query of the address.
 
-        Without `below_v1`, the page is beside the `/v1` in which the address ends.
+        Without `below_v1`, the path replaces the `/v1` at the end of the address.
         """
         parts = urlsplit(self.spec.url)
         before = parts.path.rstrip("/")
@@ -431,7 +431,7 @@ class Server:
     # ---- what the server says of itself
 
     async def models(self) -> list[Any]:
-        """Return the server's list of models; raises any error, as not every server has a list."""
+        """Return the server's list of models. Raises any error, because not every server has a list."""
         return list(read_json(await self._fetch("GET", self._page("/models"))).data)
 
     async def context_length(self) -> int | None:
@@ -444,9 +444,9 @@ class Server:
         return find_context_length(models, self.spec.model)
 
     async def read_text(self, text: str) -> list[int] | int | None:
-        """Return the server's tokens of a text, or only their number; None if the server does not say.
+        """Return a text's tokens by the server's tokenizer, or only their number; None if the server sends neither.
 
-        Raises what `ask` raises.
+        Raises the errors of `ask`.
         """
         reply_format = self.format
         if not isinstance(reply_format, TokenFormat):
@@ -462,7 +462,7 @@ class Server:
     # ---- at the start
 
     def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the ways to ask for one token, with the options of later requests."""
+        """Return the formats with which to request one token, using the options of later requests."""
         return [
             Candidate(
                 one.kind,
@@ -481,7 +481,7 @@ class Server:
                 logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
 
     async def _gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token; raises what `ask` raises, and BrokenOffError."""
+        """Request one token and return True if the reply has it. Raises the errors of `ask`, and BrokenOffError."""
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
@@ -496,7 +496,7 @@ class Server:
     # ---- connections
 
     async def look_after(self) -> None:
-        """Notice when a server that is away is back."""
+        """If the server was unreachable, check whether it can be reached again."""
         await self._reachability.look_after()
         if self._is_absent and not self._reachability.is_away:
             self._is_absent = not await answers(self._connections(), self._page("/health", below_v1=False))
@@ -510,13 +510,13 @@ class Server:
         key = self.spec.key
         headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.spec.headers}
         timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
-        # Callers limit the requests in flight, and environment variables name the proxies.
+        # The callers limit the requests in flight. Proxies come from environment variables.
         connector = aiohttp.TCPConnector(limit=max_connections())
         proxied = goes_through_proxy(self.spec.url)
         return aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
 
     async def _connect_anew(self) -> None:
-        """Use new connections from now on."""
+        """Close all connections. The next request opens a new one."""
         former, self._http = self._http, None
         if former is not None:
             await former.close()
@@ -544,7 +544,7 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error for a completion that the server broke off; None for any other."""
+    """Return the error for a completion that the server broke off; None for any other completion."""
     said, tokens = (completion.error, completion.token_count) if isinstance(completion, TextCompletion) else (None, 0)
     error = endings.broken_off(completion.word, is_empty=is_empty(completion), said=said)
     if error is None and is_empty(completion) and tokens == 0 and Ending.of(completion.word) is not Ending.REFUSED:

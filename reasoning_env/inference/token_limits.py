@@ -1,9 +1,9 @@
 """Read from an error message how many tokens a server allows for a completion.
 
-Servers word this refusal in many ways, and no field of a reply has a standard name for it. So the numbers in a message
-are combined: the limit that was sent is known, and a number that is the sum of it and another number is the total of
-prompt and completion. `allowed_tokens` returns the largest limit that the message can mean. A value that is still too
-large is refused again, and lowered again; a value that is too small would cut completions off without need.
+Servers word this refusal in many ways, and there is no standard field for the allowed number. So this module combines
+the numbers in the message. The limit that was sent is known. If a number is the sum of this limit and another number,
+it is the total of prompt and completion. `allowed_tokens` returns the largest limit that the message can mean: if that
+is too large, the server refuses again and the limit is lowered again, but too small a limit would truncate completions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens")
-"""The names under which servers know the limit of a completion's tokens."""
+"""Names of the parameter that limits the tokens of a completion."""
 
 _NUMBER = re.compile(
     r"""(?<![\w.-])                     # not inside a name such as gpt-4.1 or a date
@@ -22,9 +22,9 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _HTTP_STATUS = frozenset({400, 413, 422})
-"""Numbers that are the reply's status where they occur in a message."""
+"""Numbers in a message that are the HTTP status, not a number of tokens."""
 LEAST_TOKENS = 16
-"""Smaller numbers in a message are no limits: the low end of a range, a version."""
+"""Smaller numbers in a message are not limits, but for example the low end of a range, or a version."""
 _NAMES_LIMIT = re.compile(r"max(imum)?[\s_-]*((new|output|completion)[\s_-]*)?tokens?\b", re.IGNORECASE)
 _SPEAKS_OF_COMPLETION = re.compile(r"\b(completion|output|generated|generation|new[\s_-]tokens)\b", re.IGNORECASE)
 _SPEAKS_OF_PROMPT = re.compile(r"prompt|input|messages|context", re.IGNORECASE)
@@ -43,7 +43,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Says that a completion needs a larger limit: a single token is too few for a model that thinks first."""
+"""Words that ask for a larger limit: a model that thinks first needs more than a single token."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def names_limit(message: str) -> bool:
 
 
 def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens | None:
-    """Return what a server allows in place of the limit that was sent; None if the message refuses no such limit.
+    """Return the limit that a server allows in place of `sent`; None if the message does not refuse this limit.
 
     Args:
         message: The server's error message.
         sent: The limit that was sent.
-        prompt_tokens: Tokens of the prompt, at least roughly, for messages that do not say.
+        prompt_tokens: Estimated tokens of the prompt, for messages without this number.
     """
     numbers = {int(found.replace(",", "")) for found in _NUMBER.findall(message)}
     if _TOO_FEW.search(message) or not _is_about_completion(message, sent, numbers):
@@ -86,7 +86,7 @@ def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens
 
 
 def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
-    """Return False for a message about the prompt alone, which no other limit of the completion makes acceptable."""
+    """Return False for a message about the prompt alone, where a lower limit of the completion would not help."""
     if names_limit(message) or (sent >= LEAST_TOKENS and sent in numbers):
         return True
     total = _find_total(message, sent, numbers)
@@ -94,18 +94,18 @@ def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
 
 
 def _labelled(pattern: re.Pattern[str], message: str) -> list[int]:
-    """Return the numbers that a message labels in one of the ways of a pattern."""
+    """Return the numbers in the groups of all matches of a pattern."""
     return [int("".join(groups).replace(",", "")) for groups in pattern.findall(message)]
 
 
 def _find_total(message: str, sent: int, numbers: set[int]) -> int | None:
-    """Return the number that is the sum of prompt and completion; None if the message has no such number."""
+    """Return the number of tokens of prompt and completion together; None if the message does not have it."""
     sums = [each for each in numbers if each - sent in numbers]
     return next((each for each in [*sums, *_labelled(_TOTAL, message)] if each > sent), None)
 
 
 def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return what is left of the context beside the prompt, if the message has the sizes of both."""
+    """Return the context length minus the prompt's length, if the message has both numbers."""
     total = _find_total(message, sent, set(others))
     labelled = [each for each in _labelled(_PROMPT_SIZE, message) if each in others]
     if total is not None:
@@ -116,7 +116,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
         prompt = others[-2]
     else:
         return None
-    # The limit that was sent may be as large as the context, which is then no number of its own.
+    # If no number is left for the context, the limit that was sent may equal the context.
     contexts = [each for each in others if each not in (prompt, total)] or [sent]
     if max(contexts) <= prompt:
         return AllowedTokens(0, max(contexts))
@@ -125,11 +125,11 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the largest smaller number of the message, or what a context of a larger size leaves."""
+    """Return the largest number below `sent`; without one, the context in the message minus the prompt."""
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):
-        # The limit itself is printed as the size of the context if no other number is.
+        # If the message has no other number, the context may equal the limit that was sent.
         context = min(others, default=sent)
         if 0 < context - prompt_tokens < sent:
             return AllowedTokens(context - prompt_tokens, context)
@@ -137,7 +137,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return a limit for a message without a number that helps: larger, one less, or half."""
+    """Return a limit from the words of a message without a usable number: a larger one, one less, or half."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

@@ -1,4 +1,4 @@
-"""Compare the tokenizers of servers with the environment's."""
+"""Check that the servers and this environment use the same tokenizer."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ logger = logging.getLogger(__name__)
 TELLING_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
-"""A text that tokenizers of different models read differently."""
+"""A text that different models' tokenizers split into different tokens."""
 
 
 async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat) -> None:
-    """Compare how the servers and the tokenizer read a text; raises ConfigError where they differ.
+    """Raise ConfigError if a server splits a text into other tokens than this environment's tokenizer.
 
-    Servers that do not say how they read a text pass. A server may add special tokens at the ends.
+    Servers that do not return the tokens of a text pass. A server may add special tokens at both ends.
     """
     for completer in completers:
         try:
             theirs = await completer.read_text(TELLING_TEXT)
-        except Exception as error:  # the server is absent, or takes no text; its completions are checked themselves
+        except Exception as error:  # the server is absent, or accepts no text; its completions are checked later
             logger.debug("%s does not say how it reads a text: %s", completer.address, describe_failure(error))
             continue
         ours = layout.encode(TELLING_TEXT)
