@@ -1,6 +1,6 @@
 """Reward completions: extract the answer, have verifier workers score it, and apply the length penalty.
 
-Completions are hostile text, so every function takes time linear in the length of its text.
+Completions are hostile text, so the time of every function is linear in the length of the completion.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from .records import OPENING_TAG, Ending, Group, Pool, Problem, Reason, Rollout,
 from .runtime.concurrency import in_background
 from .runtime.text import short
 
-# ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
+# Without ASCII, the long s would match s, and the Kelvin sign would match k.
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
-"""Answer tags that are compared. With more tags, the completion has several answers even if all are equal."""
+"""Limit for the answer tags that are compared. With more tags, the answers count as different."""
 WINDOW = 1 << 16
-"""Characters per search: `re` keeps the interpreter lock, for 0.3 s in 16 MB of `<`."""
+"""Characters per search. `re` does not release the interpreter lock: a search in 16 MB of `<` takes 0.3 s."""
 MAX_ANSWER_BYTES = 20_000
-"""Longer answers, in bytes of UTF-8, score 0 (`too_long`)."""
+"""Limit for the length of an answer, in bytes of UTF-8. Longer answers score 0 (`too_long`)."""
 LONG_TEXTS = 100_000
-"""Characters of a group above which a thread extracts the answers. For less, a thread costs more than it saves."""
+"""If a group has more characters, a thread extracts its answers. For fewer, a thread costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The answer of a completion; or None, with the `reason` why the completion scores 0."""
+    """The answer of a completion. If it is None, `reason` says why the completion scores 0."""
 
     answer: str | None
     reason: Reason | None = None
@@ -48,7 +48,7 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     rest = reply.text
     if next(find_all(OPENING_TAG, rest, TAG_LENGTH), None) is None:
         return Extraction(None, _reason_without_tags(text, reply))
-    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # a text may have a hundred thousand tags
+    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # there may be 100,000 tags
     kinds = [tag[1] for tag in tags]
     if len(tags) > 2 or kinds == ["", ""]:
         return Extraction(None, Reason.REPEATED_ANSWER if _repeats_answer(rest, tags) else Reason.SEVERAL_ANSWERS)
@@ -88,10 +88,10 @@ class Reply:
 def split_thinking(text: str, thinking: Thinking) -> Reply:
     """Return the text of a completion without its thinking.
 
-    Removed are closed blocks, everything before a closing mark without an opening mark (the template may have opened
-    the block in the prompt), and everything after an opening mark that is never closed. Inside a block, only the
-    closing mark of the same format counts. In formats with channels, only the final channels are kept. A space replaces
-    each removed part, so that the texts on both sides cannot join into a tag.
+    Remove closed blocks, everything before a closing mark without an opening mark (the template may have opened the
+    block in the prompt), and everything after an opening mark that is never closed. Inside a block, only the closing
+    mark of the same format counts. In formats with channels, keep only the final channels. Replace each removed part by
+    a space, so that the strings on both sides cannot join into a tag.
     """
     if thinking.marks is None:
         return Reply(text)
@@ -159,9 +159,7 @@ async def score_texts(
 
 
 async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequence[str]) -> list[Verdict]:
-    """Return the verdicts of the library's own evaluation: its verifier's score of the last tagged answer, 0 without
-    one.
-    """
+    """Score completions as the library's own evaluation does: by the last tagged answer, or 0 if there is none."""
     answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
     scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
     reasons = [Reason.NO_ANSWER if text.strip() else Reason.NO_TEXT for text in texts]
@@ -171,7 +169,7 @@ async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequen
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, also in thinking, as the library's evaluation does.
+    """Return the content of the last pair of answer tags, even inside thinking, as the library's evaluation does.
 
     Return None if there is no pair, or if the content has more than `max_bytes` bytes of UTF-8. Takes linear time.
     """
@@ -193,7 +191,7 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 
 
 def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
-    """Return rollouts with verdicts and scores. A refused rollout scores 0, whatever its text contains."""
+    """Return the rollouts with verdicts and scores. A refused rollout scores 0, even if it contains an answer."""
     final = _without_refusals(rollouts, verdicts)
     return tuple(
         replace(rollout, verdict=verdict, score=verdict.score) for rollout, verdict in zip(rollouts, final, strict=True)
@@ -223,8 +221,8 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
     """Return the scores after the length penalty, which applies only if all scores are at least 0.5.
 
-    `lengths` are the tokens of prompt and completion together, or of the completion alone if the prompt's are unknown.
-    The factor is 1 up to 75 % of `max_tokens`, and falls linearly to 0 at `max_tokens`.
+    `lengths` counts the tokens of prompt and completion, or of the completion only if the prompt's number is unknown.
+    The factor is 1 up to 75 % of `max_tokens`, and decreases linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < 0.5:
         return tuple(scores)
@@ -233,7 +231,7 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
     return tuple(score * factor for score, factor in zip(scores, factors, strict=True))
 
 
-# ------------------------------------------------------------------ what callers pass
+# ------------------------------------------------------------------ arguments of callers
 
 
 def check_subject(subject: object) -> None:
@@ -250,7 +248,7 @@ def check_whole_problem(problem: object) -> None:
 
 
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
-    """Return the verdicts of a group. A number from 0 to 1 is the caller's own score; None is a missing verdict.
+    """Return the verdicts of a group. A number from 0 to 1 becomes a verdict; None stands for a missing verdict.
 
     Raises ConfigError for any other value, and for an empty list.
     """

@@ -1,12 +1,12 @@
-"""Seeds of problems: hashes in separate ranges, so that two streams never share a seed.
+"""Seeds of problems, which are hashes in separate ranges, so that two streams never share a seed.
 
-The library takes seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds do
+The library accepts seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds do
 not give independent problems. A training seed consists of
 
     1 bit split | 6 bits instance | 25 bits hash
 
-Training and evaluation share no seed. The first 64 instances share no seed either; instance 64 has the seeds of
-instance 0 in another order, and so on. An evaluation seed is the split bit and 31 bits of hash.
+Training and evaluation have no common seeds, and neither have the first 64 instances. Instance 64 has the seeds of
+instance 0 in a different order, and so on. An evaluation seed is the split bit and 31 bits of hash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Number of seeds of one instance."""
 MEMBER_SEEDS = 256
-"""Unused seeds at the end of each range: a composite of all tasks also uses up to 105 seeds after its own."""
+"""Unused seeds at the end of each range, because a composite of all tasks also uses up to 105 seeds after its own."""
 
 
 def hash_int(*parts: object) -> int:
@@ -38,10 +38,10 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return the seed of draw `number`: `seed` itself for 0, then derived seeds of the same split and instance."""
+    """Return `seed` itself for number 0, and derived seeds of the same split and instance for further numbers."""
     if number == 0:
         return seed
-    # The upper half of the range, so that new evaluation sets stay comparable with older ones.
+    # Use the upper half of the range, as before, so that new evaluation sets are comparable with older sets.
     half = INSTANCE_SEEDS // 2
     first = seed - seed % INSTANCE_SEEDS
     return first + half + hash_int("follow", seed, number) % (half - MEMBER_SEEDS)
@@ -54,5 +54,5 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
-    """Return the seed of a draw for a file of problems, in [0, 2**31): the training seeds of all instances."""
+    """Return the seed of a draw for a file of problems, in [0, 2**31), the range of training seeds of all instances."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

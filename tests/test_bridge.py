@@ -75,8 +75,8 @@ def scores(verdicts: Any) -> list[float]:
         ),
         (
             {"state": {"stream": 1}},
-            "state: this is no state of a session: stream: Input should be a valid dictionary; "
-            "pass what `state()` returned",
+            "state: this is not a session's state: stream: Input should be a valid dictionary; "
+            "pass the result of `state()`",
         ),
     ],
 )

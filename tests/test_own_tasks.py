@@ -122,7 +122,7 @@ async def test_judging_with_a_changed_module_logs_a_warning(
     made, judged = (each.library.release("last_letter") for each in (session, other))
     assert made != judged
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [f"problems of last_letter were made by {made}, and are judged here by {judged}"]
+    assert warnings == [f"problems of last_letter were made by {made}, but are judged here by {judged}"]
 
 
 def test_bridge_takes_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

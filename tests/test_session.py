@@ -304,7 +304,7 @@ async def test_altered_reference_is_rejected(make_session: MakeSession) -> None:
     session = await make_session()
     first, second = await take(session, 2)
     altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
-    with pytest.raises(InvalidReferenceError, match="its question comes out differently here"):
+    with pytest.raises(InvalidReferenceError, match="the question made here differs from the reference's"):
         await session.judge(altered, [WRONG])
 
 

@@ -1,13 +1,13 @@
-"""References: public names of problems. Any process can generate the same problem from one, or detect that it cannot.
+"""References: public names of problems. Any process can make a reference's problem, or detect a difference.
 
-The text form is `task:split:seed:level:library:question_hash:params`, for example
+A reference is written as `task:split:seed:level:library:question_hash:params`, for example
 
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
-`library` is the release that made the problem: reasoning-gym's, or `NAME@VERSION` of a module of `task_modules`. It
-ends in `+library` for problems of `rewards: library`, which every judge scores as the library does. `level` is `-` at
-the library's defaults, `params` is JSON. In published evaluation sets, `seed` can be `45+3/50`: item 3 of a dataset of
-50 items with the seed 45.
+`library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
+`task_modules`. It ends in `+library` for problems of `rewards: library`, which every judge scores as the library does.
+`level` is `-` at the library's defaults, and `params` is JSON. In published evaluation sets, `seed` can be `45+3/50`:
+item 3 of a dataset of 50 items with the seed 45.
 
 A reference may come from anybody, so MAX_LENGTH and MAX_PARAMS_DEPTH limit its size. `Remaker` generates the problems
 of references, and caches them.
@@ -27,9 +27,9 @@ from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, S
 from ..settings import ReasoningSettings
 
 MAX_LENGTH = 65_536
-"""Most characters of a reference. The longest that the library needs, a composite of all tasks, takes 2,800."""
+"""Limit for the characters of a reference. The longest that the library needs, a composite of all tasks, has 2,800."""
 MAX_PARAMS_DEPTH = 32
-"""How deep parameters may be nested. Those of a composite have three levels, or four with lists in them."""
+"""Limit for the nesting of parameters. The parameters of a composite have three levels, or four if they have lists."""
 AS_LIBRARY = "+library"
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -46,32 +46,32 @@ def hash_without_whitespace(question: str) -> str:
 
 
 def without_release(reference: str) -> str:
-    """Return a reference without the library release. It is equal in all releases that make the same problem."""
+    """Return a reference without the library release. Releases that make the same problem give equal results."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
 
 
 def module_of(reference: str) -> str | None:
-    """Return the name of the module that made a problem; None for problems of reasoning-gym, and for invalid text."""
+    """Return the name of the module that made a problem; None for problems of reasoning-gym or an invalid reference."""
     fields = reference.split(":", 6)
     name, at, _ = fields[4].rpartition("@") if len(fields) == 7 else ("", "", "")
     return name if at else None
 
 
 def describe_release(release: str) -> str:
-    """Return a release as text for messages: `reasoning-gym 0.1.25`, or the name and version of a module."""
+    """Return the name of a release for messages: `reasoning-gym 0.1.25`, or the name and version of a module."""
     return release if "@" in release else f"reasoning-gym {release}"
 
 
 def _read_params(text: str) -> dict[str, object]:
     """Return the parameters of a reference. Raises ValueError."""
-    too_deep = f"parameters are nested at most {MAX_PARAMS_DEPTH} levels deep"
+    too_deep = f"parameters are nested more than {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)
     except RecursionError:
         raise ValueError(too_deep) from None
     if not isinstance(params, dict):
-        raise ValueError("parameters are a JSON object")
+        raise ValueError("parameters must be a JSON object")
     level: list[object] = [params]
     for _ in range(MAX_PARAMS_DEPTH):
         containers = [value for value in level if isinstance(value, dict | list)]
@@ -83,9 +83,9 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem: release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`.
+    """The name of a problem, which the release `library` makes from `seed` (in [0, 2**32)), `params` and `level`.
 
-    `as_library` is True if question, answer and score are the library's own.
+    `as_library` is True if question, answer and score are the library's own, without corrections.
     """
 
     task: str
@@ -108,7 +108,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Parse the text form. Raises InvalidReferenceError, whose message says what is wrong."""
+        """Parse a reference. Raises InvalidReferenceError, whose message says what is wrong."""
         if len(text) > MAX_LENGTH:
             raise InvalidReferenceError(text, f"a reference has at most {MAX_LENGTH} characters, not {len(text)}")
         fields = text.split(":", 6)
@@ -189,7 +189,7 @@ class Reference:
         cause = "the reference was altered"
         if library != self.library:
             cause = f"it was made by {describe_release(self.library)}, and this is {library}"
-        raise InvalidReferenceError(str(self), f"its question comes out differently here; {cause}")
+        raise InvalidReferenceError(str(self), f"the question made here differs from the reference's; {cause}")
 
 
 logger = logging.getLogger(__name__)
@@ -199,8 +199,7 @@ class Remaker:
     """Generates the problems of references in a pool, with the library release of that pool."""
 
     CACHE_BYTES = 64 * 2**20
-    """Size of the cache. The completions of a problem mostly arrive within a minute, and a problem has a few kilobytes.
-    """
+    """Bytes of the cache. A problem has a few kilobytes, and its completions mostly arrive within a minute."""
 
     def __init__(self, pool: Pool, settings: ReasoningSettings) -> None:
         self._pool = pool
@@ -223,7 +222,7 @@ class Remaker:
             if "@" in parsed.library:
                 problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
-        # The reference may have the hash of the clarified question or of the library's own.
+        # The hash in the reference may be that of the clarified question or of the library's own question.
         for clarified in (False,) if parsed.as_library else (True, False):
             spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
@@ -240,11 +239,11 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn, once for each pair of releases, that another release than the reference's judges the answers."""
+        """Warn once per pair of releases that answers are judged by a different release than the reference names."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
-                "problems of %s were made by %s, and are judged here by %s",
+                "problems of %s were made by %s, but are judged here by %s",
                 reference.task,
                 describe_release(reference.library),
                 describe_release(release),
@@ -260,7 +259,7 @@ class ProblemCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._problems: dict[str, Problem] = {}
-        """In the order of the last use."""
+        """The cached problems, in the order of their last use."""
         self._bytes = 0
 
     def get(self, reference: str) -> Problem | None:
@@ -285,6 +284,6 @@ class ProblemCache:
 
 
 def _size(reference: str, problem: Problem) -> int:
-    """Return an upper estimate of a problem's memory in bytes. A string may take four bytes per character."""
+    """Return an upper bound of a problem's memory in bytes. A string takes up to four bytes per character."""
     texts = (reference, problem.question, problem.answer or "", problem.metadata_json, problem.reference)
     return len(problem.entry) + 4 * sum(map(len, texts)) + 1000

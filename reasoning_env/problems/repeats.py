@@ -18,9 +18,9 @@ class RepeatCounter:
     BITS = 1 << 23
     HASHES = 4
     WARN_SHARE = 0.1
-    """Share of repeated questions above which the log warns of a task."""
+    """Share of repeated questions above which a task is logged."""
     MIN_QUESTIONS = 100
-    """Number of questions before which a task's share is not meaningful."""
+    """Number of questions of a task from which its share of repeated questions is meaningful."""
 
     def __init__(self) -> None:
         self._bits = bytearray(self.BITS // 8)
@@ -29,7 +29,7 @@ class RepeatCounter:
         self._named: set[str] = set()
 
     def add(self, task: str, question: str) -> bool:
-        """Count a question. Return True once per task, when more than WARN_SHARE of its questions are repeats."""
+        """Count a question. Return True once per task, as soon as more than WARN_SHARE of its questions are repeats."""
         self._served[task] += 1
         if self._add_and_check(task, question):
             self._repeated[task] += 1

@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
-A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state:
-quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Problems are drawn before
-they are needed, and later observations do not change earlier draws. No random generator keeps state.
+A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state. The
+state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Specs are
+drawn before they are needed, and later observations do not change earlier draws. No random generator has state.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class TaskSampler:
         params: The library's parameters, by task.
         level: Level of all specs, in [0, 1]; None for the library's defaults.
         random_levels: Draw a level for each spec, uniformly from [0, 1].
-        estimator: Draw the levels of tasks with several arms by the estimator's weights.
+        estimator: For tasks with several arms, draw levels by the estimator's weights.
         adaptive: Draw tasks more often if their groups are more likely to have a signal.
     """
 
     EVEN_SHARE = 0.25
-    """Part of adaptive draws that is spread evenly, so that each task keeps a quarter of its even share."""
+    """Part of adaptive draws that is spread evenly over the tasks, so that no task is drawn too rarely."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class TaskSampler:
         self._weights.pop(task, None)
 
     def exclude_levels(self, task: str, level: float) -> None:
-        """Stop drawing problems of a task at this level and above. A fixed level stays."""
+        """Stop drawing problems of a task at this level and above. This has no effect on a fixed level."""
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
@@ -112,13 +112,13 @@ class TaskSampler:
         """Return each remaining task's share of the draws. The shares sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
-        # Squared: a task with half the value gets a quarter of the draws, apart from the even part.
+        # Square the values: apart from the even part, a task with half the value gets a quarter of the draws.
         above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
         return {task: self.EVEN_SHARE / len(above) + (1.0 - self.EVEN_SHARE) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
-            # A level within half a step of an excluded level would be rounded to it.
+            # A level within half a step of an excluded level would be rounded to the excluded level.
             return number * (self._ceilings[task] - 0.5 / LEVEL_STEPS) if task in self._ceilings else number
         if self._estimator is None:
             return self._fixed_level
@@ -134,7 +134,7 @@ class TaskSampler:
 
 
 def pick(weights: Mapping[T, float], number: float) -> T:
-    """Return a key, drawn in proportion to its weight. `number`, in [0, 1), selects the key."""
+    """Pick a key with a probability proportional to its weight. `number`, uniform in [0, 1), decides."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
 

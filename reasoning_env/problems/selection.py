@@ -1,8 +1,8 @@
 """Select tasks by names, categories and globs.
 
 A pattern is a name (`sudoku`), a glob over names (`*_sorting`), a category with a name or glob (`games/*`), or a whole
-category (`games`, or `category:games` if a task has the same name). Case is ignored. Every pattern must match a task,
-so that a misspelt pattern is an error at startup.
+category (`games`, or `category:games` if a task has the same name). Case is ignored. A pattern that matches no task is
+an error, so that a misspelt pattern is reported at startup.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def select_tasks(
     message suggests similar names), or if no task is left.
     """
     if not available:
-        raise ConfigError("the library offers no task at all", remedy="check the installation of reasoning-gym")
+        raise ConfigError("the library has no tasks", remedy="check the installation of reasoning-gym")
     everything = not selected or ALL_TASKS in map(str.lower, selected)
     chosen = match_tasks(available, ["*"] if everything else selected, "tasks")
     unwanted = match_tasks(available, excluded, "exclude_tasks")
@@ -38,7 +38,7 @@ def select_tasks(
         raise ConfigError(
             "every selected task is excluded",
             setting="exclude_tasks",
-            remedy="exclude fewer, or select more in {tasks}",
+            remedy="exclude fewer tasks, or select more in {tasks}",
         )
     return left
 
@@ -71,7 +71,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return the value of each selected task. The last matching pattern applies, but a name overrides all patterns.
+    """Return the value of each selected task. The last matching pattern decides, but a name overrides all patterns.
 
     Raises ConfigError if a pattern matches no task, or no selected task.
     """
@@ -83,7 +83,7 @@ def resolve_patterns(
             raise ConfigError(
                 f"{pattern!r} matches none of the selected tasks",
                 setting=field,
-                remedy="select some of its tasks, or take it out",
+                remedy="select some of its tasks, or remove the pattern",
             )
         resolved |= dict.fromkeys(matched, value)
     return resolved

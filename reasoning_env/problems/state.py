@@ -1,4 +1,4 @@
-"""The state of a session as JSON values. This is the only module that checks a state from outside."""
+"""The state of a session as JSON values. This is the only module that checks a state which a caller passes."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _STATE = TypeAdapter(SessionState)
 
 
 def read_state(state: object) -> SessionState:
-    """Return the state of an earlier run, without keys of other parts. Raises ConfigError if it is invalid."""
+    """Return the valid state of an earlier run, without unknown keys. Raises ConfigError for an invalid state."""
     try:
         return _STATE.validate_python(state)
     except ValueError as error:
         raise ConfigError(
-            f"this is no state of a session: {describe(error)}", setting="state", remedy="pass what `state()` returned"
+            f"this is not a session's state: {describe(error)}", setting="state", remedy="pass the result of `state()`"
         ) from error

@@ -4,18 +4,18 @@ A position of the stream goes through these states:
 
 | state | where | meaning |
 | --- | --- | --- |
-| undrawn | from `_next_index` on | the sampler draws its spec when its turn comes |
-| restored | `_restored`, in order | an earlier run drew its spec or had its problem in flight; it is not drawn again |
+| undrawn | from `_next_index` on | the sampler has not drawn a spec for it |
+| restored | `_restored`, in order | an earlier run drew its spec, so it is not drawn again |
 | ahead | `_ahead` | its problem is being generated or is ready; it has no spec if no task was left |
 | in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered, refused or dropped |
 
 Problems are returned in the order of their indices. After a restart, problems that were in flight come first. `close`
-turns the positions ahead into restored ones. A position without a spec becomes undrawn again, even if restored
+turns positions ahead into restored positions. A position without a spec becomes undrawn again, even if restored
 positions follow it.
 
-The order never depends on how long a problem takes, or on killed workers: the stream waits for a late position, and
-generates the same problem again after an infrastructure error. A resumed run continues the sequence of an uninterrupted
+The order does not depend on how long a problem takes or on killed workers, because the stream waits for a late problem,
+and generates the same problem again after an infrastructure error. A resumed run has the same order as an uninterrupted
 run. `giving_up.py` says when a position is drawn again, and when a level or a task is excluded. `state()` has all
 positions that were drawn and are not done.
 """
@@ -48,18 +48,18 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NOT_GENERATED = "0" * 16
-"""Replaces the question's hash in the reference of a problem that was drawn and not generated yet."""
+"""Replaces the question's hash in the reference of a problem that was drawn but not generated."""
 
 
 class ExhaustedError(GenerationError):
-    """So many draws in a row were rejected that the task probably has no other problem to serve."""
+    """Too many draws in a row were rejected, so the task probably has no other problem to serve."""
 
 
 class Tries:
-    """Counts the draws without a problem since the last served problem, and gives up as `giving_up.py` says.
+    """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
 
-    At `max_failures` failures in a row the search ends; with 1, the first failure is raised unchanged. `rejected` draws
-    of an earlier search for the same problem count too, and so do the `repeats` among them.
+    `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
+    failure is raised unchanged. `rejected` and `repeats` are the counts of an earlier search for the same problem.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
@@ -100,8 +100,8 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
     """Draw until a problem may be served, and return the result of `attempt` for that problem.
 
     Args:
-        attempt: Makes the next draw. Its argument is the number of earlier draws, from 0. Returns a Rejection if a
-            valid problem must not be served. Raises GenerationError if there is no problem.
+        attempt: Makes the next draw. Its argument is the number of earlier draws. Returns a Rejection if the problem
+            must not be served. Raises GenerationError if the draw gives no problem.
         tries: Counts the draws, and raises ExhaustedError or GenerationError to give up.
     """
     while True:
@@ -119,7 +119,7 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
 
-    Another problem instead would change the order of a stream, or an evaluation. Raises GenerationError if the task
+    Replacing the problem would change the order of a stream, or an evaluation. Raises GenerationError if the task
     cannot generate the problem, and ClosedError if the generator is closed.
     """
     for pause_s in pauses():
@@ -145,7 +145,7 @@ class _Ready(Generic[T]):
 class _Position(Generic[T]):
     """A position of the stream: its spec, which a redraw replaces, and the running generation.
 
-    `question_hash` is set for a problem that an earlier run had in flight: the question must be the same again.
+    `question_hash` is set if the problem was in flight in an earlier run. The question must then have this hash.
     """
 
     index: int
@@ -166,7 +166,7 @@ class _InFlight:
 
 
 class Exclusions:
-    """Tasks and levels that are no longer drawn: tasks that keep failing, and levels whose problems mostly do not fit.
+    """Excludes tasks that fail repeatedly, and levels whose problems mostly do not fit, from further draws.
 
     Args:
         sampler: The sampler that stops drawing them.
@@ -186,7 +186,7 @@ class Exclusions:
         for task, level in self._ceilings.items():
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float | None], Counter[bool]] = defaultdict(Counter)
-        """How many problems of a task at a level fit (True), and how many do not (False)."""
+        """By task and level, the numbers of problems that fit (True) and that do not fit (False)."""
         self._any_fits = False
         self._unfit: Counter[str] = Counter()
         """Number of problems that do not fit, by task."""
@@ -194,7 +194,7 @@ class Exclusions:
         """Tasks whose first failure was logged."""
 
     def state(self) -> dict[str, object]:
-        """Return, as JSON, what a later run must not draw either."""
+        """Return the excluded tasks and levels as JSON, so that a later run does not draw them."""
         return {
             "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
@@ -215,14 +215,14 @@ class Exclusions:
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
         elif task not in self._logged_tasks:
-            logger.warning("%s made no problem from a seed; another seed is tried: %s", task, error)
+            logger.warning("%s failed to make a problem; the next seed is tried: %s", task, error)
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Record whether a problem leaves room for its completion.
+        """Record whether a problem leaves room for its completion (fits).
 
         Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
-        except the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
+        unless it is the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
         """
         task = problem.task
         level = problem.level
@@ -239,8 +239,8 @@ class Exclusions:
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
-                "problems, raise the limit of tokens (max_token_length)",
+                "problems of %s are drawn again if prompt and expected answer exceed the limit of tokens; to train "
+                "on these problems, raise the limit (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
@@ -263,16 +263,16 @@ class ProblemStream(Generic[T]):
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
-        prepare: Returns what `next` returns for a problem, or a Rejection, after which the position is drawn again.
+        prepare: Returns the result of `next` for a problem, or a Rejection, after which the position is drawn again.
         state: The result of `state()` in an earlier run. Its positions are served first, in their order, then the
             positions from its `next_index` on.
         done: Indices of positions to skip.
     """
 
     min_ahead = 8
-    """Positions ahead for a loop that handles one problem at a time. Few, so that levels follow the loop quickly."""
+    """Number of positions ahead for a loop with one problem at a time. It is small, so that levels adapt quickly."""
     max_ahead = 256
-    """Limit for callers that never call `done`."""
+    """Limit for the number of positions ahead if a caller never calls `done`."""
 
     def __init__(
         self,
@@ -303,7 +303,7 @@ class ProblemStream(Generic[T]):
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
-        """Start generating. The first call of `next` does so too."""
+        """Start generating. Otherwise, the first call of `next` starts."""
         depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
         while len(self._ahead) < depth:
             position = self._draw_next()
@@ -314,7 +314,7 @@ class ProblemStream(Generic[T]):
     async def next(self) -> T:
         """Return the next prepared problem, which is in flight from now on.
 
-        Waits as long as no worker can be started. Raises GenerationError, ClosedError, any error of `prepare`, and
+        While no worker can be started, this waits. Raises GenerationError, ClosedError, any error of `prepare`, and
         ConfigError if no problem fits.
         """
         async with self._turn:
@@ -378,7 +378,7 @@ class ProblemStream(Generic[T]):
     def _count_repeat(self, problem: Problem) -> None:
         if self._repeats.add(problem.task, problem.question):
             logger.warning(
-                "%.0f %% of the questions of %s are repeats: the task has few questions; `tasks %s` tells how many",
+                "%.0f %% of the questions of %s are repeats: the task has few questions; `tasks %s` shows how many",
                 100 * self._repeats.share(problem.task),
                 problem.task,
                 problem.task,
@@ -389,13 +389,13 @@ class ProblemStream(Generic[T]):
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
-        if self._restored and self._restored[0].index <= self._next_index:  # otherwise an undrawn position comes first
+        if self._restored and self._restored[0].index <= self._next_index:  # otherwise, an undrawn position is next
             position = self._restored.popleft()
             self._next_index = max(self._next_index, position.index + 1)
             return position
         while self._next_index in self._done:
             with suppress(GenerationError):
-                self._sampler.draw(self._next_index, 0)  # the earlier run drew it too, so that later draws are the same
+                self._sampler.draw(self._next_index, 0)  # repeat the earlier run's draw, so that later draws are equal
             self._next_index += 1
         index = self._next_index
         self._next_index += 1
@@ -441,12 +441,12 @@ class ProblemStream(Generic[T]):
         """Raise GenerationError if the problem was in flight in an earlier run and its question has changed."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
-            message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
-            logger.warning("%s; another problem is drawn", message)
+            message = f"reference {problem.reference!r}: the question differs from the question of the earlier run"
+            logger.warning("%s; a new problem is drawn", message)
             raise GenerationError(message)
 
     def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
-        """Count a problem whose level is not the drawn one, because its task has no parameters at the drawn level."""
+        """Count a problem whose level differs from the drawn level, because the drawn level has no valid parameters."""
         if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
             return
         self._clamped[spec.task] += 1
@@ -478,7 +478,7 @@ def _packed(position: _Position[T]) -> list[object]:
 def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
     """Return a position from its list in the state. Raises InvalidReferenceError for an invalid reference."""
     reference = Reference.parse(text)
-    # References in a state have the parameters of the request, not all parameters of the problem.
+    # References in a state have only the parameters of the request, without those of the level.
     spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
     if reference.question_hash == NOT_GENERATED:
         return _Position(index, spec.with_request(exact_seed=False))
@@ -486,8 +486,6 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark the error of a task as retrieved. Without tasks every position fails, and `next` raises only the first
-    error.
-    """
+    """Mark the error of a task as retrieved, because if all positions fail, `next` raises only the first error."""
     if not task.cancelled():
         task.exception()
