@@ -1,4 +1,4 @@
-"""The session and settings of an evaluation, its sampling, and its identity."""
+"""The inputs of an evaluation (session and settings), its sampling parameters, and its identity."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
 )
 NO_LIMIT = 2**24
-"""A limit of tokens above any server's: then a preset's budget is the only limit."""
+"""Larger than any server's limit. With it, only the limit of completions applies, such as a preset's."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
-    """Raise ConfigError for an `eval_seed` on the command line beside a preset; `typed` has the options."""
+    """Raise ConfigError for an `eval_seed` on the command line together with a preset; `typed` has the options."""
     if settings.eval_preset is not None and "env.eval_seed" in typed:
         raise ConfigError(
             "a preset has seeds of its own", setting="eval_seed", remedy="remove the seed or {eval_preset}"
@@ -42,7 +42,7 @@ def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
 
 
 class EvaluatingSession(Protocol):
-    """A started `Session`, as an evaluation uses it."""
+    """The part of a started `Session` that an evaluation uses."""
 
     settings: ReasoningSettings
     thinking: Thinking
@@ -62,7 +62,7 @@ class EvaluatingSession(Protocol):
 
 
 class EvaluationSettings(Protocol):
-    """The settings of an evaluation that the core does not have."""
+    """The settings of an evaluation that are not part of `ReasoningSettings`."""
 
     max_token_length: int
     """Most tokens of prompt and completion together."""
@@ -87,9 +87,9 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling of an evaluation.
 
-    Where the user or a preset limits the tokens of a completion, `contexts` (the tokens that each server takes for
-    prompt and completion; None if unknown) and the user's own `max_token_length` bound prompt and completion together.
-    Otherwise `token_limit` does; None for `max_token_length`.
+    If the user or a preset limits the tokens of a completion, the limit of prompt and completion together is the
+    smallest of `contexts` (the servers' context lengths; None if unknown) and a `max_token_length` of the user.
+    Otherwise this limit is `token_limit`, or `max_token_length` if `token_limit` is None.
     """
     own = session.settings
     sampling = Sampling(
@@ -104,9 +104,9 @@ def choose_sampling(
 
 
 def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentRequests) -> list[str]:
-    """Return how an evaluation with a preset differs from the published runs, a sentence each; none without a preset.
+    """Return how an evaluation with a preset differs from the published runs, a sentence each; [] without a preset.
 
-    `sent` records the requests so far.
+    `sent` is the record of the requests so far.
     """
     preset = session.eval_plan.preset
     if preset is None:
@@ -135,7 +135,7 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
 
 
 def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
-    """Return a line that describes the requests of an evaluation: problems, completions, tokens, prompt, sampling."""
+    """Describe an evaluation in a line: problems, completions, tokens, prompt and sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
     completions = problems * plan.repeats

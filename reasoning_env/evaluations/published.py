@@ -1,7 +1,7 @@
-"""Put the published results of a preset beside the results of an evaluation.
+"""Compare the results of an evaluation with a preset's published results.
 
-A published score is the mean over a task's problems and completions of the library's verifier, applied to the last
-answer of a completion. The published headline is the unweighted mean over tasks.
+A published score of a task is the mean over problems and completions. The library's verifier scored the last answer of
+each completion. The overall published score is the unweighted mean over tasks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ PUBLISHED_TEMPERATURE = 0.6
 class PublishedPreset(Preset):
     """A preset with its published results.
 
-    `library` is a release of the library: in the tasks of `other_questions` the release asks other questions than the
-    published models were asked, in the tasks of `other_scoring` the release asks the same questions with changed
-    verifiers. `published` holds mean scores by model and task, `short` the models' names for narrow columns.
+    - `library`: a release of the library. The next two fields compare this release with the published runs.
+    - `other_questions`: the tasks with different questions.
+    - `other_scoring`: the tasks with the same questions, but a changed verifier.
+    - `published`: mean scores by model and task. `short`: the models' names for narrow columns.
     """
 
     source: str
@@ -39,11 +40,11 @@ class PublishedPreset(Preset):
 
     @property
     def comparable(self) -> frozenset[str]:
-        """The tasks whose questions and scoring are those of the published runs."""
+        """The tasks whose questions and scoring have not changed since the published runs."""
         return frozenset(self.tasks) - self.other_questions - self.other_scoring
 
     def difference(self, task: str) -> Literal["questions", "scoring"] | None:
-        """Return what differs from the published runs in a task; None where nothing does."""
+        """Return what differs from the published runs in a task; None if nothing differs."""
         if task in self.other_questions:
             return "questions"
         return "scoring" if task in self.other_scoring else None
@@ -71,9 +72,9 @@ def load_published(name: str) -> PublishedPreset:
 def remarks_on(
     plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float | None
 ) -> Iterator[str]:
-    """Yield the differences from the protocol that make figures incomparable with published figures.
+    """Yield the differences from the published runs because of which scores are not comparable, a sentence each.
 
-    `temperature` is None if requests did not have it.
+    `temperature` is None if requests had no temperature.
     """
     if library.version != preset.library:
         yield (
@@ -90,15 +91,15 @@ def remarks_on(
 
 
 def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> None:
-    """Write into each task's row of a summary what `differs` from the published runs."""
+    """Set `differs` in each task's row to what differs from the published runs."""
     for task, row in tasks.items():
         row["differs"] = preset.difference(task)
 
 
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
-    """Return each published model's mean scores over the evaluated tasks, the best by `comparable` first.
+    """Return each published model's mean scores over the evaluated tasks, the highest `comparable` first.
 
-    `tasks` are the rows of a summary. The means of a model without a result for a task are over the other tasks.
+    `tasks` are the rows of a summary. If a model has no result for a task, its means are over the other tasks.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
     means: dict[str, PublishedMeans] = {}

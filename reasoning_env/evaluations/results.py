@@ -7,7 +7,7 @@
     groups = read_groups("data/groups.jsonl")
     [group.reference for group in groups if max(group.scores) == 0.0]
 
-The figures are those that the commands print; `summary.py` computes them.
+`summary.py` computes these statistics. The commands print the same values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FrameRow = dict[str, Any]
 class EvaluationResult:
     """The results of an evaluation. `results` is the content of results.json, `folder` the evaluation's folder.
 
-    An interrupted evaluation has `finished` false, and figures over the problems that are done.
+    For an interrupted evaluation, `finished` is False, and the statistics cover the problems that are done.
     """
 
     results: Results
@@ -48,7 +48,7 @@ class EvaluationResult:
 
     @property
     def score(self) -> float | None:
-        """The mean score over tasks, in [0, 1]; None where no completion was scored."""
+        """The mean score over tasks, in [0, 1]; None if no completion was scored."""
         overall = self.results["overall"]
         return None if overall is None else overall.get("mean_score")
 
@@ -62,7 +62,7 @@ class EvaluationResult:
         return read_groups(self.folder / SAMPLES)
 
     def to_pandas(self) -> Any:
-        """Return the rows as a data frame, indexed by task; raises ImportError without pandas."""
+        """Return the rows as a data frame, indexed by task. Raises ImportError without pandas."""
         return _data_frame(self.rows(), index="task")
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class EvaluationResult:
 class Groups:
     """The groups of a file or folder. Each iteration reads the files again, a group at a time.
 
-    Iteration raises the errors of `reasoning_env.dumps.stream_groups`; with `strict=False` damaged lines are skipped.
+    Iteration raises the errors of `reasoning_env.dumps.stream_groups`. With `strict=False`, it skips damaged lines.
     """
 
     def __init__(self, path: Path, *, strict: bool = True) -> None:
@@ -97,9 +97,10 @@ class Groups:
         return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
 
     def rollouts(self) -> Iterator[FrameRow]:
-        """Yield a record for each rollout: of its problem, its group (pass rate, size, model), and its own.
+        """Yield a record for each rollout: fields of its problem, its group (pass rate, size, model) and the rollout.
 
-        `rollout` is the number in the group, from 0. `level` is None at the library's defaults, `model` None in dumps.
+        `rollout` is the number in the group, from 0. `level` is None for the library's default parameters, and `model`
+        is None in dumps.
         """
         seen = SeenGroups()
         for file in list_files(self.path):
@@ -108,7 +109,7 @@ class Groups:
                 yield from _rollouts(group, model)
 
     def to_pandas(self) -> Any:
-        """Return a data frame with a row for each rollout; raises ImportError without pandas."""
+        """Return a data frame with a row for each rollout. Raises ImportError without pandas."""
         return _data_frame(list(self.rollouts()))
 
     def __repr__(self) -> str:
@@ -134,17 +135,16 @@ def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
 
 
 def read_evaluation(folder: Path | str) -> EvaluationResult:
-    """Return the results in an evaluation's folder; raises ConfigError for a folder without results."""
+    """Return the results in an evaluation's folder. Raises ConfigError for a folder without results."""
     path = Path(folder)
     return EvaluationResult(load_results(path), path)
 
 
 def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
-    """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files: dumps, `process`, evaluations.
+    """Return the groups of a file, or of all `.jsonl` and `.jsonl.gz` files in a folder.
 
-    A folder without such files, such as `evals`, stands for its subfolders.
-
-    Raises OSError when the path cannot be read.
+    The files may come from dumps, `process` or evaluations. If a folder such as `evals` has no such files, the files of
+    its subfolders are read. Raises OSError if the path cannot be read.
     """
     list_files(Path(path))
     return Groups(Path(path), strict=strict)
@@ -154,7 +154,7 @@ def to_records(tasks: Mapping[str, SummaryRow], overall: SummaryRow) -> list[Fra
     """Return a flat record for each task, the lowest score first, and a record for all tasks.
 
     `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
-    95 % interval. `pass_at_K` is there for the largest K above 1. Unknown figures are None.
+    95 % interval. With several completions a problem, `pass_at_K` has pass@K for the largest K. Unknown values: None.
     """
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
     most = max(map(int, overall.get("pass_at", {"1": 1})))

@@ -1,4 +1,4 @@
-"""One evaluation: complete and judge each problem of the set, write each result, and summarise the results."""
+"""One evaluation: complete and judge each problem of the set, save each result, and summarise the results."""
 
 from __future__ import annotations
 
@@ -56,11 +56,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EvaluatedProblem:
-    """A problem's judged group, or a group without rollouts and the reason `dropped`, which is no score of 0.
+    """A problem with its judged rollouts, or without rollouts and with the reason in `dropped`.
 
-    `library_scores` has the library's own score of each rollout; None without a preset. `seconds` is the time until the
-    completions arrived, `failed` the number of completions that the server never returned. `sent` records the requests;
-    None if none was answered.
+    A dropped problem has no score, not even 0.
+
+    - `library_scores`: the library's own score of each rollout; None without a preset.
+    - `seconds`: the time until the completions arrived.
+    - `failed`: the number of completions that the server never returned.
+    - `sent`: the record of the requests; None if none was answered.
     """
 
     group: Group
@@ -94,8 +97,7 @@ class EvaluatedProblem:
 class Evaluation:
     """One evaluation of a model on the set of a session: `open`, `run`, `conclude`.
 
-    `announcement` says in a line what the model is asked for. The folder keeps the problems that are done, whatever
-    ends the run.
+    `announcement` describes the evaluation in a line. The folder keeps the finished problems if the run is interrupted.
     """
 
     def __init__(
@@ -120,13 +122,13 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Why problems were dropped before the first completion: the error that ends the run may say the same."""
+        """Why problems were dropped before the first completion; logged later, as the final error may say the same."""
         self._has_completion = False
-        """Whether this start has evaluated a problem."""
+        """Whether a problem was evaluated since this start."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
-        """How many problems the set has; before the end, how many it should have."""
+        """Number of problems in the set; until the end, the planned number."""
         self._not_made: Counter[str] = Counter()
 
     @classmethod
@@ -149,7 +151,7 @@ class Evaluation:
             step: Step of the trainer; None without a trainer.
             resume: Resume an equal evaluation that was interrupted.
 
-        Raises ConfigError where the folder cannot be made.
+        Raises ConfigError if the folder cannot be created.
         """
         contexts = await model.context_lengths() if limits_completions(session) else []
         sampling = choose_sampling(session, settings, contexts=contexts, token_limit=token_limit)
@@ -174,10 +176,10 @@ class Evaluation:
         return self._folder.path
 
     async def run(self, *, bar: bool = True) -> None:
-        """Evaluate the problems that are not done, with a progress bar on a terminal, or without `bar` with log lines.
+        """Evaluate the remaining problems. Show a progress bar on a terminal; without `bar`, write log lines.
 
-        A dropped problem is written after all problems were tried, so that a start after an interruption tries it
-        again. Raises:
+        Dropped problems are saved after all problems were tried, so that a resumed evaluation tries them again.
+        Raises:
 
         - ServerError: MAX_FAILED_GROUPS problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped
@@ -214,7 +216,7 @@ class Evaluation:
     # ---- one problem
 
     async def evaluate(self, problem: Problem) -> EvaluatedProblem:
-        """Complete and judge a problem. An infrastructure error drops the problem; it is never a score of 0."""
+        """Complete and judge a problem. On an infrastructure error, drop the problem instead of scoring 0."""
         messages = self._session.messages(problem)
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)
@@ -225,7 +227,7 @@ class Evaluation:
         answered: list[SentRequest] = []
         try:
             rollouts = await self._model.complete(prompt, self._plan.repeats, self._sampling, answered)
-        except RefusedError:  # no other problem would fare better
+        except RefusedError:  # the server would refuse every other problem too
             raise
         except Exception as error:
             return self._drop(problem, messages, DropReason.INFERENCE, error)
@@ -250,7 +252,7 @@ class Evaluation:
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, besides: str = "") -> None:
-        """Log why problems were dropped before the first completion, a line for each reason but `besides`."""
+        """Log why problems were dropped before the first completion, a line for each reason except `besides`."""
         for why, count in self._unlogged_drops.items():
             if not besides or not why.endswith(besides):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)
@@ -280,14 +282,14 @@ class Evaluation:
 
     async def conclude(self) -> EvaluationResult:
         """Write results.json, release the folder, and return the results."""
-        self._log_drops()  # those of an evaluation that was interrupted
+        self._log_drops()  # an interrupted evaluation may have drops that are not logged yet
         try:
             return EvaluationResult(await asyncio.to_thread(self._write_results), self._folder.path)
         finally:
             await asyncio.to_thread(self._folder.close)
 
     def describe(self) -> str:
-        """Return a line that says where the results are, and which problems are missing."""
+        """Describe in a line where the results are, and how many problems are missing."""
         folder = self._folder.path
         problems = self._problems
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
@@ -332,15 +334,15 @@ class Evaluation:
 
 
 def set_fingerprint(references: Iterable[str]) -> str:
-    """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
+    """Return a hash of the references of a set's problems. It ignores the order, and the library's release."""
     names = sorted(map(without_release, references))
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
 
 
 async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
-    """Do `work` with each item as soon as the item arrives, on at most `at_once` items at a time.
+    """Call `work` with each item as soon as the item arrives, for at most `at_once` items at a time.
 
-    On an error, all other work is cancelled and awaited; then the error is raised.
+    On an error, cancel and await all other calls, then raise the error.
     """
     limit = asyncio.Semaphore(at_once)
 

@@ -23,7 +23,7 @@ def score_lines(results: Results) -> list[str]:
 
 
 def metrics(results: Results) -> dict[str, float]:
-    """Return the metrics of an evaluation; figures that are not known are left out."""
+    """Return the metrics of an evaluation, without unknown values."""
     overall = results["overall"]
     assert overall is not None, "conclude() writes the row of all tasks"
     values: dict[str, float | None] = {

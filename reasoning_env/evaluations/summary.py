@@ -1,9 +1,9 @@
-"""The figures of groups, by task, by category and over all tasks: terminal, results.json and page show these.
+"""Compute the statistics of groups, by task, by category and over all tasks, for results.json, tables and reports.
 
-A task's figures are means over its problems, with 95 % intervals from a bootstrap over problems. The figures of a
+A task's values are means over its problems, with 95 % intervals from a bootstrap over problems. The values of a
 category, and of all tasks, are unweighted means over tasks, with intervals from a bootstrap over tasks. These intervals
-are never narrower than the intervals of the tasks allow, since a few tasks may have nearly equal means by chance.
-Completions that the server never returned are counted in `failed` alone.
+are never narrower than the tasks' intervals imply, because a few tasks may have nearly equal means by chance.
+Completions that the server never returned only count in `failed`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "
     "accuracy": "accuracy_interval",
     "library_score": "library_score_interval",
 }
-"""The figures of a row, each with the name of its 95 % interval."""
+"""The statistics in a row that have 95 % intervals, with the names of the intervals."""
 
 
 class SummaryRow(TypedDict):
-    """The figures of a task, of a category or of all tasks, as results.json holds them.
+    """The statistics of a task, of a category or of all tasks, as in results.json.
 
     Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. A row without a scored completion
-    has counts alone. Unknown numbers of tokens and seconds are None.
+    has only counts. Unknown numbers of tokens and seconds are None.
     """
 
     problems: Count
@@ -56,11 +56,11 @@ class SummaryRow(TypedDict):
     not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the end of the evaluation."""
     tasks: NotRequired[Count]
-    """Tasks that the row is over; not in the row of a task."""
+    """Number of tasks in the row; missing in the row of a single task."""
     category: NotRequired[Name]
     """The category of a task."""
     differs: NotRequired[Literal["questions", "scoring"] | None]
-    """With a preset, in the row of a task: what is not as in the published runs."""
+    """With a preset, in the row of a task: what has changed since the published runs."""
     mean_score: NotRequired[Number]
     mean_score_interval: NotRequired[Ends]
     accuracy: NotRequired[Number]
@@ -70,7 +70,7 @@ class SummaryRow(TypedDict):
     """With a preset: the mean score that the library itself gives."""
     library_score_interval: NotRequired[Ends]
     pass_at: NotRequired[Annotated[dict[NumberOfTries, Number], Field(min_length=1)]]
-    """pass@k by k, which is text."""
+    """pass@k by k; the keys are strings."""
     reasons: NotRequired[dict[Name, Number]]
     """The share of completions by outcome."""
     tokens: NotRequired[Number | None]
@@ -89,12 +89,12 @@ class Summary(TypedDict):
 
 @dataclass
 class TaskTally:
-    """Sums over the groups of a task or of all tasks; memory grows with the problems, not the completions."""
+    """Counts and sums over groups. Memory grows with the number of problems, not of completions."""
 
     figures: dict[Figure, list[float]] = field(
         default_factory=lambda: {"mean_score": [], "accuracy": [], "library_score": []}
     )
-    """Each problem's mean over its completions, by figure."""
+    """For each statistic, the mean of each problem over its completions."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
     """Problems by their numbers of completions and of correct completions."""
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -111,7 +111,7 @@ class TaskTally:
         return self.outcomes.total()
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group; a group without rollouts has failed completions alone."""
+        """Count a group. A group without rollouts only has failed completions."""
         self.failed += group.failed or 0
         rollouts = group.rollouts
         if not rollouts:
@@ -139,7 +139,7 @@ class TaskTally:
         self.failed += other.failed
 
     def row(self) -> SummaryRow:
-        """Return counts and, where a completion was scored, figures."""
+        """Return the counts and, if a completion was scored, the other statistics."""
         row: SummaryRow = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
         if not self.completions:
             return row
@@ -171,10 +171,10 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 
 
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
-    """Return the rows of tasks, of categories and of all tasks; all arguments are by task.
+    """Return the rows of tasks, of categories and of all tasks. All arguments are by task.
 
-    A task without a scored completion has a row of counts, and no part in any mean. Takes a second for hundreds of
-    tasks: call it off the event loop.
+    A task without a scored completion has a row of counts only, and does not affect any mean. For hundreds of tasks,
+    this takes a second: call it in a thread.
     """
     tasks: dict[str, SummaryRow] = {}
     by_category: defaultdict[str, list[SummaryRow]] = defaultdict(list)
@@ -191,7 +191,7 @@ def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], n
 
 
 def combine(rows: Collection[SummaryRow]) -> SummaryRow:
-    """Return the row of several tasks: unweighted means of their figures, and sums of their counts."""
+    """Combine the rows of several tasks: unweighted means of scores and shares, and sums of counts."""
     row: SummaryRow = {
         "tasks": len(rows),
         "problems": sum(of_task["problems"] for of_task in rows),
@@ -220,7 +220,7 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
 
 
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
-    """Return the 95 % interval of pass@k as the unweighted mean over tasks, which all have `k` completions."""
+    """Return the 95 % interval of the mean pass@k over tasks. All tasks need `k` completions or more."""
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 
@@ -231,7 +231,7 @@ def _set_figure(row: SummaryRow, name: Figure, mean: float, interval: Interval) 
 
 
 def mean_of_known(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None without any."""
+    """Return the mean of the values that are not None; None if all are None."""
     numbers = [value for value in values if value is not None]
     return fmean(numbers) if numbers else None
 
@@ -251,10 +251,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. Equal values would resample to an interval without width. They
-    get an exact bound instead: the largest share of other values that a sample of this size misses with a chance of
-    2.5 % is placed at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
-    equal to the bootstrap's, and fast.
+    The same values give the same interval, in any order. For equal values, the bootstrap interval would have width 0.
+    They get an exact bound instead: a sample of this size misses other values with a probability of at least 2.5 % up
+    to a certain share of them. This share of values is assumed at each end of `bounds`. From `many` values on, the
+    interval is the faster normal approximation, which then equals the bootstrap interval.
     """
     count = len(values)
     tail = 0.025  # on each side
@@ -264,7 +264,7 @@ def bootstrap_interval(
     if count >= many:
         half = NormalDist().inv_cdf(1.0 - tail) * stdev(values) / math.sqrt(count)
         return Interval(max(bounds[0], fmean(values) - half), min(bounds[1], fmean(values) + half))
-    import numpy as np  # the import takes 0.1 s of processor time, which only intervals need
+    import numpy as np  # imported here, because the import takes 0.1 s and only intervals need it
 
     sample = np.sort(np.asarray(values, dtype=float))
     means = sample[np.random.default_rng(0).integers(count, size=(2000, count))].mean(axis=1)
@@ -281,7 +281,7 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
     if len(means) == 1:
         return Interval(*intervals[0])
     low = high = mean = sum(means) / len(means)
-    if min(means) < max(means) or mean in (0.0, 1.0):  # other equal means are equal by chance
+    if min(means) < max(means) or mean in (0.0, 1.0):  # between 0 and 1, equal means are a coincidence
         low, high = bootstrap_interval(means)
     below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
     above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
@@ -304,34 +304,34 @@ NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", 
 NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
 """Fields of a request that do not change which completions the model samples."""
 TOKEN_LIMIT = "max_tokens"
-"""The name of the limit of tokens in `changed`, whatever the server calls the limit."""
+"""The name of the token limit in `changed`, whatever its name at the server."""
 SYSTEM_MESSAGE = "system_message"
-"""Stands for a parameter in the record of a request whose system message was moved into the question."""
+"""The name in `changed` for a system message that was moved into the question."""
 MOST_VALUES = 8
-"""Different values of a parameter, and different models, that a record keeps."""
+"""Most different values of a parameter, and most different models, that a record keeps."""
 
 
 class ParameterChange(TypedDict):
-    """A parameter that was not sent as requested; null stands for a parameter without a value."""
+    """A parameter that was not sent as requested. null means that it was not requested, or not sent."""
 
     requested: JsonValue
     sent: JsonValue
 
 
 class SentRequests(TypedDict):
-    """The requests that some completions answer."""
+    """A record of the answered requests of a problem or an evaluation."""
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values of each parameter as sent; null where some requests did not have it. Of limits, the largest."""
+    """The values of each parameter as sent, null for requests without it; of a token limit, only the largest."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]
-    """The models that answered, by the replies' own words."""
+    """The names of the models that answered, from the replies."""
 
 
 def no_requests() -> SentRequests:
-    """Return the record of no request."""
+    """Return an empty record."""
     return {"requests": 0, "parameters": {}, "changed": {}, "models": []}
 
 

@@ -1,7 +1,7 @@
-"""An evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
+"""Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
-A terminal shows twenty tasks: the worst, and in the second table the tasks furthest behind published models. A file or
-a pipe gets all tasks.
+A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks furthest behind
+published models. In a file or pipe, all tasks are printed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests,
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
 MOST = 20
-"""Tasks that fit on a screen."""
+"""Most tasks that a terminal shows."""
 MANY_FAILED = 0.05
-"""Above this share of failed completions, the figures do not represent the whole set."""
+"""Above this share of failed completions, the scores do not represent the whole set."""
 UNKNOWN = "-"
 TASK_HEADING = "TASK"
 RIGHT_INTERVAL = "RIGHT 95 %"
@@ -32,7 +32,7 @@ NOT_RIGHT = "NOT RIGHT"
 
 
 def print_results(results: Results) -> None:
-    """Print the content of results.json; nothing where no completion was scored."""
+    """Print the content of results.json; print nothing if no completion was scored."""
     overall = results["overall"]
     if overall is None or not overall["completions"]:
         return
@@ -64,14 +64,14 @@ The last rows are unweighted means over tasks, with intervals over tasks""")
 
 
 def remarks(results: Results) -> list[str]:
-    """Return sentences about the set-up: failed completions, and outcomes that many completions share."""
+    """Return sentences about likely mistakes in the set-up: many failed completions, or many of the same outcome."""
     overall = results["overall"]
     if overall is None:
         return []
     found = []
     if (failed := failed_share(overall)) > MANY_FAILED:
         found.append(
-            f"{failed:.0%} of completions failed: the server never returned them, and the figures cover the others only"
+            f"{failed:.0%} of completions failed: the server never returned them, and the scores cover only the others"
         )
     change = results["sent"]["changed"].get(TOKEN_LIMIT) if "sent" in results else None
     completion_tokens = (change and change["sent"]) or results["settings"].get("max_completion_tokens")
@@ -84,7 +84,7 @@ def remarks(results: Results) -> list[str]:
 def not_as_requested(results: Results) -> list[str]:
     """Return how requests and answers differ from what was requested, a sentence each.
 
-    Sentences that stand among the differences from published runs are left out.
+    Sentences that are already among the differences from published runs are omitted.
     """
     if "sent" not in results:
         return []
@@ -117,7 +117,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
 
 
 def describe_models(sent: SentRequests, requested: str) -> list[str]:
-    """Return a sentence if replies name another model than the one that was requested, else none."""
+    """Return a sentence if replies name another model than the requested model; else []."""
     others = [model for model in sent["models"] if model != requested]
     if not others:
         return []
@@ -125,7 +125,7 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
-    """Return the values of a parameter as sent, [None] if it was not; TOKEN_LIMIT stands for the limit by any name."""
+    """Return the values of a parameter as sent; [None] if it was not sent. TOKEN_LIMIT finds the limit by any name."""
     names = LIMIT_NAMES if name == TOKEN_LIMIT else (name,)
     return next((sent["parameters"][each] for each in names if each in sent["parameters"]), [None])
 
@@ -160,7 +160,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
-    """Yield names and rows: of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
+    """Yield the names and rows of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
     for task in tasks:
         row = results["tasks"][task]
         yield f"{task}{_mark(row)}", row
@@ -173,7 +173,7 @@ def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterat
 
 
 def _mark(row: SummaryRow) -> str:
-    """Return the mark behind a task of which something differs from the published runs."""
+    """Return the mark for a task that has changed since the published runs; "" for other tasks."""
     match row.get("differs"):
         case "questions":
             return " ~"
@@ -184,7 +184,7 @@ def _mark(row: SummaryRow) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, list[str]]:
-    """Return the cells of each column but the last, by its heading."""
+    """Return the cells of each column except the last, by heading."""
     figures = [row for _, row in rows]
     columns = {
         TASK_HEADING: [name for name, _ in rows],
@@ -201,12 +201,12 @@ def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, 
 
 
 def _room(columns: Mapping[str, Sequence[str]]) -> int:
-    """Return the characters that are left for one more column; two blanks follow each column."""
+    """Return how many characters are left for one more column. Two spaces follow each column."""
     return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """Return, as far as there is room: missing completions and problems, then the other outcomes by frequency."""
+    """Return missing completions and problems, then wrong outcomes by frequency, in at most `room` characters."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")
@@ -219,7 +219,7 @@ def _not_right(row: SummaryRow, room: int) -> str:
 
 
 def _print_published(results: Results, overall: SummaryRow, published: Mapping[str, PublishedMeans]) -> None:
-    """Print scores beside published models, the best first; tasks by how far they are behind the best model."""
+    """Print the scores beside published models, the best first. Tasks furthest behind the best model come first."""
 
     def behind(task: str) -> float:
         scores = [model["tasks"][task] for model in published.values() if task in model["tasks"]]

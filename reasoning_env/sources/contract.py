@@ -8,8 +8,8 @@ A source has three members:
 - `generate`: returns the problem of a task, seed, level and parameters; the same problem in every process
 - `scorer`: returns an object that scores answers to a problem
 
-Generators never see model text. Verifiers read model text and are sandboxed: `Answers.score` may raise, hang or end its
-process, and the pool turns this into a reason. Pool, streams, references and reports use nothing else of a source.
+Generators never get model text. Verifiers get model text and run in a sandbox: if `Answers.score` raises an error,
+hangs or ends its process, the verdict has the reason. The rest of this package uses no other members of a source.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SourceTask:
     - `release` identifies the version of the task in references; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
     - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. For reasoning-gym's
-      tasks it is always "", because their declarations have the reason.
-    - `needs_trial`: generate a problem when a session starts, so that the task's mistakes are reported then.
+      tasks it is always "", because their declarations contain the reason.
+    - `needs_trial`: generate a problem when a session starts, so that errors in the task are reported at once.
     """
 
     category: str
@@ -44,9 +44,10 @@ class SourceTask:
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem. `flawed` counts the rejected problems that were generated before it, by cause.
+    """A problem. `flawed` counts the problems that were generated and rejected before this one, by cause.
 
-    `entry` is the source's own record, which `scorer` receives unchanged. `answer` is None if many answers are right.
+    `entry` is the source's own record of the problem, which `scorer` gets unchanged. `answer` is None if many answers
+    are right.
     """
 
     question: str
@@ -77,7 +78,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, SourceTask]:
-        """The tasks by name. Names are CATEGORY/NAME (not in reasoning-gym), without colon, comma, space, wildcard."""
+        """The tasks by name: CATEGORY/NAME, except in reasoning-gym. No colons, commas, spaces or wildcards."""
 
     @abstractmethod
     def generate(self, request: ProblemRequest) -> Generated:
@@ -92,21 +93,21 @@ class Source(ABC):
     ) -> Answers:
         """Return the scorer of a problem that `generate` returned for these parameters and this level.
 
-        With `plainly`, answers are scored as in the source's own evaluation. An error raised here is an infrastructure
-        error and never gives a score.
+        With `plainly`, answers are scored as in the source's own evaluation. An error here counts as an infrastructure
+        error, so no answer gets a score.
         """
 
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the original verifier of a problem, without any check of its return value. For audits only.
+        """Return the original verifier of a problem, without checks of its return value. For audits only.
 
-        The audit reports scores outside of [0, 1]. May raise the same errors as `scorer`.
+        Audits report scores outside [0, 1]. May raise the same errors as `scorer`.
         """
         return self.scorer(task, params, entry, level, plainly=True).score
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Return the mistake in a user's parameters, in one line; None if a problem can be generated with them."""
+        """Describe the error in a user's parameters in one line; None if a problem can be generated with them."""
         try:
             self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:

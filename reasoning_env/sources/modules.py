@@ -1,7 +1,7 @@
-"""Import the modules of `task_modules`. Runs in the fork server only.
+"""Import the modules in the setting `task_modules`. Runs only in the process that workers are forked from.
 
 A module registers tasks with reasoning-gym, or has a function `make_source()` that returns a source of other tasks
-(`contract.py`), or both. It is given as an importable name, or as the path of a `.py` file.
+(`contract.py`), or both. The setting has a module's importable name, or the path of a `.py` file.
 
 The user's own code is trusted: it is imported before the sandbox starts, in the process that workers are forked from,
 and never in the process of the event loop.
@@ -27,16 +27,16 @@ from ..runtime.text import error_text
 from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
-"""Names that references, patterns and lists of names allow."""
+"""Task names that are allowed in references, patterns and lists of names."""
 
 
 class TaskModuleError(Exception):
-    """A module cannot be used; the text is one line."""
+    """A module cannot be used. The message is one line."""
 
 
 @dataclass(frozen=True)
 class ImportedModules:
-    """What modules add: the module of each task registered with reasoning-gym, and sources of other tasks."""
+    """The imported modules: the module of each task that was registered with reasoning-gym, and other sources."""
 
     modules: Mapping[str, TaskModule]
     sources: Sequence[Source]
@@ -47,7 +47,7 @@ class ImportedModules:
 class TaskModule:
     """An imported module: its name, which is also the category of its tasks, and its release.
 
-    `read_paths` is the folder of a package, or the single file. Later imports and data files may be read from there.
+    `read_paths` is the folder of a package, or the single file. Workers may read these paths later.
     """
 
     name: str
@@ -165,8 +165,8 @@ def _import_file(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # entries may contain objects of the module, which unpickling finds by its name
-    # As for a script, modules beside the file can be imported. The folder comes last, so it hides no installed module.
+    sys.modules[name] = module  # unpickling entries with the module's objects needs its name
+    # Like a script, the file can import modules beside it. The folder comes last, so that it hides no installed module.
     sys.path.append(str(path.parent))
     spec.loader.exec_module(module)
     return module

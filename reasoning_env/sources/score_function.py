@@ -1,8 +1,8 @@
-"""The user's score function as a source without problems.
+"""Use the user's score function as a source without problems.
 
-The function is called as `function(completion, **row)`, and returns a number from 0 to 1, or a mapping with `score` and
-further numbers. It runs in verifier workers only. If it returns anything else, the answer scores 0, and the verdict has
-the error message.
+The function is called as `function(completion, **row)` in verifier workers. It returns a number from 0 to 1, or a
+mapping with `score` and other numbers. If it returns anything else, the answer scores 0, and the verdict has the error
+message.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .contract import Answers, Generated, Source, SourceTask
 from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 
 SCORE_TASK = "score"
-"""Task name of rows, which belong to no task."""
+"""The task name for rows, because rows belong to no task."""
 MAX_VERDICT_PARTS = 32
-"""Maximum further numbers of a verdict."""
+"""Most numbers in a verdict besides the score."""
 MAX_PART_NAME = 60
-"""Maximum length of such a number's name. A worker's reply has room for MAX_VERDICT_PARTS names in any script."""
+"""Most characters in the name of such a number, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class ScoreFunction:
 
 
 def problem_of_row(row: Row) -> Problem:
-    """Return a row in the form that workers score. Raises ConfigError if the row is not JSON-serializable."""
+    """Convert a row to a `Problem`, which workers can score. Raises ConfigError if the row is not JSON-serializable."""
     return Problem(ProblemSpec(ProblemRequest(SCORE_TASK, 0), Split.TRAIN, 0), "", None, "{}", row_json(row).encode())
 
 
 def row_json(row: Row) -> str:
-    """Return a row as JSON; NumPy's arrays and numbers become lists and numbers. Raises ConfigError for others."""
+    """Return a row as JSON. NumPy's arrays and numbers become lists and numbers; others raise ConfigError."""
     try:
         return json.dumps(dict(row), allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
@@ -91,7 +91,7 @@ def check_row(row: Row, signature: inspect.Signature | None, *, setting: str = "
 
 
 def read_signature(parameters: Sequence[tuple[str, str, bool]] | None) -> inspect.Signature | None:
-    """Return the signature with the parameters of a `FunctionSource`."""
+    """Rebuild a signature from `FunctionSource.parameters`."""
     if parameters is None:
         return None
     nothing = inspect.Parameter.empty
@@ -110,7 +110,7 @@ def _plain(value: object) -> object:
 
 
 class ScoreError(Exception):
-    """The function returned an invalid score; the text says what it returned."""
+    """The function returned an invalid score. The message shows the returned value."""
 
 
 class FunctionSource(Source):
@@ -127,7 +127,7 @@ class FunctionSource(Source):
         if function is None:
             raise TaskModuleError(f"{entry} has no function {attribute}")
         self.parameters = _check_plain(name, function)
-        """Name, kind and whether there is a default, for each parameter; None for a function written in C."""
+        """For each parameter: its name, kind, and whether it has a default. None for a function written in C."""
         self._function: Callable[..., Any] = function
         self.read_paths = read_paths(module)
 
@@ -155,9 +155,9 @@ class FunctionSource(Source):
 
 
 class ScoredRow:
-    """Scores the completions of a row, each with a new copy of the row, because a function may change it.
+    """Scores completions of a row. Each call gets a new copy of the row, because the function may change it.
 
-    `parts` are the further numbers of the last score.
+    `parts` are the numbers besides `score` that the last call returned.
     """
 
     def __init__(self, function: Callable[..., object], row_json: bytes) -> None:
@@ -183,7 +183,7 @@ class ScoredRow:
 
 
 def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None:
-    """Return the function's parameters. Raises TaskModuleError if it cannot be called with a row."""
+    """Return the function's parameters. Raises TaskModuleError if the function cannot be called with a completion."""
     if inspect.isclass(function):
         raise TaskModuleError(f"{name} must be a function; it is a class")
     if not callable(function):
@@ -210,7 +210,7 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
 
 
 def _parts(returned: Mapping[object, object]) -> dict[str, float]:
-    """Return the further numbers. Raises ScoreError for values that are not finite numbers, and for too many."""
+    """Return the numbers besides `score`. Raises ScoreError for values that are not finite numbers, or too many."""
     parts = {}
     for name, value in returned.items():
         if name == "score":
@@ -229,7 +229,7 @@ def _parts(returned: Mapping[object, object]) -> dict[str, float]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number as a float, also NumPy's numbers and booleans; None for anything else."""
+    """Convert a number, NumPy number or boolean to a float; None for anything else."""
     if isinstance(value, (str, bytes, bytearray)) or value is None:
         return None
     try:
