@@ -1,4 +1,4 @@
-"""The core without a trainer: generate problems, judge completions, and adapt to the verdicts.
+"""Generate problems, judge completions, and adapt the problems to the verdicts, for any trainer.
 
 Every integration runs this loop:
 
@@ -105,7 +105,7 @@ class Session(Generic[T]):
     Args:
         settings: The settings; by default, created from the keywords `fields`.
         prepare: Returns what `next` returns for a problem (by default the `Problem` itself); None if the problem does
-            not fit into the model's context. Such a problem is counted, and another is drawn; each task is logged once.
+            not fit into the model's context. `next` counts and skips such problems, and logs each task once.
         on_thread: Calls `prepare` with a problem; by default on threads, several at a time.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package, if the settings name none.

@@ -196,8 +196,8 @@ class ServerConfig(APIServerConfig):
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="Headers of every request, such as `{api-key: $AZURE_KEY}`; `$NAME` reads a variable. Beside "
-        "them, only a key that `api_key` names is sent.",
+        description="Headers of every request, such as `{api-key: $AZURE_KEY}`; `$NAME` reads an environment "
+        "variable. With headers, the key is sent only if `api_key` is set.",
     )
 
 

@@ -215,7 +215,7 @@ class Run:
             await asyncio.to_thread(self.dumper.start)
 
     def begin_delivery(self, env_id: int) -> None:
-        """Start to draw problems, deliver groups and save the state. Call this after run-api registered us."""
+        """Start to draw problems, deliver groups and save the state. Call this after the registration at run-api."""
         assert self.checkpoints is not None, "call start() first"
         # Environments need different numbers, so that they share no problems. Folders are named after `instance`.
         self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)

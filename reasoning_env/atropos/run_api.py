@@ -376,7 +376,7 @@ class RunApiSession:
             except RunApiFault as fault:
                 if fault.status in answers:
                     raise
-                # After the first reply, a proxy may answer in place of an absent run-api.
+                # After the first reply of run-api, an error status may come from a proxy before an unreachable run-api.
                 if fault.status is not None and fault.status < 500 and not self._met:
                     raise ServerError(str(fault), remedy=f"correct {{env.rollout_server_url}} ({self._url})") from None
                 await asyncio.sleep(min(next(waits), self.longest_pause_s))
@@ -423,4 +423,6 @@ class TrainerWatch:
             self._taken_at = now
             self._idle.over("the trainer requests batches again")
         elif now - self._taken_at > self.patience_s:
-            self._idle.note("waiting for the trainer: a complete batch is ready at run-api, and nobody requests it")
+            self._idle.note(
+                "the trainer does not request the complete batch at run-api; check whether the trainer runs"
+            )

@@ -289,7 +289,11 @@ def check_score(results: Results, least: float | None, most_failed: float | None
     score = overall.get("mean_score")
     if least is not None and (score is None or score < least):
         if score is None:
-            raise ReasoningEnvError("no completion was scored, so there is no mean score", setting="--fail-under")
+            raise ReasoningEnvError(
+                "no completion was scored, so there is no mean score",
+                setting="--fail-under",
+                remedy="see the errors above",
+            )
         raise ReasoningEnvError(f"the mean score {score:.3f} is below {least:g}", setting="--fail-under")
     if most_failed is None and least is not None:
         most_failed = MANY_FAILED
@@ -372,8 +376,8 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
 async def preview(session: Session[Problem], settings: HostedSettings) -> str:
     """Return a line that describes the requests of an evaluation, without contacting a server.
 
-    A server with a shorter context would allow fewer tokens. The session, which must have the same settings, is started
-    and closed here.
+    A server with a shorter context would allow fewer tokens. This function starts and closes the session, which must
+    have the same settings.
     """
     async with session:
         return describe_evaluation(session, choose_sampling(session, settings))

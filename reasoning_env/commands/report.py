@@ -33,7 +33,8 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     data = collect(runs, program(), options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
-        raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}")
+        remedy = "name folders of dumps or evaluations, or files of `process`"
+        raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}", remedy=remedy)
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     write_page(output, make_page(encode(data)))

@@ -38,7 +38,7 @@ class ProblemForm(StrEnum):
     """The form of a row."""
 
     ROWS = "rows"
-    """All facts of the problem, as `PROBLEM_COLUMNS` names them."""
+    """All columns that `PROBLEM_COLUMNS` lists for this form."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"

@@ -131,7 +131,7 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raise ConfigError if a file exists at the path that contains no training rows of ours."""
+    """Raise ConfigError if a file exists at the path and does not contain training rows of this program."""
     with suppress(FileNotFoundError), path.open("rb") as lines:
         first = lines.readline()
         if first and not all(f'"{column}": '.encode() in first for column in ("reference", "pass_rate", "group_size")):

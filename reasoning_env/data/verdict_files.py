@@ -1,6 +1,6 @@
 """Judge the completions of a file's rows, and write the rows with their scores.
 
-Rows are described in `verdicts.py`. Lines of our own dumps, process files and evaluations are rows too. The rows keep
+Rows are described in `verdicts.py`. Lines of dumps, `process` files and evaluations are rows too. The rows keep
 their order. Memory contains twice as many rows as there are workers, whatever the size of the files.
 """
 

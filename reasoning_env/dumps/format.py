@@ -3,7 +3,7 @@
 **Files.** A file has its final name from its first line on. The name contains the uuid of the run. Only the process
 that created a file appends to the file, so any number of processes may share a folder.
 
-**Lines.** A line is ASCII. Other characters are escaped, so no text of a model can end a line early or break the
+**Lines.** A line is ASCII. Other characters are escaped, so no model output can end a line early or break the
 encoding, and a lone surrogate is read back unchanged. The exception: JSON combines a high surrogate followed by a low
 surrogate into the character that the pair encodes.
 

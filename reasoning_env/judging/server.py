@@ -296,7 +296,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. For a row, `parts` come from the score function. `error` is a verifier's."""
+    """Return a verdict as JSON values. For a row, `parts` come from the score function. `error` is the exception's."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

@@ -34,7 +34,7 @@ class OptionParser(CommandParser):
     """The parser of a command whose options are settings."""
 
     word_option: str | None = None
-    """The option that a word without a name sets: the model of `evaluate`. None: such words are mistakes."""
+    """The setting of the positional argument: the model of `evaluate`. None: no positional argument is allowed."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
@@ -66,7 +66,7 @@ class OptionParser(CommandParser):
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
         """Return the user's name for each setting, by the name that errors use.
 
-        The core uses names without a section. A setting that the user did not type is called `env.NAME`.
+        Errors of `ReasoningSettings` use names without a section. A setting that the user did not type is `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]

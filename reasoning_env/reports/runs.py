@@ -70,7 +70,10 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {describe(error)}") from error
         if not of_path:
-            raise ConfigError(f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files")
+            raise ConfigError(
+                f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files",
+                remedy="name a folder of dumps or evaluations, or a file of `process`",
+            )
         for run in of_path:
             run.files = [file for file in run.files if real_path(file) not in files_seen]
             files_seen.update(map(real_path, run.files))

@@ -1,7 +1,7 @@
 """Settings that were removed: what to do instead, and how to read stored states that have them.
 
 `unknown_setting` makes the error for files, command lines and keywords. `current_settings` reads checkpoints and the
-headers of row files. The table also has settings of the upstream environment that never existed here.
+headers of row files. The table also has settings of the upstream environment that this program never had.
 """
 
 from __future__ import annotations
