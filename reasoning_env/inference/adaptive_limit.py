@@ -65,10 +65,11 @@ class AdaptiveLimit:
             else:
                 await asyncio.sleep(ends_s - now_s)
 
-    def refused(self, sent_s: float, wait_s: float | None) -> None:
+    def refused(self, sent_s: float, wait_s: float | None, *, is_limit: bool = True) -> None:
         """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, if it does.
 
-        Refusals of requests that were sent before the last refusal count as the same refusal.
+        Without `is_limit`, the server was unavailable: a time that it asks for says nothing about a rate. Refusals of
+        requests that were sent before the last refusal count as the same refusal.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:
@@ -80,14 +81,14 @@ class AdaptiveLimit:
             self._last_taken_s = now_s
         if taken > 0 or self._quota == math.inf:
             self._quota = max(1, taken)
-        if wait_s is not None:
+        self._is_asked = is_limit and wait_s is not None
+        if is_limit and wait_s is not None:
             self._span_s = wait_s * self.MARGIN
         else:
             self._span_s = min(max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4), LONGEST_PAUSE_S)
-        self._is_asked = wait_s is not None
         self._sent = 0
         self._refused_s = now_s
-        self._begins_s = now_s + self._span_s
+        self._begins_s = now_s + max(self._span_s, wait_s or 0.0)
 
     def replied(self) -> float | None:
         """Note a reply. For reply number RATE_REPLIES, return the replies per second since the first refusal."""

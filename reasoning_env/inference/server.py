@@ -394,7 +394,8 @@ class Server:
             is_late = failure.status == HTTPStatus.SERVICE_UNAVAILABLE and self._has_answered
             if not at_once and (failure.kind is FailureKind.BUSY or is_late):
                 self._limit = self._limit or AdaptiveLimit(self._sent)
-                self._limit.refused(sent_s, failure.retry_after_s)
+                is_limit = failure.kind is FailureKind.BUSY
+                self._limit.refused(sent_s, failure.retry_after_s, is_limit=is_limit)
             if failure.kind is FailureKind.ABSENT and not failure.timed_out:
                 self._is_absent = True
             raise

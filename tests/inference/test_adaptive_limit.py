@@ -56,10 +56,21 @@ async def test_rate_returns_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> 
         sent_s = await limit.wait()
         server.now_s += 0.01
         if 1.0 <= server.now_s < 61.0:
-            limit.refused(sent_s, None)
+            limit.refused(sent_s, None, is_limit=False)
         else:
             taken += 1
     assert server.now_s < 61.0 + 25.0
+
+
+async def test_rate_returns_after_a_pause_that_a_gateway_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Limited(30.0)
+    monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
+    limit = AdaptiveLimit(clock=lambda: server.now_s)
+    for sent_s in [await limit.wait() for _ in range(16)]:
+        limit.refused(sent_s, 30.0, is_limit=False)
+    for _ in range(300):
+        await limit.wait()
+    assert 30.0 <= server.now_s < 30.0 + 25.0
 
 
 async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
