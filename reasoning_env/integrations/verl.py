@@ -4,8 +4,8 @@
     reward.custom_reward_function.name=compute_score
 
 verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call this coroutine. `remote` cannot call coroutines,
-so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager`, which `main_ppo`
-of verl 0.9.1 does not use, cannot call these functions.
+so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager` are not supported;
+`main_ppo` of verl 0.9.1 does not use them.
 
 verl does not accept None as a reward, so an infrastructure error is retried and then raised. If the environment
 variable `REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts
