@@ -93,7 +93,7 @@ class RightOrWrong(TrlEnvironment):
         """For each step, the share of groups with unequal rewards."""
 
     async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
-        scores = await super().reward(completions, reference, log_extra)
+        scores = await super().reward(completions, reference, log_extra=log_extra)
         rewards = [None if score is None else float(score >= Verdict.CORRECT_SCORE) for score in scores]
         groups = [rewards[at : at + GROUP_SIZE] for at in range(0, len(rewards), GROUP_SIZE)]
         self.signal.append(round(fmean(len(set(group)) > 1 for group in groups), 4))

@@ -165,7 +165,7 @@ def test_learned_positions_log_a_warning(bridge: Bridge, tmp_path: Path, caplog:
         callback.on_train_begin(
             trainer.args, TrainerState(), TrainerControl(), model=model, processing_class=trainer.processing_class
         )
-        told.append("learnt positions" in caplog.text)
+        told.append("learned position embeddings" in caplog.text)
     assert told == [False, True]
 
 
@@ -184,7 +184,7 @@ def test_metrics_are_logged(bridge: Bridge, tmp_path: Path) -> None:
     ("argument", "line"),
     [
         ({"shuffle_dataset": True}, r"GRPOConfig\.shuffle_dataset: .*; set shuffle_dataset=False"),
-        ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make .* Bridge\(group_size=4\)"),
+        ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; use Bridge\(group_size=4\)"),
     ],
 )
 def test_wrong_trainer_arguments_raise(bridge: Bridge, argument: dict[str, Any], line: str) -> None:

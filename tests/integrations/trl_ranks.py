@@ -33,7 +33,7 @@ class Watched(TrlEnvironment):
         self, completions: Any, reference: Any, log_extra: Any = None, **others: Any
     ) -> list[float | None]:
         self.judged += len(completions)
-        return await super().reward(completions, reference, log_extra, **others)
+        return await super().reward(completions, reference, log_extra=log_extra, **others)
 
 
 def main(folder: Path) -> None:
@@ -41,9 +41,9 @@ def main(folder: Path) -> None:
         observed: list[int] = []
         observe = bridge.observe
 
-        def watch(problem: Problem, verdicts: Sequence[Verdict | None]) -> None:
+        def watch(problem: Problem, verdicts: Sequence[Verdict | None], **more: Any) -> None:
             observed.append(len(verdicts))
-            observe(problem, verdicts)
+            observe(problem, verdicts, **more)
 
         bridge.observe = watch  # type: ignore[method-assign]
         gym = Watched(bridge)
