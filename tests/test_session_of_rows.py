@@ -320,8 +320,8 @@ async def test_group_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> 
         await session.judge(ROW, ["wrong", "wrong"])
         await session.judge(ROW, ["wrong", "wrong"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the score function raises, so all completions of the group score 0 (ValueError: no right in the completion); "
-        "so far, it raised for 75 % of 4 completions"
+        "the score function raised for all completions of a group, which score 0 (ValueError: no right in the "
+        "completion); so far, it raised for 75 % of 4 completions"
     ]
 
 

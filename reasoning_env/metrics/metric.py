@@ -1,7 +1,7 @@
 """Describe each metric once. wandb, Prometheus and the tables of docs/metrics.md are generated from the description.
 
-Each part of the program has a table of its metrics, in the module of the record from which the metrics are read. `read`
-reads the values; `for_wandb` and `metrics/prometheus.py` format them.
+Each part of the program has a table of its metrics, in the module with the record that has the values. `read` reads the
+values; `for_wandb` and `metrics/prometheus.py` format them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Kind(StrEnum):
     COUNT = "count"
     """A total since the start of the run. A count with a label also has its sum over all labels in wandb."""
     NOW = "now"
-    """A present value."""
+    """A current value."""
     MEAN = "mean"
     """The mean of a tally since the last report. In Prometheus, a summary: sum and count."""
     MEAN_MAX = "mean, maximum"
@@ -52,7 +52,7 @@ class Metric(Generic[S]):
 
     @property
     def label(self) -> str:
-        """The name of the label; empty for a metric without a label."""
+        """The name of the metric's label; empty if it has none."""
         found = re.search("[A-Z]+", self.name)
         return found[0].lower() if found else ""
 
@@ -72,21 +72,21 @@ class Metric(Generic[S]):
 
     @property
     def for_prometheus(self) -> str:
-        """Prometheus' name, without the suffixes that Prometheus' own client adds, such as `_total`."""
+        """The Prometheus name, without the suffixes that Prometheus' own client adds, such as `_total`."""
         parts = [part.removeprefix("mean_").removeprefix("share_") for part in self.stem.split("/")]
         return re.sub("_s$", "_seconds", "_".join(["reasoning", *parts]))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The values of a metric, by value of its label. A metric without a label has one value, under ""."""
+    """The values of a metric, by value of its label. A metric without a label has one value, with the key ""."""
 
     metric: Metric[Never]
     values: Mapping[str, float | Tally]
 
 
 def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
-    """Yield the present values of the metrics of a source. Metrics with an unknown value are skipped."""
+    """Yield the current values of the metrics of a source. Metrics with an unknown value are skipped."""
     for metric in metrics:
         value = metric.value(source)
         if value is not None:
@@ -94,7 +94,7 @@ def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
 
 
 def for_wandb(readings: Iterable[Reading]) -> dict[str, float]:
-    """Return the values by wandb name. Means and shares of empty tallies are left out."""
+    """Return the values by wandb name. Means and shares of no values are left out."""
     values: dict[str, float] = {}
     for reading in readings:
         metric = reading.metric

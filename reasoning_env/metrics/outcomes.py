@@ -70,8 +70,8 @@ class Tally:
 def outcome(score: float, reason: str | None, finish_reason: str | None, thinking: str = "") -> str:
     """Return the outcome of a completion: one of OUTCOMES.
 
-    `thinking` is the reasoning that the server returned separately. A reason of None counts as `scored`. A completion
-    is `truncated` if the token limit ended it before its answer was complete.
+    `thinking` is the reasoning that the server returned separately. If `reason` is None, the completion counts as
+    scored. A completion is `truncated` if the token limit ended it before its answer was complete.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -94,9 +94,9 @@ def outcome_of(rollout: Rollout) -> str:
 
 @dataclass(frozen=True)
 class Remark:
-    """What a frequent outcome says about the setup.
+    """A log line about a frequent outcome that has a likely cause in the setup.
 
-    The remark is logged if at least `share` of the completions have the outcome. `fact` says what they have in common;
+    The remark is logged if at least `share` of the completions have the outcome. `fact` describes these completions;
     `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the token limit.
     """
 
@@ -112,9 +112,9 @@ REMARKS: Mapping[str, Remark] = {
     TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
     HELD_BACK: Remark(
         0.10,
-        "have no text, and an answer in the reasoning that the server returned apart",
-        "a reasoning parser of the server holds the answers back; start the server without it, or with the parser of "
-        "this model",
+        "have no text, but an answer in the reasoning that the server returned separately",
+        "the server's reasoning parser puts answers into the reasoning; start the server without it, or with the "
+        "parser of this model",
     ),
     Reason.NO_TEXT.value: Remark(
         0.10,
@@ -125,54 +125,56 @@ REMARKS: Mapping[str, Remark] = {
     Reason.NO_ANSWER.value: Remark(
         0.50,
         "have no answer tags",
-        "the model does not follow the format (docs/train.md, small models), or its chat template is another's",
+        "the model does not follow the format (docs/train.md, small models), or has the wrong chat template",
     ),
     Reason.UNCLOSED_THINKING.value: Remark(
         0.10,
         "began to think and never ended",
-        "the model ends without its closing mark, or `thinking` names the format of another model (docs/models.md)",
+        "the model does not write its closing mark, or `thinking` is wrong for this model (docs/models.md)",
     ),
     Reason.UNCLOSED_ANSWER.value: Remark(
         0.10,
         "have an answer tag that is not closed",
-        "a stop text of the server or of the request may end them at `</answer>`; let the server include the stop text",
+        "a stop string may end them at `</answer>`; configure the server to include the stop string in its reply",
     ),
     Reason.REPEATED_ANSWER.value: Remark(
         0.02,
         "give the same answer more than once, and score 0",
-        "have `system_prompt` ask for one pair of answer tags at the end",
+        "let `system_prompt` request one pair of answer tags at the end",
     ),
     Reason.SEVERAL_ANSWERS.value: Remark(
         0.10,
         "have several answers",
-        "the model may think in tags that are not known here, with answers in its thinking; set `thinking` to the "
-        "model's format (docs/models.md)",
+        "the model may write its thinking, with answers in it, in an unknown format; set `thinking` to the model's "
+        "format (docs/models.md)",
     ),
     Reason.EMPTY_ANSWER.value: Remark(
         0.10, "have an empty answer", "the model copies the tags of the prompt; change `system_prompt`"
     ),
     Reason.TOO_LONG.value: Remark(
-        0.10, "have an answer that is too long to be judged", "the model puts its work into the answer tags"
+        0.10, "have an answer that is too long to be judged", "the model puts its reasoning into the answer tags"
     ),
     Reason.REFUSED.value: Remark(
-        0.02, "were refused", "a filter of the server, or the model, refuses the questions; see the completions"
+        0.02, "were refused", "the model or a filter of the server refuses the questions; read some completions"
     ),
     Reason.VERIFIER_ERROR.value: Remark(
-        0.10, "made the verifier fail", "a fault of the task's verifier is likely; `rescore` shows the answers"
+        0.10, "made the verifier fail", "the task's verifier probably has a bug; `rescore` shows the answers"
     ),
     Reason.TIMEOUT.value: Remark(
         0.02,
         "took the verifier longer than its deadline",
-        "raise `scoring_deadline_s` if the answers are ordinary ones",
+        "raise `scoring_deadline_s` if the answers are ordinary",
     ),
     Reason.OUT_OF_MEMORY.value: Remark(
         0.02,
-        "took the verifier more memory than it may have",
-        "raise `worker_memory_mb` if the answers are ordinary ones",
+        "made the verifier exceed its memory limit",
+        "raise `worker_memory_mb` if the answers are ordinary",
     ),
-    Reason.CRASH.value: Remark(0.02, "ended the verifier", "the answers attack the verifier, or it has a fault"),
+    Reason.CRASH.value: Remark(
+        0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
+    ),
 }
-"""Remarks by outcome. Right, partial and wrong answers say nothing about the setup."""
+"""Remarks by outcome. Right, partial and wrong answers have no remark, because the setup does not cause them."""
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
@@ -191,11 +193,11 @@ class GroupOutcome(StrEnum):
     ALL_RIGHT = "all_right"
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
-    """Equal partial scores, which are no signal either."""
+    """Equal partial scores, which also give no signal."""
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:
-    """Return whether a group carries a signal and, if not, why. A group of one completion always counts as a signal."""
+    """Return whether a group has a signal and, if not, why. A group of one completion always counts as a signal."""
     if len(group.rollouts) == 1 or group.has_signal:
         return GroupOutcome.WITH_SIGNAL
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):

@@ -18,7 +18,7 @@ from .metric import Kind, Metric
 logger = logging.getLogger(__name__)
 
 FIRST_VERDICTS = 100
-"""Number of verdicts after which a score function that raised for every completion counts as broken."""
+"""If a score function raises an error for this many completions, and for all so far, it counts as broken."""
 
 
 class OwnVerdicts:
@@ -45,7 +45,8 @@ class OwnVerdicts:
         self._warned_s = now
         total, raised = self.reasons.total(), self.reasons[Reason.VERIFIER_ERROR]
         logger.warning(
-            "%s raises, so all completions of the group score 0 (%s); so far, it raised for %.0f %% of %d completions",
+            "%s raised for all completions of a group, which score 0 (%s); so far, it raised for %.0f %% of %d "
+            "completions",
             verifier,
             errors[0],
             100.0 * raised / total,
@@ -53,7 +54,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the code raised for every completion, after at least FIRST_VERDICTS."""
+        """Raise RaisingFunctionError if the code raised an error for all of at least FIRST_VERDICTS completions."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

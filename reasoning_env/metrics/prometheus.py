@@ -40,7 +40,7 @@ def histograms(metric: Metric[Never], labels: Iterable[str], registry: Collector
 def build_info(version: str, library: LibraryInfo) -> Family:
     """Return a metric whose labels are the running versions."""
     versions = {"version": version, "reasoning_gym": library.version, "python": platform.python_version()}
-    return InfoMetricFamily("reasoning_build", "Versions at work; reasoning_gym is empty for rows", versions)
+    return InfoMetricFamily("reasoning_build", "Running versions; reasoning_gym is empty for rows", versions)
 
 
 def family_of(reading: Reading) -> Family:
@@ -63,7 +63,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """The families of readings, and those of a registry without the creation times of its histograms."""
+    """The families of readings, and the families of a registry except the creation times of its histograms."""
 
     made: Iterable[Family]
     registry: CollectorRegistry

@@ -1,4 +1,4 @@
-"""Totals over groups: since the last report, since the start, by task, and over the last minute.
+"""Count groups, completions and scores: since the last report, since the start, by task, and over the last minute.
 
 Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
@@ -130,21 +130,21 @@ TRAIN_TASKS: Sequence[Metric[Mapping[str, Sums]]] = (
 
 
 def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return, for each word, its count as a share of `total`."""
+    """Return the count of each word as a share of `total`."""
     return {str(word): Tally(total, counts.get(word, 0)) for word in words}
 
 
 class RecentAnswers:
-    """The latest answers of each task, to detect a collapsed policy that gives one answer to all problems of a task."""
+    """The latest answers of each task, to detect a collapsed policy with the same answer to all problems of a task."""
 
     KEPT = 1_000
     """Number of answers kept per task. The standard error of a share is then at most 0.016."""
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
-        """Hashes, because an answer may have 20,000 characters."""
+        """Hashes of the latest answers, because an answer may have 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """Counts of these hashes, updated with each answer, because counting 106,000 hashes at once takes 18 ms."""
+        """Counts of these hashes. Updating them with each answer is cheap; counting 106,000 at once takes 18 ms."""
 
     def add(self, task: str, answers: Iterable[str | None]) -> None:
         """Add answers to problems of a task. None stands for a completion without an answer."""
@@ -213,8 +213,8 @@ class RecentRates:
 class MetricsRecorder:
     """Counts groups and dropped problems. Use it on the event loop only.
 
-    A group is added to two totals: of its task since the last report, and of the present second. All others are
-    computed from these when they are read.
+    A group is added to two totals: the total of its task since the last report, and the total of the current second.
+    All other totals are computed from these when they are read.
     """
 
     REMARK_INTERVAL = 200
@@ -228,7 +228,7 @@ class MetricsRecorder:
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)
         """Totals since the last call of `take_interval`, by task."""
         self._before: defaultdict[str, Sums] = defaultdict(Sums)
-        """Totals before that call, by task."""
+        """Totals before the last call of `take_interval`, by task."""
         self._recent = RecentRates(clock)
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
@@ -236,7 +236,7 @@ class MetricsRecorder:
         """Name of the token limit in remarks. An adapter that knows its trainer's option sets its name."""
 
     def record_group(self, group: Group) -> None:
-        """Count a scored group, even if it will not be sent."""
+        """Count a scored group, even if the group will not be sent to a trainer."""
         task, sums = group.problem.task, Sums.of(group)
         self._interval[task].merge(sums)
         self._recent.add(sums)
@@ -286,7 +286,7 @@ class MetricsRecorder:
         *,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name. Means, and waiting and lost groups, are omitted if there are none."""
+        """Return totals and recent rates by name. Means and numbers of waiting and lost groups are optional."""
         total = self.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
         words: dict[str, object] = {

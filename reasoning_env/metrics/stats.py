@@ -1,4 +1,4 @@
-"""Counts of the pool, stream, sampler, delivery and dumps, each with a table of its metrics."""
+"""Counts of the worker pool, the problem stream, the sampler, delivery and dumps, each with a table of its metrics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/fork_servers",
         Kind.COUNT,
-        "processes that fork workers; above 1, some were replaced",
+        "processes that were started to fork workers; above 1, some were replaced",
         lambda pool: pool.stats.fork_servers_started,
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
@@ -69,7 +69,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/over_budget",
         Kind.COUNT,
-        "groups dropped because their answers used the group's whole processor time",
+        "groups dropped because their answers exceeded the group's processor time",
         lambda pool: pool.stats.over_budget,
     ),
     Metric(
@@ -125,7 +125,7 @@ STREAM: Sequence[Metric[StreamStats]] = (
     Metric(
         "problems/clamped",
         Kind.COUNT,
-        "problems served at the nearest level that `task_params` allow, not at the requested level",
+        "problems served at the nearest possible level, because `task_params` rule out the requested level",
         lambda stream: stream.clamped,
     ),
     Metric(
@@ -142,7 +142,7 @@ class TaskReport:
     """Share of draws, pass rate and signal chance of a task, each in [0, 1].
 
     Pass rate and signal chance are estimates for the levels that are drawn. `level` is the mean level of the next
-    draws, in [0, 1]; None without a curriculum.
+    draws, in [0, 1], or None without a curriculum.
     """
 
     share: float

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 PROBES = (PROBE_QUESTION, " 1 + 1 ", "\n\n\u0301x\n", "É\u2581日本")
-"""Questions that begin and end in different ways, to check that a prompt can be encoded in two parts."""
+"""Questions with different first and last characters, to check that a prompt can be encoded in two parts."""
 MAX_STARTS = 8
-"""Number of cached prompt beginnings. Training and evaluation have one each."""
+"""Limit for the number of cached prompt beginnings. Training and evaluation use one each."""
 
 
 @dataclass(frozen=True)
 class _Start:
-    """The text with which all prompts of a system prompt begin, and its tokens. Empty if it cannot be encoded alone."""
+    """The common beginning of all prompts with one system prompt, and its tokens; empty if not encodable alone."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()
@@ -34,9 +34,8 @@ class _Start:
 class ChatFormat:
     """The chat format of one model: how a conversation becomes a prompt, and how a completion's tokens become text.
 
-    `tokenizer` and `name` are the tokenizer and its name in messages. `template` is the path of a Jinja file, or
-    `plain`, to use instead of the tokenizer's own template. `template_options` are passed to the template. `thinking`
-    is the setting of that name.
+    `name` is the name of the tokenizer in messages. If `template` is the path of a Jinja file, or `plain`, it replaces
+    the tokenizer's own template. `template_options` are passed to the template. `thinking` is the setting `thinking`.
 
     The constructor renders a test conversation. Raises ConfigError if the result is not a whole prompt.
     """
@@ -68,7 +67,7 @@ class ChatFormat:
             for token in thinking_format.tokens
             if vocabulary.get(token) in special
         }
-        """Marks of thinking that are special tokens, by token id."""
+        """The thinking marks that are special tokens, by token id."""
 
     # ---- prompts
 
@@ -81,11 +80,11 @@ class ChatFormat:
         start = self._start(messages)
         if start.text and text.startswith(start.text):
             return Prompt(tuple(messages), text, (*start.tokens, *self.encode(text.removeprefix(start.text))))
-        # If the model has a beginning-of-text token, the chat template writes it.
+        # No special tokens are added, because the chat template writes the beginning-of-text token if there is one.
         return Prompt(tuple(messages), text, tuple(self.encode(text)))
 
     def _start(self, messages: Messages) -> _Start:
-        """Return the text with which all prompts begin that have the same messages before the question."""
+        """Return the common beginning of all prompts that have the same messages before the question."""
         before = tuple(message["content"] for message in messages[:-1])
         start = self._starts.get(before)
         if start is None:
@@ -104,7 +103,7 @@ class ChatFormat:
         prompts = [self._layout.render([*before, {**question, "content": probe}]) for probe in PROBES]
         constant = prompts[0].partition(PROBE_QUESTION)[0]
         added: Any = self._tokenizer.backend_tokenizer.get_added_tokens_decoder()  # type: ignore[attr-defined]
-        # Other special tokens absorb spaces, or match only after the text was normalized.
+        # Skip special tokens that absorb spaces, or that match only in normalized text.
         marks = [token.content for token in added.values() if token.special and not (token.lstrip or token.normalized)]
         text = constant[: max([0, *map(constant.rfind, marks)])]
         tokens = self.encode(text)
@@ -118,7 +117,7 @@ class ChatFormat:
         if self._encodes_by_backend:
             tokenizer: Any = self._tokenizer
             backend = tokenizer.backend_tokenizer
-            # Other code that shares the tokenizer may have set truncation or padding in the backend.
+            # Check this, because other code that shares the tokenizer may have set truncation or padding.
             is_plain = backend.truncation is None and backend.padding is None
             if is_plain and backend.encode_special_tokens == tokenizer.split_special_tokens:
                 ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
@@ -135,7 +134,7 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> str:
-        """The text that ends a reply, which the model learns to write; "" if there is none."""
+        """The string that ends a reply, which the model learns to write; "" if there is none."""
         return self.decode(self._ending) if self._ending else ""
 
     @property
@@ -146,12 +145,12 @@ class ChatFormat:
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
         """Return the tokens of a completion's text. A finished completion ends with the end-of-turn tokens.
 
-        Servers that reply with text leave out the end-of-turn tokens, but the model wrote them and must learn to.
+        Servers that reply with text leave out the end-of-turn tokens, although the model wrote them and trains on them.
         """
         tokens = self.encode(text)
         ending = self._ending
         if finished and ending:
-            # A server may have left the first tokens of the ending in the text.
+            # Some servers leave the first tokens of the ending in the text.
             there = next(size for size in range(len(ending), -1, -1) if tokens[len(tokens) - size :] == ending[:size])
             if not tokens or tokens[-1] != ending[-1]:
                 tokens += ending[there:]
@@ -196,8 +195,8 @@ class ChatFormat:
 def _decodes_like_backend(tokenizer: Any) -> bool:
     """Return True if a tokenizer of transformers decodes exactly as its backend does.
 
-    Then the backend's `decode_batch` is used, because it releases the interpreter lock. The tokenizer's own `decode`
-    keeps the lock, which blocks the event loop for 5 ms for a completion of 32,000 tokens.
+    If so, the backend's `decode_batch` is used, because it releases the interpreter lock. The tokenizer's own `decode`
+    does not: a completion of 32,000 tokens blocks the event loop for 5 ms.
     """
     if not _has_usual_methods(tokenizer, "decode", "_decode"):
         return False
@@ -209,8 +208,8 @@ def _decodes_like_backend(tokenizer: Any) -> bool:
 def _encodes_like_backend(tokenizer: object) -> bool:
     """Return True if a tokenizer of transformers encodes exactly as its backend does.
 
-    Then the backend's `encode_batch_fast` is used. It takes half of the time, because it records no offsets of tokens,
-    and because transformers' `encode` also checks its arguments and converts the result.
+    If so, the backend's `encode_batch_fast` is used, which takes half of the time. It records no offsets of tokens, and
+    skips the checks and the conversion of transformers' `encode`.
     """
     return _has_usual_methods(tokenizer, "encode", "_encode_plus", "set_truncation_and_padding")
 

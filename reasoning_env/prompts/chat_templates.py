@@ -1,4 +1,4 @@
-"""Probe a chat template at startup: which messages it accepts, and how a reply ends."""
+"""Probe a chat template at startup, to find out which messages it accepts and how a reply ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN_TEMPLATE = """\
 {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}Assistant: <think>{%- endif -%}"""
-"""The template for base models, after that of R1-Zero (DeepSeek-AI 2025, arXiv:2501.12948, table 1)."""
+"""The template for base models, similar to R1-Zero's (DeepSeek-AI 2025, arXiv:2501.12948, table 1)."""
 
 
 def plain_text(messages: Messages) -> str:
@@ -41,7 +41,7 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The turns of the probe. No text is part of another, so that each can be counted in a prompt."""
+"""The turns of the probe. No string contains another, so that each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def probe_template(
 ) -> ProbedTemplate:
     """Probe a tokenizer's chat template.
 
-    `name` is the tokenizer's name in messages. `template` is the path of a Jinja file, or `plain`, to use instead of
-    the tokenizer's own template. `options` are passed to the template as variables.
+    `name` is the tokenizer's name in messages. If `template` is the path of a Jinja file, or `plain`, it replaces the
+    tokenizer's own template. `options` are passed to the template as variables.
 
     Raises ConfigError:
 
@@ -103,7 +103,7 @@ def _read_template(path: str) -> str:
         raise ConfigError(
             f"{path!r} cannot be read ({reason})",
             setting="chat_template",
-            remedy="name a Jinja file, or `plain`",
+            remedy="give the path of a Jinja file, or `plain`",
         ) from error
 
 
@@ -118,7 +118,7 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
     """Return True if a tokenizer without a template still formats chats, as Mistral's own tokenizers do."""
     try:
         tokens = tokenizer.apply_chat_template([USER], tokenize=True)
-    except Exception:  # transformers and other libraries each have their own error for a missing template
+    except Exception:  # each tokenizer library raises its own error for a missing template
         return False
     return bool(tokens)
 
@@ -137,7 +137,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
             continue
         if system_in_question:
             logger.warning(
-                "the chat template of %s rejects system messages; the system prompt is put before the question",
+                "the chat template of %s rejects system messages, so the system prompt is put before the question",
                 name,
             )
         return layout
@@ -149,11 +149,11 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return what is wrong with the prompt of the probe; None for a whole prompt."""
+    """Return what is wrong with the prompt of the probe; None if nothing is missing."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
-    except Exception as error:  # a template raises errors of its own, and Jinja errors of many types
+    except Exception as error:  # templates raise their own errors, and Jinja raises errors of many types
         return error_text(error)[:200]
     for part, description in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
         times = text.count(part)
@@ -165,25 +165,25 @@ def _find_fault(layout: ChatLayout) -> str | None:
 
 
 def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
-    """Return an error if the prompt ends before the header of the reply; None for a whole prompt.
+    """Return an error message if the prompt ends before the header of the reply; None if it does not.
 
-    A template may ignore `add_generation_prompt`, if replies have no header or if a header follows every turn.
+    A template may ignore `add_generation_prompt` if replies have no header, or if a header follows every turn.
     """
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
         replied = layout.render((SYSTEM, USER, PROBE_TURN), add_generation_prompt=False)
         asked_again = layout.render((SYSTEM, USER, PROBE_TURN, USER), add_generation_prompt=False)
-    except Exception:  # some templates take no replies; the question alone was checked before
+    except Exception:  # some templates accept no replies; the prompt without a reply was checked before
         return None
     before, reply, after = replied.partition(PROBE_REPLY)
     if not reply or prompt != ended or not before.startswith(prompt):
         return None
     if not asked_again.partition(PROBE_REPLY)[2].startswith(after):
-        return None  # the header of a reply follows every turn, even a reply
+        return None  # the header of a reply follows every turn, even after a reply
     header = before.removeprefix(prompt)
     special = set(layout.tokenizer.all_special_ids)
     if any(token in special for token in layout.tokenizer.encode(header, add_special_tokens=False)):
-        return f"it ends before {header!r}, with which a reply begins (it ignores add_generation_prompt)"
+        return f"its prompt lacks {header!r}, with which a reply begins (it ignores add_generation_prompt)"
     return None
 
 
@@ -195,9 +195,9 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
     If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
 
-    If several special tokens follow, the ending is everything up to the end-of-text token or, without that token, only
-    the first. If words come before the end-of-text token, as in Kimi K3's templates, the model writes these words too,
-    and only the end-of-text token ends the reply.
+    If several special tokens follow, the ending is everything up to the end-of-text token or, if there is no such
+    token, only the first special token. If words come before the end-of-text token, as in Kimi K3's templates, the
+    model writes these words too, and only the end-of-text token ends the reply.
     """
     tokenizer = layout.tokenizer
     end = tokenizer.eos_token_id
@@ -209,7 +209,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
         if not tail.strip():
             next_turn = layout.render((USER, PROBE_TURN, USER), add_generation_prompt=False)
             tail = next_turn.rpartition(PROBE_REPLY)[2].lstrip()
-    except Exception:  # some templates take no replies
+    except Exception:  # some templates accept no replies
         return fallback
     tokens = list(tokenizer.encode(tail, add_special_tokens=False))
     special = set(tokenizer.all_special_ids)
@@ -222,7 +222,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
 
 def _is_known(thinking_format: ThinkingFormat, vocabulary: Mapping[str, int], jinja: object) -> bool:
-    """Return True if all tokens of a format of thinking are in the vocabulary or in the template."""
+    """Return True if all tokens of a thinking format are in the vocabulary or in the template."""
     if all(token in vocabulary for token in thinking_format.tokens):
         return True
     return isinstance(jinja, str) and all(token in jinja for token in thinking_format.tokens)

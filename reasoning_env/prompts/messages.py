@@ -1,4 +1,4 @@
-"""Build the messages of a problem, format them as text and tokens, and read completions in all accepted forms."""
+"""Build the messages of a problem, format them as text and tokens, and parse completions in all accepted forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Messages = Sequence[Mapping[str, str]]
 
 
 def system_prompt(setting: str, thinking: Thinking) -> str:
-    """Return the system prompt: the user's own or, by default, one that fits the model's format of thinking."""
+    """Return the system prompt: the user's own or, by default, a prompt that fits the model's thinking format."""
     return NATIVE_SYSTEM_PROMPT if setting == SYSTEM_PROMPT and not thinking.asks_for_tags else setting
 
 
@@ -62,12 +62,12 @@ class ChatLayout:
     jinja: str | Mapping[str, str] | None
     """The text of the template, or a mapping of names to templates."""
     formats_itself: bool = False
-    """The tokenizer has no template and adds special tokens itself, as Mistral's own do. It does not parse special
-    tokens in text."""
+    """Whether the tokenizer has no template and adds special tokens itself, as Mistral's own tokenizers do. It does not
+    parse special tokens in text."""
     system_in_question: bool = False
-    """Prepend the system message to the question, because the template accepts no system role."""
+    """Whether the system message is put before the question, because the template accepts no system role."""
     content_as_list: bool = False
-    """Pass the content of a message as a list with one text part."""
+    """Whether the content of a message is a list with one text part."""
 
     def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
         """Return the text of a conversation, by default up to the point where a reply begins."""
@@ -93,14 +93,14 @@ class ChatLayout:
 
 
 Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
-"""A text, a message of the assistant, a conversation that holds one, or None for a model that wrote nothing."""
+"""A string, a message of the assistant, a conversation with such a message, or None if the model wrote nothing."""
 
 
 def read_completions(completions: object) -> list[str]:
-    """Return the texts of the completions that callers pass to `Session` and `Bridge`.
+    """Return the strings of the completions that callers pass to `Session` and `Bridge`.
 
-    A completion is a string, a message of the assistant (a mapping with `content`), a conversation, of which the
-    assistant's last message counts, or None if the model wrote nothing. Raises ConfigError for anything else.
+    A completion is a string, a message of the assistant (a mapping with `content`), a conversation (whose last message
+    of the assistant counts), or None if the model wrote nothing. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
         remedy = "for a single completion write [text]"
@@ -109,7 +109,7 @@ def read_completions(completions: object) -> list[str]:
 
 
 THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking")
-"""Types of message parts that contain thinking: Magistral's, Anthropic's and other names."""
+"""Types of message parts that contain thinking, as Magistral, Anthropic and others name them."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Content:
 def read_content(content: object) -> Content | None:
     """Return the content of a message: a string, None, or a list of parts. Return None for anything else.
 
-    A part is a mapping with a `type`, or an object with the same attributes, as clients make from JSON. Parts with
-    neither text nor thinking, such as images, are skipped.
+    A part is a mapping with a `type`, or a client library's object with the same attributes. Parts with neither text
+    nor thinking, such as images, are skipped.
     """
     if content is None or isinstance(content, str):
         return Content(content or "")
@@ -151,7 +151,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the text of a part with thinking. Magistral writes thinking as a list of text parts."""
+    """Return the text of a part with thinking, which Magistral writes as a list of text parts."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:
@@ -184,9 +184,9 @@ def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) ->
 
 
 def _is_of_assistant(message: Mapping[str, object]) -> bool:
-    """Return True for a message of the assistant, or without a role.
+    """Return True for a message with the role `assistant` or without a role.
 
-    Items of other types, such as the reasoning in outputs of OpenAI's Responses, are not messages.
+    Items of other types, such as `reasoning` items of OpenAI's Responses API, are not messages.
     """
     if "content" not in message:
         return False

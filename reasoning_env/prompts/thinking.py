@@ -1,6 +1,6 @@
 """Formats in which models write their thinking, and the choice of formats for a model.
 
-A format counts only if the setting `thinking` names it, or if the model's tokenizer or chat template contains its
+A format is used only if the setting `thinking` names it, or if the model's tokenizer or chat template contains its
 marks.
 """
 
@@ -19,8 +19,8 @@ class ThinkingFormat:
     """How a family of models marks its thinking.
 
     `opening` and `closing` are matched exactly or, with `any_case`, ignoring case. With `channels`, each `opening` that
-    is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model knows the format if
-    its vocabulary has all `tokens`. These tokens are kept when completions are decoded.
+    is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model has the format if
+    its vocabulary or template has all `tokens`. These tokens are kept when completions are decoded.
     """
 
     name: str
@@ -64,18 +64,18 @@ FORMATS = (
     _tags("thinking", "thinking"),
     _tags("reasoning", "reasoning"),
 )
-"""The known formats. docs/models.md quotes how each family of models writes."""
+"""The known formats. docs/models.md shows an example of each model family's format."""
 NAMES = (AUTO_FORMAT, NONE, *(thinking_format.name for thinking_format in FORMATS))
 
 
 class Thinking:
-    """The formats that count in the completions of one model. No format may occur twice in `formats`."""
+    """The thinking formats that are used for the completions of one model. `formats` must have no duplicates."""
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
         self.names = tuple(thinking_format.name for thinking_format in self.formats)
         self.asks_for_tags = self.names == ("think",)
-        """Whether the system prompt should ask for `<think>` tags, because the model has no other format."""
+        """Whether the system prompt should request `<think>` tags, because the model has no other format."""
         marks = [
             (mark, thinking_format)
             for thinking_format in self.formats
@@ -83,10 +83,10 @@ class Thinking:
         ]
         self.openings = {thinking_format.opening: thinking_format for thinking_format in self.formats}
         self.closings = {thinking_format.closing: thinking_format for thinking_format in self.formats}
-        # Longest first: the mark of a final channel begins with the mark of any channel.
+        # Put the longest mark first, because the mark of a final channel begins with the mark of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         self.longest_mark = max((len(mark) for mark, _ in marks), default=0)
-        # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
+        # Without ASCII, the long s would match s, and the Kelvin sign would match k.
         patterns = [
             f"(?ai:{re.escape(mark)})" if thinking_format.any_case else re.escape(mark)
             for mark, thinking_format in longest

@@ -12,8 +12,7 @@ R = TypeVar("R")
 
 
 BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="background")
-"""For work that keeps the interpreter lock for some milliseconds. One thread, because the event loop waits meanwhile.
-"""
+"""A thread for work that keeps the interpreter lock for milliseconds. More threads would not make such work faster."""
 
 
 async def in_background(work: Callable[..., R], *arguments: object) -> R:
@@ -45,7 +44,7 @@ async def map_concurrently(
             results[number] = await work(item)
             on_done()
 
-    # A fixed number of tasks: 4,096 tasks, one per item, blocked the event loop for 80 ms when they started.
+    # Start a fixed number of tasks, because 4,096 tasks, one per item, blocked the event loop for 80 ms.
     running = [asyncio.ensure_future(work_on()) for _ in range(at_once)]
     try:
         await asyncio.gather(*running)

@@ -1,4 +1,4 @@
-"""Listen for HTTP on an address, or raise an error of one line."""
+"""Listen for HTTP on an address, or raise an error with a message of one line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import ConfigError
 from .text import describe_connection
 
 BACKLOG = 1024
-"""Connections that wait to be accepted. With aiohttp's default of 128, clients in a burst of 1,000 connections have to
-retry after one second, two seconds, and so on."""
+"""Limit for connections that wait to be accepted. With aiohttp's default of 128, some clients in a burst of 1,000
+connections must retry after one second, two seconds, and so on."""
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Host and port, and the names of the settings that they come from. Port 0 picks a free port."""
+    """Host and port, and the names of the two settings for error messages. Port 0 picks a free port."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class ListenAddress:
 
 
 async def check_address(address: ListenAddress) -> None:
-    """Raise the ConfigError of `listen` before the slow steps of the startup."""
+    """Raise the ConfigError that `listen` would raise. Call this before the slow steps of the startup."""
     with _errors_for_user(address):
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, address.host, address.port, start_serving=False)
@@ -65,5 +65,5 @@ def _errors_for_user(address: ListenAddress) -> Iterator[None]:
             f"cannot listen on this address: {reason}",
             setting=address.host_setting,
             got=address.host,
-            remedy="name an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all",
+            remedy="use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all addresses",
         ) from error

@@ -1,4 +1,4 @@
-"""Retries: the pauses between tries, the log of an outage, and the count of failures in a row."""
+"""Tools for retries: pauses between tries, a log of outages, and a count of failures in a row."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-"""Range of the pauses: a short outage ends unnoticed, and a restarted server is found within seconds."""
+"""Range of the pauses, so that a short outage costs little time, and a restarted server is used within seconds."""
 
 
 def pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each further try, without an end: 0.25, 0.5, 1, ... 8, 8.
+    """Yield the seconds to wait before each further try, forever: 0.25, 0.5, 1, 2, 4, 8, 8, ...
 
     >>> waits = pauses()
     >>> next(waits), next(waits)
@@ -34,9 +34,9 @@ class OutageLog:
     """
 
     REPEAT_S = 30.0
-    """Seconds between two warnings of an outage, as between two lines of progress."""
+    """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """Seconds after which an outage is logged if the last warning is less than REPEAT_S old: outages may be short."""
+    """If the last warning is less than REPEAT_S old, an outage is logged only after it lasted this many seconds."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True
@@ -54,7 +54,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Report the outage: log a warning at its beginning and after each further REPEAT_S."""
+        """Report the outage. Logs a warning at the beginning of the outage and after each further REPEAT_S."""
         now = self._clock()
         if self._since is None:
             self._since = now
@@ -67,7 +67,7 @@ class OutageLog:
             self._said = now
 
     def over(self, message: str) -> None:
-        """Report the end of the outage. The end is logged if the beginning was."""
+        """Report the end of the outage. Logs the end if the beginning was logged."""
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None

@@ -32,14 +32,14 @@ from .text import visible
 logger = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_S = 30.0
-"""Seconds between progress lines if no terminal shows a bar or a panel."""
+"""Seconds between progress lines, which are written if there is no terminal to show a bar or a panel."""
 UNLIMITED = 1_000_000
-"""Columns of an output that is not a terminal: each row stays on one line, so that `grep` finds whole rows."""
+"""Width of an output that is not a terminal, so that each row is one line and `grep` finds whole rows."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values under headings: print them for people, or return them as records for programs.
+    """Rows of values under headings, to print for people or to return as records for programs.
 
     `columns` maps each heading to a format specification (`d`, `.2f`, `.0%`; empty for text). None is shown as a dash.
     """
@@ -104,9 +104,9 @@ def progress_bar(
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with rate and remaining time on stderr. Without a terminal, write `progress_lines` instead.
 
-    `done` items are already done. A `total` of None means that the number is unknown. Yields a function that advances
-    the bar by one item; its argument is a note to show beside the bar. Text that is written to `sys.stderr` meanwhile
-    appears above the bar.
+    `done` items are already done. If `total` is None, the number of items is unknown. Yields a function that advances
+    the bar by one item; its argument is a note to show beside the bar. While the bar is shown, text written to
+    `sys.stderr` appears above it.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     if not console.is_terminal:
@@ -134,7 +134,7 @@ def progress_bar(
 def progress_lines(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Write a line of progress every `interval_s` seconds, from a thread because the caller may block.
+    """Write a line of progress every `interval_s` seconds, from a thread, because the caller may block its own thread.
 
     The lines go to the log, or to stderr if logging is not configured. The arguments are those of `progress_bar`.
     """
@@ -163,10 +163,10 @@ def progress_lines(
 
 
 class _Rate(ProgressColumn):
-    """Items per second since the bar began.
+    """Items per second since the bar was shown.
 
-    Rich's own rate begins with the first finished item. After the first wave of replies, which arrive together, that
-    rate would be a hundred times too high.
+    Rich's own rate counts from the first finished item. The first replies arrive together, so this rate would be a
+    hundred times too high.
     """
 
     def render(self, task: Task) -> Text:
@@ -189,8 +189,7 @@ def _items_per_s(task: Task) -> float:
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to the current `sys.stderr`, which a progress bar replaces so that the lines appear above the
-    bar.
+    """Writes log lines to the current `sys.stderr`. A progress bar replaces `sys.stderr`, to show lines above the bar.
 
     Control characters are escaped, because errors of servers and libraries may quote hostile text.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """Return hostile text in a form that is safe to print, with at most `limit` characters.
+    """Return a hostile string in a form that is safe to print, with at most `limit` characters.
 
     Control characters, lone surrogates and marks that change the direction of writing are escaped, because a terminal
     would interpret them.
@@ -37,7 +37,7 @@ def describe_connection(error: OSError) -> str:
     """Return why connecting or listening failed, such as `Connection refused` or `Name or service not known`."""
     if isinstance(error, TimeoutError):
         return "no connection in time"
-    # gaierror has its own error numbers. The messages of asyncio's other errors also contain the address.
+    # gaierror has its own error numbers. Use strerror, because the messages of asyncio's errors repeat the address.
     if error.errno is None or isinstance(error, socket.gaierror):
         return error.strerror or str(error)
     return os.strerror(error.errno)
@@ -51,7 +51,7 @@ def short(value: object) -> object:
 def redact(text: str, secrets: Sequence[str]) -> str:
     """Return the text with each secret replaced by `<key>`, because a server may quote a key in its error.
 
-    Secrets of less than four characters are kept: `x` stands for "no key" and occurs in too many words.
+    Secrets of less than four characters are not replaced, because `x`, a common placeholder, occurs in many words.
     """
     for secret in sorted(secrets, key=len, reverse=True):  # a secret may contain another
         if len(secret) >= 4:
@@ -60,7 +60,7 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 
 
 AsJson = Callable[[object], str | None]
-"""Converts a value that JSON lacks."""
+"""Converts a value that JSON cannot represent."""
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -70,15 +70,15 @@ def encode_strictly(value: object, *, number: AsJson = str, other: AsJson = str)
     try:
         return _encode(value)
     except (TypeError, ValueError):
-        # Such values are rare, so only they pay for the slow conversion.
+        # Convert only if encoding failed, because the conversion is slow and rarely needed.
         return _encode(json_value(value, number=number, other=other))
 
 
 def json_value(value: object, *, number: AsJson = str, other: AsJson = str) -> object:
     """Return the nearest value that strict JSON can represent: keys become strings, tuples and sets become lists.
 
-    `number` converts infinity and NaN, `other` converts all other values that JSON lacks. The default is `str` for
-    both.
+    `number` converts infinity and NaN, `other` converts all other values that JSON cannot represent. The default is
+    `str` for both.
     """
     if isinstance(value, Mapping):
         return {str(key): json_value(item, number=number, other=other) for key, item in value.items()}

@@ -16,21 +16,21 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""For prompts and for decoding tokens. Its work releases the interpreter lock, so it does not queue behind BACKGROUND:
-replies that wait take memory."""
+"""A thread for prompts and for decoding tokens, which release the interpreter lock. It is separate from BACKGROUND, so
+that replies, which take much memory, do not wait for other work."""
 
 NUMBERS_PER_TURN = 2**15
-"""Numbers per iteration of the loop: `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
+"""Numbers that are converted per iteration of the loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 PIECES_PER_BATCH = 8
-"""Most pieces that are handed to the thread at a time."""
+"""Limit for the number of calls that are sent to the thread at a time."""
 MAX_BATCH_S = 0.005
-"""Seconds after which the thread starts no further piece of a batch, so that finished pieces do not wait."""
+"""Seconds after which the thread starts no further call of a batch, so that finished calls do not wait."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` on the thread DECODER and return its result.
 
-    Work that arrives while the thread is busy goes there in batches, because each handover costs the event loop 0.1 ms.
+    Calls that arrive while the thread is busy are sent in batches, because sending costs the event loop 0.1 ms.
     """
     return await _turns().pieces.add(partial(work, *arguments))  # type: ignore[no-any-return]
 
@@ -69,7 +69,7 @@ class _Pieces:
         outcomes = batch.result()
         self._waiting.extendleft(reversed(pieces[len(outcomes) :]))
         for piece, (result, error) in zip(pieces, outcomes, strict=False):
-            if piece.result.done():  # its caller is gone
+            if piece.result.done():  # the caller was cancelled
                 continue
             if error is None:
                 piece.result.set_result(result)
@@ -79,7 +79,7 @@ class _Pieces:
 
 
 def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
-    """Run pieces for MAX_BATCH_S, but at least one piece. Return the result or the error of each piece that ran."""
+    """Run calls for MAX_BATCH_S, but at least one call. Return the result or the error of each call that ran."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
     for piece in pieces:
@@ -115,8 +115,8 @@ def _turns() -> _Turns:
 async def in_turn(work: Callable[[], T]) -> T:
     """Run some milliseconds of work on the event loop, and let the loop run other tasks first.
 
-    A timer needs two iterations of the loop: one for the timer and one for the task that it wakes. With two iterations
-    between two pieces of work, such a task waits for one piece only.
+    A timer needs two iterations of the loop: one for the timer and one for the task that it wakes. Waiting for two
+    iterations before each piece of work therefore delays a task with a timer by only one piece.
     """
     async with _turns().one_at_a_time:
         await asyncio.sleep(0)
@@ -125,7 +125,7 @@ async def in_turn(work: Callable[[], T]) -> T:
 
 
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return the results of `work` on sequences, one iteration of the loop for NUMBERS_PER_TURN numbers.
+    """Return the results of `work` on sequences, with about NUMBERS_PER_TURN numbers per iteration of the loop.
 
     Short sequences share an iteration, because yielding costs more than they do. A small total needs no yield.
     """

@@ -1,1 +1,1 @@
-"""Files and folders: checkpoints, files that are never half written, default folders."""
+"""Files and folders: checkpoints, files that are written whole, and default folders."""

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk, in a folder that only one living process uses.
+"""Checkpoints: the state of a run on disk, in a folder that only one running process uses.
 
 The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. The setting `instance` also selects the run's stream of
 problems, so two environments share neither a folder nor a problem. The folder has `step-{step}.json` for each step at
@@ -48,7 +48,7 @@ CheckState = Callable[[Mapping[str, object]], object]
 
 
 class CheckpointError(ReasoningEnvError):
-    """A file is damaged, unreadable or of another version. The message names the file."""
+    """A checkpoint is damaged, unreadable or of an unsupported version. The message names the file."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint
     """Read a checkpoint and check its state with `check_state`.
 
     Raises:
-        FileNotFoundError: the file does not exist.
-        CheckpointError: the file is damaged, of another version or unreadable.
+        FileNotFoundError: The file does not exist.
+        CheckpointError: The file is damaged, unreadable or of an unsupported version.
     """
     try:
         content = read_json(path)
         record = _RECORD.validate_python(content)
         if record.version != VERSION:
-            raise ValueError(f"it is of version {record.version}, and only version {VERSION} can be read here")
+            raise ValueError(f"it has version {record.version}, but this program reads only version {VERSION}")
         _ENVIRONMENT.validate_python(record.state)
         check_state(record.state)
     except FileNotFoundError:
@@ -113,11 +113,11 @@ def write_checkpoint(path: Path, step: int, state: Mapping[str, object]) -> None
     """Write a state. The file at `path` is replaced whole or not at all.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
         TypeError, ValueError: JSON cannot represent the state.
     """
     record = {"version": VERSION, "step": step, "state": state}
-    # In small pieces, because encoding megabytes in one call would block every other thread meanwhile.
+    # Write small pieces, because encoding megabytes in one call would block all other threads.
     replace_file(path, (text.encode("ascii") for text in json.JSONEncoder().iterencode(record)))
 
 
@@ -126,13 +126,13 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
 
     `registration` is the number that the trainer gave this environment. It shows what was restarted:
 
-    - Only the environment: the trainer counts on, so `registration` is above the saved number. Resume from
-      `latest.json`.
-    - Also the trainer: the numbers begin again. Resume from `step-{step}.json`, because the trainer went back to that
-      step.
+    - Only the environment: `registration` is above the saved number, because the trainer continued to count. Resume
+      from `latest.json`.
+    - Also the trainer: `registration` is not above the saved number, because the trainer counts from 0 again. Resume
+      from `step-{step}.json`, because the trainer returned to this step.
 
-    If that file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
-    Return None if there is none.
+    If the file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
+    Return None if there is no such checkpoint.
     """
     latest = _read_if_sound(folder / LATEST, check_state)
     if latest is not None and latest.step > step:
@@ -154,7 +154,7 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
 
 
 def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint | None:
-    """Return the checkpoint of a step; None if there is no valid one that was saved at this step."""
+    """Return the valid checkpoint that was saved at a step; None if there is no such checkpoint."""
     path = folder / f"step-{step}.json"
     checkpoint = _read_if_sound(path, check_state)
     if checkpoint is not None and checkpoint.step != step:
@@ -176,9 +176,9 @@ def _read_if_sound(path: Path, check_state: CheckState) -> Checkpoint | None:
 class CheckpointStore:
     """Saves and loads the state of a run. From `open` to `close`, no other process can use the folder.
 
-    `made_with` has the settings that decide which problems the run draws. They must equal those of the checkpoint,
-    unless `accept_changes` is True. `check_state` raises ValueError for a state that cannot be resumed. `open` and
-    `close` wait for files: call them in a thread.
+    `made_with` has the settings that decide which problems the run draws. They must equal the settings of the
+    checkpoint, unless `accept_changes` is True. `check_state` raises ValueError for a state that cannot be resumed.
+    `open` and `close` wait for files, so call them in a thread.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class CheckpointStore:
         try:
             lock = _lock(folder)
         except OSError as error:
-            logger.warning("no checkpoints can be kept in %s (%s); the environment runs without them", folder, error)
+            logger.warning("no checkpoints can be written to %s (%s); the run cannot be resumed", folder, error)
             return
         try:
             self._resumed = self._find(folder, step, registration)
@@ -227,8 +227,8 @@ class CheckpointStore:
             os.close(lock)
             raise
         self.folder = folder
-        logger.info("the state is kept in %s", folder)
-        # A daemon thread, so that a disk that hangs does not keep the process from ending.
+        logger.info("checkpoints are written to %s", folder)
+        # Use a daemon thread, so that the process can end even if a write to the disk hangs.
         self._writer = threading.Thread(target=self._write, args=(folder, lock), daemon=True)
         self._writer.start()
 
@@ -256,7 +256,7 @@ class CheckpointStore:
         self._saves.put(None)
         self._writer.join(timeout_s)
         if self._writer.is_alive():
-            logger.error("%s was not written within %.1f s; is the disk hanging?", self.folder, timeout_s)
+            logger.error("%s was not written within %.1f s; check the disk", self.folder, timeout_s)
         elif self._outage.duration_s:
             logger.error("the last state was not saved; the next run resumes from an earlier state in %s", self.folder)
         self.folder = None
@@ -273,11 +273,11 @@ class CheckpointStore:
             except Exception as error:  # later saves are still tried
                 self._outage.note(f"the state cannot be saved to {folder} ({error_text(error)})")
             self._written += 1
-            del save, state  # or the state would stay in memory until the next save
+            del save, state  # otherwise, the state would stay in memory until the next save
         os.close(lock)
 
     def _find(self, folder: Path, step: int, registration: int) -> Checkpoint | None:
-        """Return the checkpoint to resume from; None to start anew. Raises ConfigError for other settings."""
+        """Return the checkpoint to resume from; None to start a new run. Raises ConfigError for changed settings."""
         if step == 0:
             if any(folder.glob("*.json")):
                 logger.warning(
@@ -324,8 +324,8 @@ def _lock(folder: Path) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                f"{folder} belongs to an environment that is running",
+                f"{folder} is used by another environment that is running",
                 remedy="give each environment of a trainer its own {env.instance} (0, 1, 2, ...)",
             ) from None
-        # Child processes do not inherit this duplicate, so a child that lives on does not keep the lock.
+        # Child processes do not inherit this duplicate, so a child that outlives this process does not keep the lock.
         return os.dup(file.fileno())

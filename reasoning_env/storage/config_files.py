@@ -21,7 +21,7 @@ SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
 def _as_list(value: object) -> object:
     if value == []:
-        raise ValueError("must name at least one server; without `openai` the default server is used")
+        raise ValueError("must have at least one server; remove `openai` to use the default server")
     return value if isinstance(value, list) else [value]
 
 
@@ -57,12 +57,12 @@ def read_config_file(path: Path) -> Sections:
     content = _read_yaml(path)
     sections = ", ".join(Sections.model_fields)
     if not isinstance(content, dict):
-        came = "is empty" if content is None else f"holds a {type(content).__name__}"
-        raise ConfigError(f"{path} must hold sections ({sections}); it {came}", setting="--config")
+        came = "is empty" if content is None else f"contains a {type(content).__name__}"
+        raise ConfigError(f"{path} must contain sections ({sections}); it {came}", setting="--config")
     for name in content:
         if name not in Sections.model_fields:
             remedy = did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}"
-            raise ConfigError(f"{path} holds {name!r}, which is not a section", setting="--config", remedy=remedy)
+            raise ConfigError(f"{path} contains {name!r}, which is not a section", setting="--config", remedy=remedy)
     try:
         return make_settings(Sections, content)
     except ConfigError as error:
@@ -134,4 +134,4 @@ def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
     with suppress(OSError):
         if is_utf_16(path.read_bytes()[:2]):
             return UTF_16_HINT
-    return f"byte {error.start} is no text in UTF-8"
+    return f"byte {error.start} is not valid UTF-8"

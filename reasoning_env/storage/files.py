@@ -1,10 +1,10 @@
-"""Write files that a kill or a full disk never leaves half written.
+"""Write files that are never damaged, even if the process is killed or the disk is full.
 
-`KeyedFile` stores the rows of everything that can be resumed. The file has one JSON object a line, in any order. Each
+`KeyedFile` stores the rows of commands that can be resumed. The file has one JSON object per line, in any order. Each
 line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has the settings that
-made the rows, as `made_with`. A later call with the same settings continues: the existing lines are done. A kill leaves
-whole lines and at most one torn line at the end, which the next call cuts off with a warning. A power failure may lose
-the lines that the system had not written to the disk.
+decided the rows, as `made_with`. A later call with the same settings continues after the existing rows. If the process
+is killed, at most the last line is incomplete, and the next call removes this line with a warning. A power failure may
+lose the lines that the system had not written to the disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 class LineFile:
     """A file of lines that one process appends to. Use it from one thread at a time.
 
-    `size_bytes` is the length of the whole lines. A torn line after them is cut off before the next line is written.
+    `size_bytes` is the length of the whole lines. A torn (incomplete) last line is cut off before the next write.
     When `append` returns, the line survives a kill of this process, because the system has it. A power failure may lose
     lines that the system had not written to the disk.
     """
@@ -46,7 +46,7 @@ class LineFile:
 
     @classmethod
     def create(cls, path: Path) -> LineFile:
-        """Make a new file. Raises FileExistsError if the path exists, and other OSErrors."""
+        """Make a new file. Raises FileExistsError if the path exists, and OSError for other errors."""
         return cls(path, open(path, "ab", buffering=0, opener=_open_exclusively))
 
     @classmethod
@@ -63,7 +63,7 @@ class LineFile:
         except BlockingIOError:
             file.close()
             return None
-        except OSError:  # a file system without locks
+        except OSError:  # the file system has no locks
             pass
         return cls(path, file)
 
@@ -132,14 +132,14 @@ def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())  # without it, a power failure may leave an empty file under the new name
         part.replace(path)
     except BaseException:
-        # On a full disk, the space is needed elsewhere.
+        # Delete the temporary file, because it takes space on a disk that may be full.
         with suppress(OSError):
             part.unlink()
         raise
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """Write all of `data`. When a disk fills up, the system writes a part, and only the next write fails."""
+    """Write all of `data`. On a full disk, a write may store only a part of `data`, and only the next write fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -155,7 +155,7 @@ _KEY = re.compile(rb'(?:\xef\xbb\xbf)?\{"key": ("(?:[^"\\]|\\.)*"), ')
 
 
 class InUseError(ConfigError):
-    """Another process writes to the file."""
+    """Another process is writing to the file."""
 
 
 class OtherSettingsError(ConfigError):
@@ -163,10 +163,10 @@ class OtherSettingsError(ConfigError):
 
 
 class OutputError(ReasoningEnvError):
-    """The file cannot be written, for example because the disk is full. Written rows stay; run the command again."""
+    """The file cannot be written, for example because the disk is full. Rows that were written before are intact."""
 
 
-MAKE_ROOM = "make room on the disk, then give the same command again"
+MAKE_ROOM = "free space on the disk, then run the same command again"
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk or an exhausted quota."""
 
@@ -179,7 +179,7 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
-            remedy=MAKE_ROOM if error.errno in DISK_FULL else "remove the cause, then give the same command again",
+            remedy=MAKE_ROOM if error.errno in DISK_FULL else "remove the cause, then run the same command again",
         ) from error
 
 
@@ -193,12 +193,12 @@ class KeyedFile:
         made_with: The settings that decide the rows; None if the caller stores them.
         setting: Name of the setting for error messages.
         on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
-            which then stays in the file and does not count.
+            which then stays in the file and is ignored.
 
     Raises:
-        InUseError: another process has the file open.
-        OtherSettingsError: the rows were made with other settings.
-        ConfigError: the file cannot be opened.
+        InUseError: Another process has the file open.
+        OtherSettingsError: The rows were made with other settings.
+        ConfigError: The file cannot be opened.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class KeyedFile:
         if self.unusable_lines:
             logger.warning("%s: %d unreadable lines are ignored, and stay in the file", self.path, self.unusable_lines)
         if self._file.cut():
-            logger.warning("the torn last line of %s is cut off", self.path)
+            logger.warning("the last line of %s was incomplete and is removed", self.path)
 
 
 def header_path(rows: Path) -> Path:
@@ -311,8 +311,8 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
     """Open and lock a file that is missing, empty or made with these settings.
 
     Raises:
-        OtherSettingsError: the rows were made with other settings.
-        InUseError: another process has the file open.
+        OtherSettingsError: The rows were made with other settings.
+        InUseError: Another process has the file open.
     """
     if made_with is not None and path.exists() and path.stat().st_size:
         changed = changed_settings(read_made_with(path), made_with)
@@ -321,9 +321,9 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
     file = LineFile.take(path)
     if file is None:
         raise InUseError(
-            f"another process writes to {visible(str(path))}",
+            f"another process is writing to {visible(str(path))}",
             setting=setting,
-            remedy="wait for it, or name another file",
+            remedy="wait until it ends, or use another file",
         )
     return file
 
@@ -339,7 +339,7 @@ def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSet
 
 def _key_of(line: bytes) -> str:
     """Return the key at the beginning of a line. Raises ValueError if there is none."""
-    # Reading only the key saves decoding megabytes of tokens.
+    # Parse only the key, because the rest may be megabytes of tokens.
     beginning = _KEY.match(line)
     if beginning is None:
         raise ValueError("the line has no key")

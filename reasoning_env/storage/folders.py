@@ -29,8 +29,8 @@ FOLDER = Path(__file__).resolve().parents[2]
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of an extra.
 
-    From a clone, the command installs the clone with the extra. Otherwise it lists the packages themselves, because the
-    name of this distribution does not belong to this project in any package index.
+    In a clone, the command installs the clone with the extra. Otherwise, the command lists the packages of the extra,
+    because this project does not own the name of its distribution in any package index.
     """
     if (FOLDER / "pyproject.toml").exists():
         return f"pip install {shlex.quote(f'{FOLDER}[{extra}]')}"
@@ -45,15 +45,15 @@ def find_checkout(folder: Path) -> Path | None:
     if (checkout / "reasoning_gym" / "__init__.py").exists():
         return checkout
     if checkout.exists():
-        logger.warning("%s holds no reasoning_gym package; the installed one is used", checkout)
+        logger.warning("%s contains no reasoning_gym package, so the installed package is used", checkout)
     return None
 
 
 def default_dumps_folder(folder: Path) -> Path:
     """Return `data_dumps/` beside the module or, for an installed module, in the working directory.
 
-    Only installers write a `.dist-info` folder beside the module. A clone, an editable installation and a copy in
-    another source tree have none.
+    A module counts as installed if a `.dist-info` folder is beside it. A clone, an editable installation and a copy in
+    another source tree have no such folder.
     """
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
@@ -61,10 +61,10 @@ def default_dumps_folder(folder: Path) -> Path:
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder may not exist yet.
+    """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder need not exist yet.
 
-    A temporary file is made in the folder or, if the folder does not exist, in its nearest existing parent. Permission
-    bits are not enough: root may write anywhere, for example below `/proc`, where writing fails.
+    This makes a temporary file in the folder or, if the folder does not exist, in its nearest existing parent. Checking
+    permission bits is not enough, because they let root write everywhere, even below `/proc`, where writing fails.
     """
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():

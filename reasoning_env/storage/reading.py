@@ -1,4 +1,4 @@
-"""Read files that other programs may have written, or half written.
+"""Read files from other programs, which may be incomplete or invalid.
 
 Only regular files are read, because a FIFO or a device may never end. The types of `values.py` check the content.
 """
@@ -22,7 +22,7 @@ from typing import Any
 from .values import describe
 
 MAX_BYTES = 256 * 2**20
-"""Longest line and longest JSON file that are read. The longest usual line has about 80 MB: a group of `process` with
+"""Limit for the length of a line and of a JSON file. A long line has about 80 MB, for example a group of `process` with
 64 completions of 32,000 tokens, each token with its mask and log-probability."""
 FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -43,14 +43,14 @@ def require_regular(path: Path) -> None:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises OSError, also for any other kind of file."""
+    """Open a regular file for reading. Raises OSError for any other kind of file, and if the file cannot be opened."""
     require_regular(path)
     return path.open("rb")
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """Stands for a line that cannot be read, or for the rest of a damaged file. `problem` says why.
+    """Replaces a line that cannot be parsed, or the rest of a damaged file. `problem` says why.
 
     `torn` is True for a last line that was only partly written.
     """
@@ -108,8 +108,8 @@ def read_json(path: Path) -> Any:
     """Return the JSON value of a regular file.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the content is not JSON, is too long, or is nested too deeply.
+        OSError: The file cannot be read.
+        ValueError: The content is not JSON, is too long, or is nested too deeply.
     """
     with open_regular(path) as file:
         content = file.read(MAX_BYTES + 1)
@@ -119,7 +119,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes) -> object:
-    """Return a JSON value. A byte order mark before it is skipped.
+    """Parse a JSON value. A byte order mark before the value is skipped.
 
     Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply.
     """
@@ -135,9 +135,9 @@ class NotJsonLinesError(ValueError):
 
 
 def parse_line(line: bytes) -> list[object]:
-    """Return the JSON values of a line: one, or several if files were joined without a newline between them.
+    """Parse the JSON values of a line: one, or several if files were joined without a newline between them.
 
-    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and ValueError as `parse_json` does.
+    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and ValueError like `parse_json`.
     """
     text = _text(line).strip()
     values: list[object] = []
@@ -180,6 +180,6 @@ def _text(content: bytes) -> str:
 
 
 def is_utf_16(first_bytes: bytes) -> bool:
-    """Return True if a text with these first two bytes is UTF-16, provided that it begins with ASCII."""
-    # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both are.
+    """Return True if a file with these first two bytes is UTF-16, provided that its first character is ASCII."""
+    # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both bytes may be zero.
     return first_bytes in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or first_bytes.count(0) == 1

@@ -1,7 +1,7 @@
-"""Types that check JSON values from outside, and messages for invalid values.
+"""Types that check JSON values of other programs, and messages for invalid values.
 
-Content is checked once, where it is read, by a record whose fields have these types. Afterwards, numbers are finite and
-small enough to add, names are safe to print, and free JSON is flat enough to be written again.
+Content is checked once, where it is read, by a record whose fields have these types. Checked numbers are finite and
+small enough to add, checked names are safe to print, and checked JSON is not nested too deeply to be written again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, Strict, ValidationError
 from ..runtime.text import visible
 
 MAX_JSON_DEPTH = 64
-"""Deepest nesting of free JSON. Python cannot write or compare values with some hundred levels."""
+"""Limit for the nesting of arbitrary JSON. Python cannot write or compare values with several hundred levels."""
 
 
 def _check_depth(value: object) -> object:
@@ -27,13 +27,13 @@ def _check_depth(value: object) -> object:
     raise ValueError(f"is nested more than {MAX_JSON_DEPTH} levels deep")
 
 
-# Neither `true` nor a number in quotes counts as a number.
+# Strict types reject `true` and numbers in quotes.
 Count = Annotated[int, Strict(), Field(ge=0, le=2**53)]
 """A whole number that every JSON reader represents exactly."""
 Number = Annotated[float, Strict(), Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 """A finite number, bounded so that sums over all lines of a file stay finite."""
 Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
-"""Seconds since 1970, until the year 5138."""
+"""A time in seconds since 1970, until the year 5138."""
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(visible)]
 """A string that is printed, such as the name of a task. Control characters are escaped."""
@@ -42,12 +42,12 @@ FreeJson = Annotated[object, AfterValidator(_check_depth)]
 
 
 def describe(error: OSError | ValueError) -> str:
-    """Return a short reason, safe to print, why a file or a line cannot be read."""
+    """Return in a few words, safe to print, why a file or a line cannot be read."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         text = f"{'.'.join(map(str, first['loc'])) or 'the content'}: {first['msg']}"
     elif isinstance(error, json.JSONDecodeError):
-        # The decoder's own message counts lines within its text, which would contradict the line number of the file.
+        # The decoder's message has a line number inside the string, which would contradict the line number of the file.
         text = f"not JSON ({error.msg} at character {error.pos} of {len(error.doc)})"
     elif isinstance(error, OSError):
         text = error.strerror or type(error).__name__

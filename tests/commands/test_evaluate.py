@@ -160,8 +160,8 @@ def test_held_back_answers_are_explained(
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
     told = "\n".join([capsys.readouterr().out, *caplog.messages])
-    assert "100% of completions have no text, and an answer in the reasoning" in told
-    assert "a reasoning parser of the server holds the answers back" in told
+    assert "100% of completions have no text, but an answer in the reasoning" in told
+    assert "the server's reasoning parser puts answers into the reasoning" in told
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])

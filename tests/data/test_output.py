@@ -69,7 +69,7 @@ def full_disk() -> Iterator[dict[str, object]]:
 
 
 def test_full_disk_error_names_the_rows(out: Path) -> None:
-    said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; make room"
+    said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; free space"
     with pytest.raises(OutputError, match=said), rows_under_way(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
 

@@ -187,7 +187,7 @@ FILES = [
     ("process --env.data_path_to_save_groups binary/x", "binary cannot be made, because "),
     (
         "serve --config no_server.yaml --config missing.yaml",
-        "--config: no_server.yaml: openai: must name at least one server",
+        "--config: no_server.yaml: openai: must have at least one server",
     ),
     ("compare folder", "name at least two evaluations"),
     ("compare missing alsomissing", "missing is not an evaluation folder: missing/results.json: No such file"),

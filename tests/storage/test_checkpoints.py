@@ -156,7 +156,7 @@ def test_checkpoint_round_trips(tmp_path: Path) -> None:
 def test_error_names_another_version(tmp_path: Path) -> None:
     path = tmp_path / LATEST
     path.write_text('{"version": 3, "step": 5, "state": {}}')
-    with pytest.raises(CheckpointError, match=rf"{LATEST} .* version 3, and only version \d+ can be read here"):
+    with pytest.raises(CheckpointError, match=rf"{LATEST} .* version 3, but this program reads only version \d+"):
         read_checkpoint(path)
 
 

@@ -36,10 +36,10 @@ def test_leftover_link_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "remedy"),
     [
-        (errno.ENOSPC, "make room on the disk, then give the same command again"),
-        (errno.EDQUOT, "make room on the disk, then give the same command again"),
-        (errno.EROFS, "remove the cause, then give the same command again"),
-        (errno.EACCES, "remove the cause, then give the same command again"),
+        (errno.ENOSPC, "free space on the disk, then run the same command again"),
+        (errno.EDQUOT, "free space on the disk, then run the same command again"),
+        (errno.EROFS, "remove the cause, then run the same command again"),
+        (errno.EACCES, "remove the cause, then run the same command again"),
     ],
 )
 def test_remedy_fits_the_error(code: int, remedy: str) -> None:

@@ -114,7 +114,7 @@ def test_torn_line_is_cut_off_with_warning(
     with path.open("ab") as other:
         other.write(torn)
     file = reopen()
-    assert f"the torn last line of {path} is cut off" in caplog.text
+    assert f"the last line of {path} was incomplete and is removed" in caplog.text
     file.append_row("2", {"a": 2})
     assert list(reopen().rows("12")) == [{"key": "1", "a": 1}, {"key": "2", "a": 2}]
 
@@ -150,7 +150,7 @@ def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pyt
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
-        with pytest.raises(OutputError, match=r"rows cannot be written \(No space left .*its 1 lines are intact; make"):
+        with pytest.raises(OutputError, match=r"rows cannot be written \(No space left .*its 1 lines are intact; free"):
             file.append_row("2", {"a": 2})
     assert path.read_bytes() == before
 
@@ -160,7 +160,7 @@ def test_full_disk_at_the_header_raises(reopen: Open, monkeypatch: pytest.Monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files, "replace_file", refuse)
-    with pytest.raises(ConfigError, match=r"--out: .* cannot be used \(No space left .*\); make room on the disk"):
+    with pytest.raises(ConfigError, match=r"--out: .* cannot be used \(No space left .*\); free space on the disk"):
         reopen()
 
 
@@ -179,7 +179,7 @@ def test_writing_continues_after_a_full_disk(reopen: Open, monkeypatch: pytest.M
 
 def test_second_process_is_rejected(reopen: Open, path: Path) -> None:
     reopen()
-    with pytest.raises(InUseError, match="--out: another process writes to "):
+    with pytest.raises(InUseError, match="--out: another process is writing to "):
         KeyedFile(path, MADE_WITH, setting="--out")
 
 
