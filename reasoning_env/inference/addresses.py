@@ -322,7 +322,7 @@ def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool =
     failure = explain_failure(error)
     if failure.kind is FailureKind.BUSY and is_quota(error):
         raise ServerError(
-            f"the inference server at {url} refuses: the quota of this key is used up ({failure.description})",
+            f"the inference server at {url} refuses requests: the quota of this key is used up ({failure.description})",
             remedy="check your plan with the provider, or {openai.api_key}",
         ) from error
     if failure.ended is not None:

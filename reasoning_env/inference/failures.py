@@ -506,7 +506,9 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
         refused = RefusedError if is_first else ServerError
         return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
-        return ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}")
+        return ServerError(
+            f"{history.failures_beside_successes} failures while other groups' requests succeeded: {said}"
+        )
     if limits.tries is not None and history.failures >= limits.tries:
         return ServerError(f"{limits.tries} requests failed: {said}")
     if limits.tries is not None:

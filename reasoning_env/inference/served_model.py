@@ -131,7 +131,7 @@ class PatientRequests:
                         self._count_ended(failure.ended)
                     raise decision from error
                 if failure.kind is not FailureKind.BUSY:
-                    self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
+                    self._outage.note(f"requests for completions fail and are retried ({failure.description})")
                 await asyncio.sleep(decision)
         self._successes += 1
         self._outage.over("completions arrive again")
