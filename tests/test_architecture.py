@@ -194,7 +194,7 @@ def test_only_front_door_imports_adapter(rooms: dict[str, set[str]]) -> None:
 
 
 @pytest.mark.parametrize("host", ["nemo_gym", "openenv"])
-def test_hosts_import_public_names(host: str) -> None:
+def test_hub_packages_import_only_public_names(host: str) -> None:
     ours = {name[1:] for path in sources(f"hub/{host}") for name in imports(path) if name[0] == "reasoning_env"}
     # The front door is among the sources.
     of_the_front_door = {name[1:] for name in imports(ROOT / f"{FRONT_DOOR}.py") if name[0] == "reasoning_env"}

@@ -304,7 +304,7 @@ async def test_altered_reference_is_rejected(make_session: MakeSession) -> None:
     session = await make_session()
     first, second = await take(session, 2)
     altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
-    with pytest.raises(InvalidReferenceError, match="the question made here differs from the reference's"):
+    with pytest.raises(InvalidReferenceError, match="the question generated here differs from the reference's"):
         await session.judge(altered, [WRONG])
 
 
@@ -389,7 +389,9 @@ async def test_draw_replaces_what_training_rejects(make_session: MakeSession, mo
         ({"index": 0, "task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; omit the level"),
     ],
 )
-async def test_wrong_draw_is_one_line(make_session: MakeSession, arguments: dict[str, Any], text: str) -> None:
+async def test_invalid_arguments_of_draw_raise_one_line(
+    make_session: MakeSession, arguments: dict[str, Any], text: str
+) -> None:
     session = await make_session(tasks=["chain_sum", "acre"])
     with pytest.raises(ConfigError) as error:
         await session.draw(**arguments)

@@ -275,8 +275,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
 
-    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is never
-    narrower than the means' own intervals imply.
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, which makes a bootstrap too
+    narrow. So the interval is at least as wide as that of a mean of independent values with these intervals.
     """
     if len(means) == 1:
         return Interval(*intervals[0])

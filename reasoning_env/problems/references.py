@@ -188,8 +188,8 @@ class Reference:
             return
         cause = "the reference was altered"
         if library != self.library:
-            cause = f"it was made by {describe_release(self.library)}, and this is {library}"
-        raise InvalidReferenceError(str(self), f"the question made here differs from the reference's; {cause}")
+            cause = f"the reference was made by {describe_release(self.library)}, but {library} is installed"
+        raise InvalidReferenceError(str(self), f"the question generated here differs from the reference's; {cause}")
 
 
 logger = logging.getLogger(__name__)

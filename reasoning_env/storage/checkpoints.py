@@ -304,7 +304,7 @@ class CheckpointStore:
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
     """Return the checkpoint without the problems that were drawn with other settings. Position and estimates stay."""
-    logger.warning("%s was made with other %s", checkpoint.path, ", ".join(changed))
+    logger.warning("%s has other %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed))
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})
 

@@ -236,8 +236,8 @@ GSM_SYMBOLIC = Task(
         wrong("it rounds half a dollar", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "how long a month is; whether a sum is owned or spent; which children are more; what a number counts; "
-        "whether probabilities are subtracted or divided",
+        "how long a month is; whether a sum is owned or spent; which group of children is larger; what a number "
+        "counts; whether probabilities are subtracted or divided",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,

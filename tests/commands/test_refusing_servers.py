@@ -266,7 +266,7 @@ def test_validator_names_the_parameter_in_a_field(server: RefusingServer, evalua
 # ------------------------------------------------------------------ identity
 
 
-def test_thinking_is_part_of_the_identity(evaluate: Evaluate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluation_with_thinking_counts_as_another(evaluate: Evaluate, capsys: pytest.CaptureFixture[str]) -> None:
     first = evaluate(model="a")
     second = evaluate("--env.chat_template_kwargs", "{enable_thinking: false}", model="b")
     assert second["settings"]["chat_template_kwargs"] == {"enable_thinking": False}

@@ -92,10 +92,8 @@ def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
         "the problem of the reference cannot be generated in this installation": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
-    assert (
-        altered
-        == "the question made here differs from the reference's; it was made by reasoning-gym 1, and this is 9.9"
-    )
+    assert altered.startswith("the question generated here differs from the reference's; ")
+    assert altered.endswith("the reference was made by reasoning-gym 1, but 9.9 is installed")
     assert "no such puzzle" in broken
 
 

@@ -231,7 +231,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_killed_call_is_continued(tmp_path: Path, part: str) -> None:
+def test_killed_command_continues_when_run_again(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)

@@ -139,7 +139,7 @@ async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])
-async def test_replaced_report_is_used(make: MakeEnv, stand_in: Any) -> None:
+async def test_own_metrics_are_logged_with_a_stand_in_server(make: MakeEnv, stand_in: Any) -> None:
     env = await make()
     env.server = stand_in
     assert "train/own" in await report_with(env, {"train/own": 1.0})

@@ -208,7 +208,9 @@ def test_rewards_equal_a_direct_judge(rewards: str) -> None:
         server.stop()
 
 
-def test_page_shows_an_episode(server: RunningServer, client_module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_example_runs_an_episode(
+    server: RunningServer, client_module: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = (FOLDER / "README.md").read_text().split("```python\n")[1].split("```")[0]
     exec(shown.replace("http://127.0.0.1:8000", server.base_url), {})
     *_, judged, reference = capsys.readouterr().out.splitlines()

@@ -91,7 +91,8 @@ def test_altered_question_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "here", "told"), [("1", "2", "reasoning-gym 1, and this is 2"), ("my@1", "my@2", "my@1, and this is my@2")]
+    ("made", "here", "told"),
+    [("1", "2", "reasoning-gym 1, but 2 is installed"), ("my@1", "my@2", "my@1, but my@2 is installed")],
 )
 def test_error_names_another_release(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)

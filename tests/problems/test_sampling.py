@@ -182,7 +182,7 @@ def test_curriculum_keeps_draws_even() -> None:
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_levels_adjustable_tasks() -> None:
+def test_curriculum_sets_levels_of_adjustable_tasks() -> None:
     sampler = make_learning_sampler({"chain_sum": 1.0, "maze": 1.0}, adjustable=("maze",))
     drawn = serve(sampler, range(100), lambda _: SIZE)
     assert {spec.level is None for spec in drawn if spec.task == "maze"} == {False}

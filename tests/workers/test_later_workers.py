@@ -244,7 +244,7 @@ async def test_fork_server_without_a_layer_is_rejected(tmp_path: Path) -> None:
                 await pool.score(problem, ["3"])
 
 
-def test_failing_layer_is_named() -> None:
+def test_error_names_the_failed_sandbox_layer() -> None:
     applied: list[str] = []
 
     def fail() -> None:

@@ -212,7 +212,7 @@ async def test_sleeping_group_does_not_block_others(fake_library: Path, monkeypa
         assert _shape(await sleeping) == [(0.0, Reason.TIMEOUT)]
 
 
-async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:
+async def test_slow_group_occupies_only_one_worker(fake_library: Path) -> None:
     async with running_pool(fake_library, num_verifiers=2, scoring_deadline_s=600.0) as pool:
         problem = await make(pool, seed=3)
         slow = asyncio.create_task(pool.score(problem, ["hang"]))

@@ -53,7 +53,7 @@ def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
 def open_groups(
     path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
 ) -> KeyedFile:
-    """Open or create a file for groups made with the settings `made_with`; keys are the positions of the problems.
+    """Open or create a file for groups made with the settings `made_with`; each line's key is its problem's position.
 
     If the file has groups of other settings, a number is appended to its name. `on_line` is called with each line of
     the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
