@@ -358,4 +358,4 @@ async def test_own_verifier_that_raises_is_logged(tmp_path: Path, caplog: pytest
     async with own_session(task_modules=[str(path)], tasks=["raising_letter"]) as session:
         problem = await session.next()
         await session.judge(problem, [RIGHT.format("wrong")] * 2)
-    assert "the verifier of raising_letter raises" in caplog.text
+    assert "the verifier of raising_letter raised for all completions" in caplog.text

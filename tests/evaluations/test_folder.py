@@ -175,6 +175,6 @@ def test_full_disk_error_says_what_is_saved(begin: Begin, tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    said = r"results\.json cannot be written \(No space left on device\); 1 of 3 problems are safe in .*; make room"
+    said = r"results\.json cannot be written \(No space left on device\); 1 of 3 problems are safe in .*; free space"
     with pytest.raises(OutputError, match=said):
         folder.write_results(UNFINISHED, finished=False)

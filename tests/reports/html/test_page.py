@@ -73,7 +73,7 @@ def test_outcomes_are_explained(tmp_path: Path) -> None:
         write(tmp_path / name / "a.jsonl", group(rollout(0.0, reason=reason, answer=None)))
     data = report(tmp_path / "a", tmp_path / "b")
     [note] = data["notes"]
-    assert "100% of completions have several answers: the model may think in tags" in note
+    assert "100% of completions have several answers: the model may write its thinking" in note
 
 
 @pytest.mark.parametrize(
