@@ -80,7 +80,7 @@ def test_batches_reach_the_trainer(start: StartDemo, tmp_path: Path) -> None:
     assert "2 batches with 64 sequences reached the trainer, and every one passed its checks" in out
     files = re.findall(r"^  (/.*\.jsonl)  \(\d+ groups\)$", out, re.MULTILINE)
     page = tmp_path / "dumps" / "report.html"
-    assert f"{page}: " in out.splitlines()[-1]
+    assert f"Wrote {page} with " in out.splitlines()[-1]
     assert sorted([*files, str(page)]) == sorted(map(str, page.parent.iterdir()))
     [command] = re.findall(r"^The whole group: (.*)$", out, re.MULTILINE)
     shown = subprocess.run(command, shell=True, capture_output=True)
