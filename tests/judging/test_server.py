@@ -595,6 +595,7 @@ async def test_most_texts_are_judged(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
+@pytest.mark.slow
 async def test_full_server_is_healthy() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:

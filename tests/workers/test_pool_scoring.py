@@ -83,7 +83,13 @@ CLOSING = {
 """Answers that close their worker's connection to the pool, and live on."""
 
 
-@pytest.mark.parametrize("source", CLOSING.values(), ids=CLOSING)
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(CLOSING["sleep"], id="sleep"),
+        *(pytest.param(CLOSING[name], id=name, marks=pytest.mark.slow) for name in ("work", "another")),
+    ],
+)
 async def test_answer_that_closes_the_connection_scores_zero(pool: WorkerPool, source: str) -> None:
     verdicts = await pool.score(await make(pool, seed=3), ["3", f"python {source}", "4"])
     assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG]
