@@ -132,16 +132,16 @@ class Refusals:
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
             names = ", ".join(sorted(self._left_out))
-            self._log(f"the server refuses {names}: requests leave that out, and the server's own default applies")
+            self._log(f"the server refuses {names}: requests omit it, and the server's own default applies")
         limit = next((sent[name] for name in LIMIT_NAMES if name in sent), None)
         if self._limit_name is None:
-            self._log("the server knows no limit of tokens: completions end at the server's own limit")
+            self._log("the server has no parameter for a token limit: its own limit ends completions")
         elif limit is not None and limit == self._most_tokens:
             self._log(f"the server refused a larger limit: requests ask for at most {limit:,} tokens of a completion")
         elif limit is not None and self._context is not None:
             self._log(
-                f"the server takes {self._context:,} tokens for prompt and completion together: requests ask for as "
-                "many as the prompt leaves"
+                f"the server allows {self._context:,} tokens for prompt and completion together: requests set "
+                "max_tokens to what the prompt leaves"
             )
 
     def _log(self, line: str) -> None:
@@ -200,7 +200,7 @@ class Refusals:
         if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only streams (%s): its replies are read as events", visible(message, 200))
+            logger.info("the server only streams (%s): requests ask for a stream of events", visible(message, 200))
         self._asks_for_events = True
         return True
 
@@ -226,7 +226,8 @@ class Refusals:
             return False
         if not self._system_in_question:
             logger.warning(
-                "the server refuses the system message (%s): its text goes before the question", visible(message, 200)
+                "the server refuses the system message (%s): its text is sent before the question",
+                visible(message, 200),
             )
         self._system_in_question = True
         return True
