@@ -35,21 +35,54 @@ def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Option
         "Generate problems, answer them with a scripted policy, score the answers, and send them through"
         " Atropos' run-api to a toy trainer that checks every batch. Needs no GPU, network or account."
     )
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    default_tasks = ",".join(sorted([*RULES, *GUESSED_TASKS]))
-    parser.add_argument("--batches", type=int, default=10, help="batches that the trainer pulls")
+    default_tasks = sorted([*RULES, *GUESSED_TASKS])
+    parser.add_argument(
+        "--batches", metavar="N", type=int, default=10, help="batches that the trainer pulls (default: %(default)s)"
+    )
     parser.add_argument(
         "--skill",
+        metavar="SHARE",
         type=float,
         default=DEFAULT_SKILL,
-        help="share of right rollouts that the policy reaches on the tasks that it knows",
+        help="share of right rollouts that the policy reaches on the tasks that it knows (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the problems and of the policy")
-    parser.add_argument("--group-size", type=int, default=8, help="rollouts per problem")
-    parser.add_argument("--tasks", default=default_tasks, help=f"task names, separated by commas, or '{ALL_TASKS}'")
-    parser.add_argument("--dumps-dir", type=Path, default=Path("data_dumps/demo"), help="folder for the rollouts")
-    parser.add_argument("--server-type", choices=("vllm", "openai"), default="vllm", help="protocol of the policy")
-    parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after this many seconds")
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=1,
+        help="seed of the problems and of the policy (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--group-size", metavar="N", type=int, default=8, help="rollouts per problem (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--tasks",
+        metavar="NAMES",
+        default=",".join(default_tasks),
+        help=f"task names, separated by commas, or '{ALL_TASKS}' (default: {len(default_tasks)} tasks, of which the"
+        f" policy knows {len(RULES)})",
+    )
+    parser.add_argument(
+        "--dumps-dir",
+        metavar="FOLDER",
+        type=Path,
+        default=Path("data_dumps/demo"),
+        help="folder for the rollouts (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--server-type",
+        choices=("vllm", "openai"),
+        default="vllm",
+        help="protocol of the policy's server (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--timeout-s",
+        metavar="SECONDS",
+        type=float,
+        default=180.0,
+        help="give up after this many seconds (default: 180)",
+    )
     options = Options(**vars(parser.parse_args(argv)))
     if options.batches < 1 or options.group_size < 1:
         parser.error("--batches and --group-size must be at least 1")

@@ -6,7 +6,6 @@ The values of settings stay strings here. pydantic reads them later, like the va
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -112,7 +111,6 @@ def option_parser(
         f"`{program} settings`, and search them with `settings WORD`.{more}",
         argument_default=argparse.SUPPRESS,
         add_help=False,
-        formatter_class=functools.partial(argparse.HelpFormatter, max_help_position=40, width=100),
     )
     model = parser.add_argument_group("model")
     problems = parser.add_argument_group("problems")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,11 +33,21 @@ def program() -> str:
     return f"python {shlex.quote(sys.argv[0])}"
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Help that is at most 100 columns wide, and that breaks no word at a hyphen."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=40, width=min(100, shutil.get_terminal_size((100, 24)).columns))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
+
 class CommandParser(argparse.ArgumentParser):
     """An argument parser that raises ConfigError for mistakes; argparse itself prints the usage and exits."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(exit_on_error=False, allow_abbrev=False, **options)
+        super().__init__(**{"formatter_class": HelpFormatter} | options, exit_on_error=False, allow_abbrev=False)
         self._positionals.title = "arguments"
         self.register("type", int, whole_number)
         self.register("type", float, number)
