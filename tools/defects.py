@@ -88,17 +88,17 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_hostile_text_is_never_executed",
+    "tests/answers/test_guards.py::test_guarded_verifier_executes_no_answer",
 )
 TYPED = Fix(
     "typed",
     "The whole answer must be a value of the task's type.",
-    "tests/answers/test_types.py::test_other_values_are_distinguished",
+    "tests/answers/test_types.py::test_each_type_rejects_other_values",
 )
 CORRECTED = Fix(
     "corrected",
     "A corrected rule scores the answer.",
-    "tests/answers/test_corrections.py::test_nonsense_earns_at_most_the_floor",
+    "tests/answers/test_corrections.py::test_strict_rewards_give_nonsense_the_lowest_score",
 )
 REJECTED = Fix(
     "rejected",
@@ -108,7 +108,7 @@ REJECTED = Fix(
 EXACT = Fix(
     "exact",
     "Only the right value earns full marks.",
-    "tests/answers/test_types.py::test_other_values_are_distinguished",
+    "tests/answers/test_types.py::test_each_type_rejects_other_values",
 )
 RIGHT_ANSWER = Fix(
     "right answer",
@@ -128,7 +128,7 @@ LEFT_OUT = Fix(
 FLOOR = Fix(
     "floor",
     "Partial credit starts above the score of the best guess.",
-    "tests/answers/test_partial_credit.py::test_credit_counts_from_guessing",
+    "tests/answers/test_partial_credit.py::test_credit_is_rescaled_above_the_guessing_score",
 )
 PARAMETERS = Fix(
     "parameters",
@@ -152,13 +152,13 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.HEDGE_PAID: Fix(
         "one value",
         "Text beside the right value earns at most the score of a well-formed answer.",
-        "tests/answers/test_recorded_scores.py::test_no_score_breaks_the_contract",
+        "tests/answers/test_recorded_scores.py::test_recorded_scores_satisfy_the_scoring_contract",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.SCORE_OUT_OF_RANGE: Fix(
         "limited",
         "Scores are limited to [0, 1].",
-        "tests/answers/test_scoring.py::test_scores_are_clipped_to_the_range",
+        "tests/answers/test_scoring.py::test_verifier_scores_are_clipped_to_0_and_1",
     ),
     Defect.CALLS_DIFFER: Fix(
         "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_succeeds"

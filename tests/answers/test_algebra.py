@@ -69,12 +69,12 @@ ANTIDERIVATIVES = {
 
 
 @pytest.mark.parametrize("integrand", ANTIDERIVATIVES)
-def test_antiderivatives_are_accepted(integrand: str) -> None:
+def test_correct_antiderivatives_are_accepted(integrand: str) -> None:
     assert [answer for answer in ANTIDERIVATIVES[integrand] if not is_antiderivative(answer, integrand, "x")] == []
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_every_function_can_be_differentiated(name: str) -> None:
+def test_derivative_of_each_supported_function_is_checked(name: str) -> None:
     derivative = sympy.diff(getattr(sympy, FUNCTIONS[name])(X), X)
     assert is_antiderivative(f"{name}(x)", str(derivative), "x")
     assert is_antiderivative(f"{name}(x/5 + 0.1)*5", str(derivative.subs(X, X / 5 + sympy.Rational(1, 10))), "x")
@@ -83,7 +83,7 @@ def test_every_function_can_be_differentiated(name: str) -> None:
 
 @given(st.lists(st.integers(-9, 9), min_size=2, max_size=5))
 @settings(max_examples=10)
-def test_any_form_of_a_polynomial_integral_is_accepted(coefficients: list[int]) -> None:
+def test_equivalent_forms_of_an_integral_are_accepted(coefficients: list[int]) -> None:
     polynomial = sum(coefficient * X**power for power, coefficient in enumerate(coefficients))
     right = sympy.integrate(polynomial, X)
     for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
@@ -92,29 +92,29 @@ def test_any_form_of_a_polynomial_integral_is_accepted(coefficients: list[int]) 
 
 
 @pytest.mark.parametrize("power", ["(C + 2)**(1/{})", "sin(C)**C + {}", "x**x + {}"])
-def test_too_many_general_powers_raise(power: str) -> None:
+def test_expression_with_too_many_powers_raises(power: str) -> None:
     answer = " + ".join(power.format(number) for number in range(2, MAX_CALLS + 3))
     with pytest.raises(ExpressionError, match="functions"):
         is_half_a_square(answer)
 
 
-def test_too_many_functions_raise() -> None:
+def test_expression_with_too_many_function_calls_raises() -> None:
     within = "x**2/2" + " + sin(x) - sin(x)" * (MAX_CALLS // 2)
     assert is_half_a_square(within)
     with pytest.raises(ExpressionError, match="functions"):
         is_half_a_square(within + " + sin(x)")
 
 
-def test_absolute_value_of_a_number_is_a_constant() -> None:
+def test_abs_of_a_number_counts_as_a_constant() -> None:
     assert is_antiderivative("Abs(-3)*x", "3", "x")
 
 
 @pytest.mark.parametrize("nought", ["0*x", "0*x**8", "0/5", "C*(x - x)", "0*sin(x)"])
-def test_terms_that_are_zero_are_ignored(nought: str) -> None:
+def test_zero_terms_in_an_antiderivative_are_ignored(nought: str) -> None:
     assert is_half_a_square(f"x**2/2 + {nought} + C")
 
 
-def test_different_polynomials_are_distinguished() -> None:
+def test_polynomials_with_other_coefficients_are_unequal() -> None:
     assert is_same_polynomial("2*x**2 + 3", "2*x**2 + 3")
     assert not is_same_polynomial("2*x**2 + 4", "2*x**2 + 3")
 
@@ -161,7 +161,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("integrand", OTHERS)
-def test_other_functions_are_no_antiderivatives(integrand: str) -> None:
+def test_wrong_antiderivatives_are_rejected(integrand: str) -> None:
     assert [
         answer for answer in OTHERS[integrand] if _is_paid(answer, lambda text: is_antiderivative(text, integrand, "x"))
     ] == []
@@ -194,7 +194,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize("term", [*CORNERS, *STEPS])
-def test_corners_and_steps_are_rejected(term: str) -> None:
+def test_nondifferentiable_terms_in_an_integral_are_rejected(term: str) -> None:
     """Such a term is flat at nearly all points."""
     assert not _is_paid(f"x**2/2 + {term}", is_half_a_square)
 
@@ -227,7 +227,7 @@ NOT_SAME = [
 ]
 
 
-def test_unexpanded_product_is_compared() -> None:
+def test_unexpanded_polynomial_is_compared_by_value() -> None:
     assert [text for text in [*SAME, *NOT_SAME] if _is_paid(text, is_the_product)] == SAME
 
 
@@ -239,7 +239,7 @@ def _is_paid(text: str, check: Callable[[str], bool]) -> bool:
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.sampled_from("xyz"), st.integers(0, 4)), min_size=1, max_size=6))
-def test_polynomials_compare_as_in_sympy(terms: list[tuple[int, str, int]]) -> None:
+def test_polynomial_comparison_agrees_with_sympy(terms: list[tuple[int, str, int]]) -> None:
     said = " + ".join(f"({factor})*{name}**{power}*y" for factor, name, power in terms)
     expanded = sympy.expand(sympy.sympify(said))
     assert is_same_polynomial(said, str(expanded))
@@ -260,7 +260,7 @@ def test_polynomials_compare_as_in_sympy(terms: list[tuple[int, str, int]]) -> N
         ("sqrt(4)", "function"),
     ],
 )
-def test_other_expressions_are_no_polynomials(text: str, reason: str) -> None:
+def test_unsupported_expressions_raise_as_polynomials(text: str, reason: str) -> None:
     with pytest.raises(ExpressionError, match=reason):
         is_the_product(text)
 
@@ -296,7 +296,7 @@ def ask(check: Callable[[str], bool], text: str) -> None:
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_awkward_text_does_not_crash(check: str, kind: str) -> None:
+def test_malformed_expressions_do_not_crash_the_check(check: str, kind: str) -> None:
     for text in AWKWARD[kind]:
         ask(CHECKS[check], text)
 
@@ -319,7 +319,7 @@ NEAR = st.text(alphabet="xC0123456789.e+-*/(), EIpisnlogqrt_", max_size=40)
 @pytest.mark.parametrize("check", ["polynomial", "antiderivative"])
 @given(text=EXPRESSIONS | NEAR | st.text(max_size=100))
 @settings(max_examples=100, derandomize=True)
-def test_any_text_is_handled(check: str, text: str) -> None:
+def test_fuzzed_text_does_not_crash_the_algebra_check(check: str, text: str) -> None:
     ask(CHECKS[check], text)
 
 
@@ -333,5 +333,5 @@ def test_any_text_is_handled(check: str, text: str) -> None:
         ("exp(x) + C + K", "exp(x)", True),
     ],
 )
-def test_negative_constants_are_handled(answer: str, integrand: str, right: bool) -> None:
+def test_logarithm_of_a_constant_is_accepted(answer: str, integrand: str, right: bool) -> None:
     assert is_antiderivative(answer, integrand, "x") is right

@@ -31,7 +31,7 @@ from reasoning_env.answers.grammars.expressions import ComplexFraction
         ("x/2 * 3y", "x/2*3*y"),
     ],
 )
-def test_mathematical_notation_becomes_python(said: str, written: str | None) -> None:
+def test_mathematical_notation_is_translated_to_python(said: str, written: str | None) -> None:
     assert to_python_notation(said, FUNCTIONS) == written
 
 
@@ -58,17 +58,17 @@ def test_ambiguous_notation_is_rejected(said: str) -> None:
         ("(1 + i)/(1 - i)", "0", "1"),
     ],
 )
-def test_calculation_has_its_exact_value(side: str, real: str, imaginary: str) -> None:
+def test_calculation_returns_its_exact_value(side: str, real: str, imaginary: str) -> None:
     assert calculate(side) == ComplexFraction(Fraction(real), Fraction(imaginary))
 
 
 @pytest.mark.parametrize(
     "side", ["2^2^99", "9**9**9", "1/0", "x + 1", "1/2(3)", "import", "2 3", "", "1" * 2000, "i^17"]
 )
-def test_other_text_is_no_calculation(side: str) -> None:
+def test_invalid_calculation_returns_none(side: str) -> None:
     assert calculate(side) is None
 
 
 @given(st.text("0123456789.x*/^()+- ij\u00b2\u00d7e{}", max_size=60))
-def test_any_text_is_handled(side: str) -> None:
+def test_fuzzed_text_does_not_crash_calculate(side: str) -> None:
     assert calculate(side) is None or isinstance(calculate(side), ComplexFraction)

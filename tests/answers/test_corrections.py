@@ -102,20 +102,20 @@ def _or_zero(judge: Scorer, answer: str) -> float:
 
 
 @each_task
-def test_nonsense_earns_at_most_the_floor(task: str) -> None:
+def test_strict_rewards_give_nonsense_the_lowest_score(task: str) -> None:
     floor = max(FORM_SCORE, CASES[task].floor)
     assert [scored for scored in _scores(task, "nonsense") if scored.strict > floor] == []
 
 
 @each_task
-def test_plain_rewards_still_reward_nonsense(task: str) -> None:
+def test_library_rewards_still_pay_for_nonsense(task: str) -> None:
     scores = _scores(task, "nonsense")
     assert len([scored for scored in scores if scored.library > scored.strict]) >= 10
     assert [scored for scored in scores if scored.plain != pytest.approx(scored.library)] == []
 
 
 @each_task
-def test_right_answers_stay_right(task: str) -> None:
+def test_corrected_verifier_accepts_right_answers(task: str) -> None:
     right = _scores(task, "right")
     assert len(right) >= 9
     assert min(scored.library for scored in right) >= 0.5
@@ -123,14 +123,14 @@ def test_right_answers_stay_right(task: str) -> None:
 
 
 @each_task
-def test_wrong_values_keep_partial_credit(task: str) -> None:
+def test_corrected_verifier_keeps_partial_credit(task: str) -> None:
     """The right answer within more text is none of them."""
     most = find_task(task).answer.max_partial
     values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
     assert [scored for scored in values if scored.of_value != pytest.approx(min(most, scored.library))] == []
 
 
-def test_impossible_moves_of_boxes_are_wrong() -> None:
+def test_boxnet_plan_with_impossible_move_is_wrong() -> None:
     """A box that is matched already, and a box that jumps over squares."""
     dataset = _dataset("boxnet")
     for entry in _entries("boxnet")[:5]:
@@ -145,7 +145,7 @@ def test_impossible_moves_of_boxes_are_wrong() -> None:
             assert scored.of_value == pytest.approx(max(0.05, 1.0 - 1.0 / boxes))
 
 
-def test_swapped_survo_blanks_are_wrong() -> None:
+def test_survo_answer_with_swapped_cells_is_wrong() -> None:
     dataset = reasoning_gym.create_dataset("survo", seed=SEED, size=5)
     for entry in map(dataset.__getitem__, range(5)):
         rows = [line.split() for line in entry["answer"].splitlines()]
@@ -161,7 +161,7 @@ def test_swapped_survo_blanks_are_wrong() -> None:
         assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
 
 
-def test_joined_premises_are_no_conclusion() -> None:
+def test_joined_premises_score_as_in_the_library_if_unsolvable() -> None:
     """An honest answer can only join such premises, as models did in published results."""
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
@@ -186,7 +186,7 @@ def _joined(premises: list[str]) -> str:
 @pytest.mark.parametrize(
     ("answer", "score"), [("1:00:00", 1.0), ("1:01:00", 5 / 6), ("1:03:00", 0.5), ("0:57:00", 0.5), ("1:06:00", 0.0)]
 )
-def test_near_durations_earn_partial_credit(answer: str, score: float) -> None:
+def test_nearly_right_duration_earns_partial_credit(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=SEED, size=1)
     metadata = {**dataset[0]["metadata"], "task_type": "time"}
     entry = {**dataset[0], "answer": "1:00:00", "metadata": metadata}
@@ -198,7 +198,7 @@ def test_near_durations_earn_partial_credit(answer: str, score: float) -> None:
 @pytest.mark.parametrize(
     ("answer", "score"), [("REEK,PEEK,PECK,PUCK", 1.0), ("REEK,REZK,PEZK,PEEK,PECK,PUCK", 0.25), ("REEK,PUCK", 0.0)]
 )
-def test_ladders_accept_english_words(answer: str, score: float) -> None:
+def test_word_ladder_accepts_words_outside_the_generator_list(answer: str, score: float) -> None:
     """PEEK is not among the words that ladders are made of."""
     dataset = reasoning_gym.create_dataset("word_ladder", seed=1, size=1)
     entry = {"metadata": {"start_word": "REEK", "end_word": "PUCK"}}
@@ -206,7 +206,7 @@ def test_ladders_accept_english_words(answer: str, score: float) -> None:
     assert correct_word_ladder(answer, entry, dataset, paid) == score
 
 
-def test_kakurasu_cells_must_be_binary() -> None:
+def test_kakurasu_answer_with_nonbinary_cell_scores_zero() -> None:
     dataset = reasoning_gym.create_dataset("kakurasu", seed=SEED, size=1)
     judge = _scorer("kakurasu", dataset, dataset[0], strict=True)
     right = dataset[0]["answer"]
@@ -214,6 +214,6 @@ def test_kakurasu_cells_must_be_binary() -> None:
     assert [judge.score(right.replace("1", other, 1)) for other in ("-1", "2")] == [0.0, 0.0]
 
 
-def test_every_correction_has_a_case() -> None:
+def test_every_corrected_verifier_has_a_test_case() -> None:
     corrected = {task.name for task in TASKS.values() if task.answer.correction}
     assert corrected == CASES.keys() | {"kakurasu", "survo", "word_ladder"}

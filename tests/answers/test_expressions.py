@@ -71,7 +71,7 @@ def _python_value(node: ast.AST, text: str) -> Fraction:
 
 
 @given(st.recursive(NUMBERS, _grow, max_leaves=12))
-def test_expressions_have_exact_values(text: str) -> None:
+def test_expressions_evaluate_to_exact_values(text: str) -> None:
     try:
         expected = _python_value(ast.parse(text.strip(), mode="eval").body, text.strip())
     except ZeroDivisionError:
@@ -82,12 +82,12 @@ def test_expressions_have_exact_values(text: str) -> None:
     assert value_of(text) == expected
 
 
-def test_decimals_are_exact() -> None:
+def test_decimals_are_evaluated_exactly() -> None:
     assert value_of("0.1 + 0.2 - 0.3") == 0
     assert value_of("0.1234567890123456789012345678901") == Fraction("0.1234567890123456789012345678901")
 
 
-def test_digits_may_stand_on_any_line() -> None:
+def test_expression_may_span_several_lines() -> None:
     tree = parse_expression("(1.50 +\r\n 2e3 *\n .5)", MANY)
     assert sorted(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)) == [".5", "1.50", "2e3"]
 
@@ -100,25 +100,25 @@ def test_digits_may_stand_on_any_line() -> None:
     [lambda n: "-" * n + "1", lambda n: "1" + "**1" * n, lambda n: "f(" * n + "1" + ")" * n],
     ids=["signs", "powers", "calls"],
 )
-def test_deep_nesting_raises(nested: Callable[[int], str]) -> None:
+def test_deeply_nested_expression_raises(nested: Callable[[int], str]) -> None:
     parse_expression(nested(MAX_OPERAND_DEPTH), MANY)
     with pytest.raises(ExpressionError, match="deep"):
         parse_expression(nested(MAX_OPERAND_DEPTH + 1), MANY)
 
 
-def test_chain_is_one_level() -> None:
+def test_long_sum_is_not_too_deeply_nested() -> None:
     assert value_of("1" + "+1" * 500) == 501
 
 
 @pytest.mark.parametrize(("text", "parts"), [("1" + "+1" * 50, 101), ("-x*f(1, 2)", 9), ("2**3**4", 5)])
-def test_too_many_parts_raise(text: str, parts: int) -> None:
+def test_expression_with_too_many_parts_raises(text: str, parts: int) -> None:
     parse_expression(text, parts)
     with pytest.raises(ExpressionError, match="parts"):
         parse_expression(text, parts - 1)
 
 
 @pytest.mark.parametrize("number", ["9" * MAX_DIGITS, "1." + "3" * (MAX_DIGITS - 2), "." + "3" * (MAX_DIGITS - 1)])
-def test_too_many_digits_raise(number: str) -> None:
+def test_number_with_too_many_digits_raises(number: str) -> None:
     parse_expression(number, MANY)
     with pytest.raises(ExpressionError, match="digits"):
         parse_expression(number + "1", MANY)
@@ -132,7 +132,7 @@ def test_large_decimal_exponent_raises(sign: str) -> None:
             parse_expression(f"1e{sign}{exponent}", MANY)
 
 
-def test_large_value_raises() -> None:
+def test_expression_with_huge_value_raises() -> None:
     half = HALF_OF_THE_BITS
     assert value_of(f"2**{half} * 2**{half - 1}").numerator.bit_length() == MAX_BITS
     for text in (f"2**{half} * 2**{half}", f"1 / 2**{half} / 2**{half}", f"2**{half + 1}", f"2**-{half + 1}"):
@@ -143,7 +143,7 @@ def test_large_value_raises() -> None:
 @pytest.mark.parametrize(
     "text", ["9**9**9", "9**9**9**9**9", "(9**9)**9**9", "2**1e300", "2**-1e300", "9" * 200 + "**99"]
 )
-def test_large_power_raises(text: str) -> None:
+def test_expression_with_huge_power_raises(text: str) -> None:
     """To calculate one of these powers would take for ever."""
     with pytest.raises(ExpressionError):
         value_of(text)
@@ -163,7 +163,7 @@ def test_large_power_raises(text: str) -> None:
         "- " * 9_000 + "1",
     ],
 )
-def test_huge_text_raises(text: str) -> None:
+def test_too_long_expression_raises(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse_expression(text, MANY)
 
@@ -179,7 +179,7 @@ def test_huge_text_raises(text: str) -> None:
         (["x", "x + 1", "f(1)", "abs(-1)", "pi", "1 + E"], "no value"),
     ],
 )
-def test_expression_without_value_raises(texts: list[str], reason: str) -> None:
+def test_unevaluable_expression_raises(texts: list[str], reason: str) -> None:
     for text in texts:
         with pytest.raises(ExpressionError, match=reason):
             value_of(text)
@@ -216,20 +216,20 @@ NO_EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("kind", NO_EXPRESSIONS)
-def test_other_text_raises(kind: str) -> None:
+def test_text_that_is_no_expression_raises(kind: str) -> None:
     for text in NO_EXPRESSIONS[kind]:
         with pytest.raises(ExpressionError):
             parse_expression(text, MANY)
 
 
 @pytest.mark.parametrize("name", ["__import__", "_", "__class__", "eval", "print", "e5"])
-def test_names_are_not_evaluated(name: str) -> None:
+def test_names_and_calls_are_parsed_without_evaluation(name: str) -> None:
     assert isinstance(parse_expression(name, MANY), ast.Name)
     assert isinstance(parse_expression(f"{name}(1)", MANY), ast.Call)
 
 
 @pytest.mark.parametrize("word", ["lambda", "None", "True", "not", "or", "yield", "await"])
-def test_python_keywords_raise(word: str) -> None:
+def test_python_keyword_in_expression_raises(word: str) -> None:
     for text in (word, f"x + {word}", f"{word} x", f"x {word} x"):
         with pytest.raises(ExpressionError):
             parse_expression(text, MANY)
@@ -243,6 +243,6 @@ TOKENS = st.lists(
 
 
 @given(st.text(max_size=200) | NEAR | TOKENS)
-def test_any_text_is_handled(text: str) -> None:
+def test_fuzzed_text_raises_only_expression_error(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         assert isinstance(value_of(text), Fraction)

@@ -67,11 +67,11 @@ NAMES = ("lcm", "least common multiple", "{variable}")
 
 
 @pytest.mark.parametrize(("name", "framed", "held"), EXAMPLES)
-def test_frames_are_removed(name: str, framed: str, held: str) -> None:
+def test_formatting_around_an_answer_is_removed(name: str, framed: str, held: str) -> None:
     assert name in texts(framed, result_names=NAMES)[held]
 
 
-def test_every_frame_has_an_example() -> None:
+def test_every_kind_of_formatting_has_an_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -107,29 +107,29 @@ def test_every_frame_has_an_example() -> None:
         "~~16~~",
     ],
 )
-def test_meaningful_text_is_not_removed(said: str) -> None:
+def test_text_that_changes_the_answer_is_not_removed(said: str) -> None:
     found = texts(said, result_names=NAMES)
     assert [text for text, frames in found.items() if REPLACED_SIGNS not in frames] == [said]
 
 
-def test_frames_are_removed_from_outside() -> None:
+def test_nested_formatting_is_removed_from_the_outside() -> None:
     assert texts('**Answer:** "$\\boxed{16}$".')["16"] == ("label", "full_stop", "quotes", "mathematics", "signs")
 
 
-def test_number_of_frames_is_limited() -> None:
+def test_too_many_layers_of_formatting_are_not_removed() -> None:
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 
-def test_answers_may_end_in_a_full_stop() -> None:
+def test_full_stop_is_kept_if_the_task_wants_it() -> None:
     assert list(texts("It is late.", ends_in_full_stop=True)) == ["It is late."]
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
 
-def test_notation_counts_as_a_frame() -> None:
+def test_mathematical_notation_is_reported_as_formatting() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 
-def test_no_function_reads_the_question() -> None:
+def test_answer_parsing_never_takes_the_question() -> None:
     """Only types that a declaration names may know the question, and no type needs it today."""
     modules = [import_module(name) for _, name, _ in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}.")]
     functions = {value for module in modules for value in vars(module).values() if inspect.isfunction(value)}
@@ -158,5 +158,5 @@ def test_no_function_reads_the_question() -> None:
         (r"\boxed{1}6", r"\boxed{1}6"),
     ],
 )
-def test_typographic_characters_become_plain(said: str, written: str) -> None:
+def test_latex_and_unicode_signs_become_plain_text(said: str, written: str) -> None:
     assert without_markup(said) == written

@@ -25,7 +25,7 @@ def printed(*options: str) -> str:
     return ended.stderr + ended.stdout
 
 
-def test_scores_equal_the_recorded_ones() -> None:
+def test_sampled_scores_equal_the_recorded_scores() -> None:
     """Hostile answers take the longest; they are compared among the slow tests."""
     kinds = [word for kind in frozen.KINDS if kind != "hostile" for word in ("--kind", kind)]
     lines = printed("--defaults", "--problems", "1", "--one-in", "40", *kinds)
@@ -33,12 +33,12 @@ def test_scores_equal_the_recorded_ones() -> None:
 
 
 @pytest.mark.slow
-def test_more_scores_equal_the_recorded_ones() -> None:
+def test_larger_sample_of_scores_equals_the_recorded_scores() -> None:
     lines = printed("--problems", "2", "--one-in", "4")
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
-def test_score_difference_is_reported(
+def test_changed_score_is_printed_with_both_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line has the answer and both scores; an answer that had no score is left out."""

@@ -76,7 +76,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
         *(pytest.param(task, True, marks=pytest.mark.slow) for task in GUARDS if task not in CALCULATED),
     ],
 )
-def test_hostile_text_is_scored_in_time(task: str, strict: bool) -> None:
+def test_guarded_verifier_scores_hostile_text_in_time(task: str, strict: bool) -> None:
     """The library's verifier would hang, or exhaust the memory or the stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
@@ -98,7 +98,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("task", GUARDS)
-def test_hostile_text_is_never_executed(task: str, tmp_path: Path) -> None:
+def test_guarded_verifier_executes_no_answer(task: str, tmp_path: Path) -> None:
     oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
@@ -120,12 +120,12 @@ def test_hostile_text_is_never_executed(task: str, tmp_path: Path) -> None:
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_ordinary_answers_score_as_in_the_library(task: str, answers: list[str]) -> None:
+def test_guarded_verifier_scores_as_the_library(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 
 @pytest.mark.parametrize("answer", ["[1]", "null", "1", '{"a": 1}', "[[]]", '[{"a": 1}]', "nonsense", ""])
-def test_malformed_plan_scores_zero(answer: str) -> None:
+def test_malformed_boxnet_plan_scores_zero(answer: str) -> None:
     assert score("boxnet", answer) == 0.0
 
 
@@ -143,12 +143,12 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
     ],
     ids=["long list", "long object", "many words"],
 )  # fmt: skip
-def test_long_outputs_score_as_in_the_library(oracle: str, answers: list[str]) -> None:
+def test_long_codeio_outputs_score_as_in_the_library(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
 
 
-def test_number_of_cube_moves_is_limited() -> None:
+def test_cube_answer_with_too_many_moves_is_wrong() -> None:
     _, entry = _problem("rubiks_cube")
     solution = pickle.loads(entry)["metadata"]["example_correct_answer"]
     padding = 2000 - len(solution.split())
@@ -160,11 +160,11 @@ def test_number_of_cube_moves_is_limited() -> None:
     ("task", "oracle", "as_a_list"),
     [("binary_matrix", "0 1\n1 2", "[[0, 1], [1, 2]]"), ("string_insertion", "ABCD", "['A', 'B', 'C', 'D']")],
 )
-def test_answer_as_list_needs_a_list(task: str, oracle: str, as_a_list: str) -> None:
+def test_list_notation_of_an_answer_earns_little(task: str, oracle: str, as_a_list: str) -> None:
     assert [score(task, said, answer=oracle) for said in (oracle, as_a_list, oracle[1:])] == [1.0, 0.1, 0.0]
 
 
-def test_formula_of_many_variables_earns_little() -> None:
+def test_formula_with_many_variables_earns_little() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
 
@@ -180,6 +180,6 @@ def test_formula_of_many_variables_earns_little() -> None:
         ("2*x**2 == 2*x**2", 0.0),
     ],
 )
-def test_steps_of_an_integral_are_scored(steps: str, score: float) -> None:
+def test_integral_with_wrong_intermediate_step_scores_zero(steps: str, score: float) -> None:
     dataset: Any = None
     assert guards.score_integration(steps, {"metadata": {"integrand": "4*x", "variable": "x"}}, dataset) == score

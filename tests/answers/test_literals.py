@@ -21,12 +21,12 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_json_literals_are_read(value: Any) -> None:
+def test_json_literals_are_parsed(value: Any) -> None:
     assert literal_value(json.dumps(value)) == value
 
 
 @given(VALUES)
-def test_python_literals_are_read(value: Any) -> None:
+def test_python_literals_are_parsed(value: Any) -> None:
     assert literal_value(repr(value)) == value == ast.literal_eval(repr(value))
 
 
@@ -41,7 +41,7 @@ def test_python_literals_are_read(value: Any) -> None:
         ("[-1.5e3]", [-1500.0]),
     ],
 )
-def test_other_notations_are_read(text: str, value: object) -> None:
+def test_lenient_literal_notations_are_parsed(text: str, value: object) -> None:
     assert literal_value(text) == value
 
 
@@ -73,7 +73,7 @@ def test_other_notations_are_read(text: str, value: object) -> None:
         '{"a": 1, "a": 1}',
     ],
 )
-def test_other_text_is_no_literal(text: str) -> None:
+def test_text_that_is_no_literal_returns_none(text: str) -> None:
     assert as_json(text) is None
 
 
@@ -82,7 +82,7 @@ MOST_S = 2.0
 
 
 @pytest.mark.parametrize("piece", ["[", "[1,", "'", '"', "\\", "'a',", "{", "{1:", "1", "-", " ", ",", "(", "a"])
-def test_reading_takes_linear_time(piece: str) -> None:
+def test_parsing_a_literal_takes_linear_time(piece: str) -> None:
     long = piece * (50_000 // len(piece))
     for text in (long, f"['{long}']", f"[{long}x"):
         begun = process_time()

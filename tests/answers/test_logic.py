@@ -72,7 +72,7 @@ PREMISES = st.lists(FORMULAS, min_size=1, max_size=3)
 
 
 @given(PREMISES)
-def test_contradictory_premises_are_found(premises: list[str]) -> None:
+def test_contradictory_premises_are_detected(premises: list[str]) -> None:
     fulfilled = any(all(_library_truth(text, values) for text in premises) for values in ASSIGNMENTS)
     assert are_contradictory(premises) is not fulfilled
 
@@ -83,14 +83,14 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_conclusion_needs_several_premises(text: str, premises: list[str]) -> None:
+def test_conclusion_follows_only_from_several_premises(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)
 
 
 @given(LITERALS, LITERALS, PREMISES)
-def test_equivalent_conclusions_count_alike(one: str, other: str, premises: list[str]) -> None:
+def test_equivalent_conclusions_get_the_same_verdict(one: str, other: str, premises: list[str]) -> None:
     alternative = f"{one} {OR} {other}"
     undecided = not _follows(one, premises) and not _follows(other, premises)
     for text in (one, alternative) if undecided else (one,):
@@ -101,7 +101,7 @@ def test_equivalent_conclusions_count_alike(one: str, other: str, premises: list
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_joined_premises_conclude_nothing(premises: list[str]) -> None:
+def test_conjunction_of_premises_is_no_conclusion(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)
@@ -126,7 +126,7 @@ def test_joined_premises_conclude_nothing(premises: list[str]) -> None:
         (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
     ],
 )
-def test_conclusions_follow_from_several_premises(answer: str, premises: list[str], expected: bool) -> None:
+def test_conclusion_verdicts_match_the_examples(answer: str, premises: list[str], expected: bool) -> None:
     assert concludes(answer, premises) is expected
 
 
@@ -142,7 +142,7 @@ def test_conclusions_follow_from_several_premises(answer: str, premises: list[st
         (["All A are B"], "All B are A", False, False),
     ],
 )
-def test_syllogisms_follow_from_classes(
+def test_syllogism_validity_depends_on_empty_classes(
     premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool
 ) -> None:
     assert follows_from_classes(premises, conclusion, may_be_empty=False) is follows
@@ -158,26 +158,26 @@ def test_syllogisms_follow_from_classes(
         ([f"P {IMPLIES} Q", f"Q {IMPLIES} R"], f"(P {IMPLIES} R)"),
     ],
 )
-def test_simple_conclusion_is_found(premises: list[str], conclusion: str | None) -> None:
+def test_simple_conclusion_is_derived_from_premises(premises: list[str], conclusion: str | None) -> None:
     assert simple_conclusion(premises, ["P", "Q", "R"]) == conclusion
 
 
 NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")
 
 
-def test_other_text_is_no_formula() -> None:
+def test_text_that_is_no_formula_raises() -> None:
     for text in NO_FORMULAS:
         with pytest.raises(ValueError, match="formula"):
             parse_formula(text)
 
 
-def test_text_between_operators_is_a_variable() -> None:
+def test_text_between_operators_is_parsed_as_a_variable() -> None:
     texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
     assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_adjacent_names_are_one_variable(text: str) -> None:
+def test_adjacent_names_are_not_two_variables(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 
@@ -190,12 +190,12 @@ NEAR = st.text(alphabet=f"PQR() {AND}{OR}{NOT}{IMPLIES}{IFF}", max_size=60)
 
 @settings(max_examples=50)
 @given(st.text(max_size=200) | NEAR)
-def test_any_text_is_handled(text: str) -> None:
+def test_fuzzed_text_does_not_crash_the_logic_check(text: str) -> None:
     with contextlib.suppress(ValueError):
         concludes(text, [f"P{AND}Q", "R"])
 
 
-def test_longest_texts_are_handled() -> None:
+def test_longest_formulas_do_not_crash_the_logic_check() -> None:
     assert max(map(len, LONGEST)) <= MAX_CHARACTERS
     for text in LONGEST:
         with contextlib.suppress(ValueError):
@@ -203,5 +203,5 @@ def test_longest_texts_are_handled() -> None:
 
 
 @pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
-def test_first_and_last_assignments_are_tried(premises: list[str]) -> None:
+def test_contradiction_check_tries_all_true_and_all_false(premises: list[str]) -> None:
     assert not are_contradictory(premises)

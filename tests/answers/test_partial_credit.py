@@ -18,17 +18,17 @@ from reasoning_env.tasks.words import ladders
 
 
 @pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.49), (1.0, 0.98)])
-def test_credit_counts_from_guessing(score: float, credit: float) -> None:
+def test_credit_is_rescaled_above_the_guessing_score(score: float, credit: float) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.05, 0.3, 0.65, 0.97])
-def test_credit_keeps_order(guess: float) -> None:
+def test_rescaled_credit_keeps_the_order_of_scores(guess: float) -> None:
     earned = [above_guessing(score / 100, guess) for score in range(101)]
     assert earned == sorted(earned)
 
 
-def test_every_task_has_common_guesses() -> None:
+def test_guesses_include_lines_and_zeros_of_the_question() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
     assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
@@ -49,13 +49,13 @@ def test_every_task_has_common_guesses() -> None:
         ),
     ],
 )
-def test_some_tasks_add_their_guesses(task: str, metadata: dict[str, Any], guess: str) -> None:
+def test_some_tasks_add_their_own_guesses(task: str, metadata: dict[str, Any], guess: str) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
     assert guess in guesses(entry, find_task(task).answer.guesses)
     assert guess not in guesses(entry)
 
 
-def test_ladders_change_one_letter_at_a_time() -> None:
+def test_guessed_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 
@@ -71,7 +71,7 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
     return scores
 
 
-def test_board_with_one_wrong_cell_earns_much() -> None:
+def test_sudoku_with_one_wrong_cell_earns_over_0_6() -> None:
     def nearly(entry: Any) -> list[str]:
         return ["1" + entry["answer"][1:] if entry["answer"][0] != "1" else "2" + entry["answer"][1:]]
 
@@ -114,7 +114,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guesses_earn_the_form_score_only(guess: str) -> None:
+def test_guesses_earn_at_most_the_form_score(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

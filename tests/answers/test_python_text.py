@@ -155,7 +155,7 @@ def score_directly(asked: Asked, answer: str) -> float | None:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-def test_scores_equal_those_of_the_library(library: Library, task: str) -> None:
+def test_scores_of_unexecuted_code_equal_the_library_scores(library: Library, task: str) -> None:
     asked = Asked(library, task)
     answers = [asked.write(form) for form in (*TASKS[task], *COPIES.get(task, []))]
     expected = [score_directly(asked, answer) for answer in answers]
@@ -166,7 +166,7 @@ def test_scores_equal_those_of_the_library(library: Library, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", sorted(COPIES))
-def test_copied_question_is_paid(library: Library, task: str) -> None:
+def test_copied_question_is_paid_as_in_the_library(library: Library, task: str) -> None:
     asked = Asked(library, task)
     assert [asked.scorer.score(asked.write(form)) for form in COPIES[task]] == [1.0] * len(COPIES[task])
 
@@ -182,7 +182,7 @@ def test_code_in_answers_is_not_executed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_code_that_is_not_run_is_marked(library: Library) -> None:
+def test_answer_with_unexecuted_code_is_marked(library: Library) -> None:
     asked = Asked(library, "simple_integration")
     asked.scorer.score(asked.write("(RIGHT).doit()"))
     assert NOT_RUN in asked.scorer.frames
@@ -190,7 +190,7 @@ def test_code_that_is_not_run_is_marked(library: Library) -> None:
     assert NOT_RUN not in asked.scorer.frames
 
 
-def test_module_is_restored(library: Library) -> None:
+def test_patched_library_module_is_restored(library: Library) -> None:
     dataset = Asked(library, "n_queens").dataset
     module = sys.modules[type(dataset).__module__]
     before = dict(vars(module))
@@ -199,6 +199,6 @@ def test_module_is_restored(library: Library) -> None:
     assert vars(module) == before
 
 
-def test_deep_nesting_raises() -> None:
+def test_deeply_nested_calculation_raises() -> None:
     with pytest.raises(python_text.ExpressionError):
         python_text.calculate("-" * 300 + "1")

@@ -64,29 +64,29 @@ def test_every_task_has_recorded_scores(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CONTRACT)
-def test_no_score_breaks_the_contract(kind: str) -> None:
+def test_recorded_scores_satisfy_the_scoring_contract(kind: str) -> None:
     broken = [one for one in recorded(kind) if breaks_contract(kind, one.place.task, one.name, one.score)]
     assert broken == []
 
 
-def test_listed_forms_are_rejected() -> None:
+def test_rejected_right_forms_are_exactly_the_listed_forms() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
 @pytest.mark.parametrize("form_class", FormClass)
-def test_few_right_forms_are_rejected(form_class: FormClass) -> None:
+def test_share_of_rejected_right_forms_is_small(form_class: FormClass) -> None:
     core = {(task, name) for task in TASKS for name in core_forms(task)}
     scores = [one.score for one in recorded("forms") if (one.pair in core) is (form_class is FormClass.CORE)]
     assert len(scores) > 10_000
     assert sum(score < RIGHT for score in scores) <= LIMITS[form_class] * len(scores)
 
 
-def test_exceptions_name_known_forms() -> None:
+def test_exceptions_name_existing_forms() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways
 
 
-def test_every_task_has_a_kind_of_form() -> None:
+def test_every_task_has_exactly_one_kind_of_form() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS
     assert kind_of("gcd") == "number"

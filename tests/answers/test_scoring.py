@@ -31,44 +31,44 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_credit_starts_at_copy() -> None:
+def test_credit_starts_above_the_score_of_a_copied_question() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_scores_above_guessing_stay(score: float) -> None:
+def test_full_and_low_scores_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
-def test_plain_scores_are_unchanged() -> None:
+def test_library_scores_are_not_rescaled() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_right_answer_is_no_guess() -> None:
+def test_copied_right_answer_does_not_raise_the_guessing_score() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
 
-def test_error_at_invalid_text_scores_zero() -> None:
+def test_verifier_error_at_unparsable_answer_scores_zero() -> None:
     dataset: Any = FakeDataset(lambda answer: float(int(answer)))
     rules = AnswerRules(notations.factors)
     entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
 
 
-def test_error_at_wrong_value_scores_zero() -> None:
+def test_verifier_error_at_wrong_answer_scores_zero() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
-def test_error_of_plain_verifier_is_raised() -> None:
+def test_verifier_error_is_raised_under_library_rewards() -> None:
     dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
     with pytest.raises(ValueError, match="9/2"):
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_error_at_right_answer_is_raised() -> None:
+def test_verifier_error_at_unrecognised_value_is_raised() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_error_at_right_answer_is_raised() -> None:
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_error_at_guess_is_ignored() -> None:
+def test_verifier_error_at_a_guess_is_ignored() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -85,17 +85,17 @@ def test_error_at_guess_is_ignored() -> None:
     assert scored("d c b", score) == pytest.approx(0.784)
 
 
-def test_best_form_of_an_answer_counts() -> None:
+def test_answer_gets_the_score_of_its_best_form() -> None:
     assert scored("**d**", lambda answer: len(answer) / 10, accepts_forms=True, strict=False) == 0.5
 
 
-def test_removed_formatting_gives_full_score() -> None:
+def test_answer_within_formatting_gets_full_score() -> None:
     assert scored("**d**", lambda answer: float(answer == "d"), accepts_forms=True) == 1.0
     assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
 
 
 @pytest.mark.parametrize(("right", "score"), [("d c b a", 1.0), ("d c b a.", 0.0)])
-def test_full_stop_follows_the_right_answer(right: str, score: float) -> None:
+def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float) -> None:
     """An answer keeps its full stop where the right answer ends in one."""
     dataset: Any = FakeDataset(lambda answer: float(answer == "x"))
     entry = pickle.dumps({**ENTRY, "answer": right})
@@ -103,15 +103,15 @@ def test_full_stop_follows_the_right_answer(right: str, score: float) -> None:
     assert scorer.score("x.") == score
 
 
-def test_answer_with_tags_is_tried() -> None:
+def test_verifier_also_gets_the_answer_with_tags() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
-def test_error_at_one_form_is_ignored() -> None:
+def test_verifier_error_at_one_form_is_ignored() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
-def test_right_answer_is_scored_once() -> None:
+def test_right_answer_calls_the_verifier_once() -> None:
     asked = []
 
     def score(answer: str) -> float:
@@ -122,23 +122,23 @@ def test_right_answer_is_scored_once() -> None:
     assert asked == ["`d`"]
 
 
-def test_error_at_every_form_is_raised() -> None:
+def test_verifier_error_at_every_form_is_raised() -> None:
     with pytest.raises(ValueError, match="five"):
         scored("five", float, accepts_forms=True)
 
 
 @pytest.mark.parametrize(("value", "score"), [(7.0, 1.0), (-1.0, 0.0)])
-def test_scores_are_clipped_to_the_range(value: float, score: float) -> None:
+def test_verifier_scores_are_clipped_to_0_and_1(value: float, score: float) -> None:
     assert scored("d", lambda answer: value) == score
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_infinite_score_raises(value: float) -> None:
+def test_infinite_score_of_a_verifier_raises(value: float) -> None:
     with pytest.raises(ValueError, match="returned"):
         scored("d", lambda answer: value)
 
 
-def test_memory_error_is_raised() -> None:
+def test_memory_error_of_a_verifier_is_raised() -> None:
     def score(answer: str) -> float:
         if answer == "d":
             return 1.0
@@ -162,14 +162,14 @@ def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules
     return strict_scorer(right, paid, **rules).score(answer)
 
 
-def test_right_value_needs_no_verifier() -> None:
+def test_right_value_is_scored_without_the_verifier() -> None:
     def refuse(answer: str) -> float:
         raise AssertionError(answer)
 
     assert judged("$\\boxed{5.0}$", "5", refuse, type=numbers.number) == 1.0
 
 
-def test_scorer_has_the_frames_of_the_best_value() -> None:
+def test_scorer_reports_the_removed_formatting() -> None:
     scorer = strict_scorer("5", lambda answer: 0.0, type=numbers.number)
     scorer.score("**Answer:** `5`")
     assert scorer.frames == ("label", "code")
@@ -179,24 +179,24 @@ def test_wrong_value_keeps_partial_credit() -> None:
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
-def test_wrong_value_is_never_right() -> None:
+def test_wrong_value_scores_zero_if_the_verifier_accepts_it() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 
-def test_several_right_answers_may_be_right() -> None:
+def test_verifier_decides_if_several_answers_are_right() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number, several_right_answers=True) == 1.0
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
-def test_invalid_text_earns_at_most_form_score(answer: str) -> None:
+def test_unparsable_answer_earns_at_most_the_form_score(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
-def test_right_answer_within_text_earns_little() -> None:
+def test_right_answer_inside_other_text_earns_little() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
 
-def test_answers_with_all_options_score_zero() -> None:
+def test_answer_naming_every_option_scores_zero() -> None:
     """The library's usual verifier pays this share for all options at once."""
     assert judged("No Yes", "Yes", lambda answer: 3 / 6, type=types.text()) == 0.0
     assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0
@@ -216,7 +216,7 @@ def test_partial_credit_has_a_maximum() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
-def test_plain_rewards_read_notations() -> None:
+def test_library_rewards_accept_equivalent_notations() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
     scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)

@@ -25,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_copies_of_the_question_are_found() -> None:
+def test_parts_of_the_question_are_found_as_guesses() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -34,12 +34,12 @@ def test_copies_of_the_question_are_found() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_fills_have_names() -> None:
+def test_each_board_filling_has_a_name() -> None:
     fills = ("1", "a digit that the row lacks", "the most frequent cell of the row")
     assert {*filled_boards(SUDOKU)} == {f"empty cells filled with {fill}" for fill in fills}
 
 
-def test_layouts_are_filled_with_constants() -> None:
+def test_numbers_of_an_answer_are_replaced_by_constants() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -47,7 +47,7 @@ def test_layouts_are_filled_with_constants() -> None:
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
-def test_boards_are_filled_by_simple_rules() -> None:
+def test_empty_cells_are_filled_by_simple_rules() -> None:
     boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
     assert boards["empty cells filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["empty cells filled with a digit that the row lacks"].splitlines()[1] == "1 2 3 4"
@@ -55,13 +55,13 @@ def test_boards_are_filled_by_simple_rules() -> None:
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_choice_is_the_content_of_the_blank() -> None:
+def test_choice_returns_the_answer_at_the_blank_cell() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_boards_with_signs_are_filled() -> None:
+def test_boards_with_inequality_signs_are_filled() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
@@ -69,31 +69,31 @@ def test_boards_with_signs_are_filled() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_question_without_board_has_no_fills(question: str) -> None:
+def test_question_without_board_has_no_filled_boards(question: str) -> None:
     assert filled_boards(question) == {}
 
 
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_layout_of_numbers_is_filled_with_zeros(answer: str, zeros: str | None) -> None:
+def test_number_layout_is_filled_with_zeros(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_any_question_is_handled(question: str) -> None:
+def test_fuzzed_question_does_not_crash_shortcuts(question: str) -> None:
     for found in (copies(question), filled_boards(question)):
         assert all(found.values())
 
 
 @pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
-def test_long_question_takes_linear_time(piece: str) -> None:
+def test_shortcuts_of_a_long_question_take_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))
 
 
-def test_equal_content_is_recognised() -> None:
+def test_same_content_ignores_notation() -> None:
     same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
     others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
     assert [pair for pair in [*same, *others] if same_content(*pair)] == same
