@@ -36,9 +36,11 @@ from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
 from .errors import ConfigError, did_you_mean
 from .metrics.metric import Reading, for_wandb, read
+from .metrics.outcomes import Sums
 from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
-from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
+from .metrics.recorder import MetricsRecorder
 from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
+from .metrics.training import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS
 from .problems.evaluation_set import EvaluationSet
 from .problems.plan import (
     EvaluationPlan,
@@ -344,13 +346,13 @@ class Session(Generic[T]):
                 )
                 for verdict, was_cut in zip(judged, cut or [False] * len(judged), strict=True)
             ]
-        group = Group(problem, (), tuple(rollouts))
-        self.metrics.record_group(group)
-        logger.debug("%s at level %s: scores %s", problem.spec, problem.level, group.scores)
+        # Use the verdicts' scores, because the length penalty in rewards says nothing about difficulty.
+        scores = [verdict.score for verdict in judged]
+        self.metrics.record_group(Group(problem, (), tuple(rollouts)))
+        logger.debug("%s at level %s: scores %s", problem.spec, problem.level, scores)
         if self._sampler is not None:
-            # Use the verdicts' scores, because the length penalty in rewards says nothing about difficulty.
             level = problem.spec.level if problem.level is None else problem.level
-            self._sampler.observe(problem.task, level, [verdict.score for verdict in judged])
+            self._sampler.observe(problem.task, level, scores)
         if done:
             self.done(problem)
 

@@ -16,8 +16,8 @@ from reasoning_env.atropos.report import RUN
 from reasoning_env.judging.metrics import JUDGE, REQUEST_DURATIONS
 from reasoning_env.metrics.metric import Kind, Metric
 from reasoning_env.metrics.own_verifiers import OWN_VERDICTS
-from reasoning_env.metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS
 from reasoning_env.metrics.stats import DELIVERY, DUMPS, POOL, SAMPLER, STREAM
+from reasoning_env.metrics.training import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 TABLES: Mapping[str, Sequence[Metric[Never]]] = {

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
-from ..metrics.recorder import Sums, progress_line
+from ..metrics.outcomes import Sums
+from ..metrics.progress import ProgressReader, progress_line
 from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
 from ..runtime.terminal import PROGRESS_INTERVAL_S
 
@@ -25,6 +26,7 @@ class RunReport:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._progress = ProgressReader(run.session.metrics)
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Serve `/metrics` inside the context if the settings have a port. Raises ConfigError if the port is in use."""
@@ -61,7 +63,7 @@ class RunReport:
     def progress(self) -> dict[str, object]:
         """Return the totals and recent rates of groups, by name."""
         dumps = None if self._run.dumper is None else self._run.dumper.stats()
-        return self._run.session.metrics.progress(self._run.session.stats, dumps, self.delivery, step=self._run.step())
+        return self._progress.read(self._run.session.stats, dumps, self.delivery, step=self._run.step())
 
     @property
     def delivery(self) -> DeliveryStats | None:

@@ -23,7 +23,7 @@ from ..inference.formats.choices import PlainChat
 from ..inference.formats.reply_format import ReplyKind, Training
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions
-from ..metrics.recorder import progress_line
+from ..metrics.progress import progress_line
 from ..problems.plan import made_with
 from ..problems.state import read_state
 from ..prompts.chat_format import ChatFormat

@@ -40,7 +40,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _judge(session, options, text))
     messages = session.messages(problem)
-    reason = outcome(verdict.score, verdict.reason.value, finish_reason=None)
+    reason = outcome(verdict.score, verdict.reason.value, cut=False)
     if options.json:
         judged = {"score": verdict.score, "reason": reason, "read": verdict.answer}
         judged["thinking_formats"] = list(session.thinking.names)

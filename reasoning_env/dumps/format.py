@@ -31,7 +31,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter
 
 from ..metrics.outcomes import outcome
-from ..records import Group, Problem, Rollout, Verdict
+from ..records import Ending, Group, Problem, Rollout, Verdict
 from ..runtime.text import encode_strictly, visible
 from ..storage.files import header_path, read_made_with
 from ..storage.reading import parse_json
@@ -227,7 +227,8 @@ class DumpedRollout:
     @cached_property
     def outcome(self) -> str:
         """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason that a later version added."""
-        return outcome(self.judged_score, self.reason, self.finish_reason, self.thinking)
+        cut = Ending.of(self.finish_reason) is Ending.CUT
+        return outcome(self.judged_score, self.reason, cut=cut, thinking=self.thinking)
 
 
 @dataclass(frozen=True)

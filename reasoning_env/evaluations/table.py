@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from ..inference.token_limits import LIMIT_NAMES
-from ..metrics.outcomes import RIGHT, outcome_remarks
+from ..metrics.outcomes import RIGHT
+from ..metrics.remarks import outcome_remarks
 from ..runtime.terminal import UNLIMITED, print_table, width
 from ..runtime.text import counted, visible
 from .folder import PublishedMeans, Results

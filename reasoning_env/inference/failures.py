@@ -173,10 +173,8 @@ def overload_in_choice(error: object) -> ErrorReply | None:
 
     Status 503 counts too: the server has sent a reply, so 503 cannot mean that its model is loading.
     """
-    reply = error_of_reply(error) if error else None
-    if reply is None or not (is_overload(reply) or reply.status == HTTPStatus.SERVICE_UNAVAILABLE):
-        return None
-    return reply
+    reply = error_of_reply(error)
+    return reply if is_overload(reply) or reply.status == HTTPStatus.SERVICE_UNAVAILABLE else None
 
 
 def message_of(error: object) -> str:

@@ -9,8 +9,9 @@ from prometheus_client import Metric as Family
 
 from ..metrics.metric import Kind, Metric, Reading, read
 from ..metrics.prometheus import histograms, new_registry
-from ..metrics.recorder import ANSWERS, RecentAnswers
+from ..metrics.recorder import RecentAnswers
 from ..metrics.stats import POOL, ObservedPool
+from ..metrics.training import ANSWERS
 from ..records import Reason
 
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503)

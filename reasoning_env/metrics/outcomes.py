@@ -1,12 +1,17 @@
-"""Classify completions and groups by outcome, and tally values."""
+"""Classify completions and groups by outcome, and add up the values of groups.
+
+Shares and scores are in [0, 1], times in seconds, lengths in tokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Self
 
-from ..records import OPENING_TAG, Ending, Group, Reason, Rollout, Verdict
+from ..records import OPENING_TAG, Ending, Group, Reason, Verdict
 
 RIGHT = "right"
 PARTIAL = "partial"
@@ -67,11 +72,12 @@ class Tally:
         return self.total / self.count if self.count else None
 
 
-def outcome(score: float, reason: str | None, finish_reason: str | None, thinking: str = "") -> str:
+def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") -> str:
     """Return the outcome of a completion: one of OUTCOMES.
 
-    `thinking` is the reasoning that the server returned separately. If `reason` is None, the completion counts as
-    scored. A completion is `truncated` if the token limit ended it before its answer was complete.
+    If `reason` is None, the completion counts as scored. `cut` is True if the completion reached a token limit; it is
+    `truncated` if the limit ended it before its answer was complete. `thinking` is the reasoning that the server
+    returned separately.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -79,111 +85,11 @@ def outcome(score: float, reason: str | None, finish_reason: str | None, thinkin
         if score > 0:
             return PARTIAL
         return WRONG
-    if reason in UNFINISHED and Ending.of(finish_reason) is Ending.CUT:
+    if cut and reason in UNFINISHED:
         return TRUNCATED
     if reason == Reason.NO_TEXT.value and OPENING_TAG.search(thinking):
         return HELD_BACK
     return reason
-
-
-def outcome_of(rollout: Rollout) -> str:
-    """Return the outcome of a rollout, which must have a verdict."""
-    assert rollout.verdict is not None, "only scored rollouts have an outcome"
-    return outcome(rollout.verdict.score, rollout.verdict.reason.value, rollout.finish_reason, rollout.thinking)
-
-
-@dataclass(frozen=True)
-class Remark:
-    """A log line about a frequent outcome that has a likely cause in the setup.
-
-    The remark is logged if at least `share` of the completions have the outcome. `fact` describes these completions;
-    `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the token limit.
-    """
-
-    share: float
-    fact: str
-    advice: str
-
-    def text(self, share: float, limit: str) -> str:
-        return f"{share:.0%} of completions {self.fact}: {self.advice.format(limit=limit)}"
-
-
-REMARKS: Mapping[str, Remark] = {
-    TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
-    HELD_BACK: Remark(
-        0.10,
-        "have no text, but an answer in the reasoning that the server returned separately",
-        "the server's reasoning parser puts answers into the reasoning; start the server without it, or with the "
-        "parser of this model",
-    ),
-    Reason.NO_TEXT.value: Remark(
-        0.10,
-        "have no text",
-        "the model ends at once, or the server returns all of its text as reasoning; check the chat template and the "
-        "server's reasoning parser",
-    ),
-    Reason.NO_ANSWER.value: Remark(
-        0.50,
-        "have no answer tags",
-        "the model does not follow the format (docs/train.md, small models), or has the wrong chat template",
-    ),
-    Reason.UNCLOSED_THINKING.value: Remark(
-        0.10,
-        "began to think and never ended",
-        "the model does not write its closing mark, or `thinking` is wrong for this model (docs/models.md)",
-    ),
-    Reason.UNCLOSED_ANSWER.value: Remark(
-        0.10,
-        "have an answer tag that is not closed",
-        "a stop string may end them at `</answer>`; configure the server to include the stop string in its reply",
-    ),
-    Reason.REPEATED_ANSWER.value: Remark(
-        0.02,
-        "give the same answer more than once, and score 0",
-        "let `system_prompt` request one pair of answer tags at the end",
-    ),
-    Reason.SEVERAL_ANSWERS.value: Remark(
-        0.10,
-        "have several answers",
-        "the model may write its thinking, with answers in it, in an unknown format; set `thinking` to the model's "
-        "format (docs/models.md)",
-    ),
-    Reason.EMPTY_ANSWER.value: Remark(
-        0.10, "have an empty answer", "the model copies the tags of the prompt; change `system_prompt`"
-    ),
-    Reason.TOO_LONG.value: Remark(
-        0.10, "have an answer that is too long to be judged", "the model puts its reasoning into the answer tags"
-    ),
-    Reason.REFUSED.value: Remark(
-        0.02, "were refused", "the model or a filter of the server refuses the questions; read some completions"
-    ),
-    Reason.VERIFIER_ERROR.value: Remark(
-        0.10, "made the verifier fail", "the task's verifier probably has a bug; `rescore` shows the answers"
-    ),
-    Reason.TIMEOUT.value: Remark(
-        0.02,
-        "took the verifier longer than its deadline",
-        "raise `scoring_deadline_s` if the answers are ordinary",
-    ),
-    Reason.OUT_OF_MEMORY.value: Remark(
-        0.02,
-        "made the verifier exceed its memory limit",
-        "raise `worker_memory_mb` if the answers are ordinary",
-    ),
-    Reason.CRASH.value: Remark(
-        0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
-    ),
-}
-"""Remarks by outcome. Right, partial and wrong answers have no remark, because the setup does not cause them."""
-
-
-def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
-    """Return the remarks for the given shares of outcomes, by outcome. `limit` names the token limit."""
-    return {
-        word: remark.text(shares[word], limit)
-        for word, remark in REMARKS.items()
-        if shares.get(word, 0.0) >= remark.share
-    }
 
 
 class GroupOutcome(StrEnum):
@@ -203,3 +109,74 @@ def outcome_of_group(group: Group) -> GroupOutcome:
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
         return GroupOutcome.ALL_RIGHT
     return GroupOutcome.ALL_EQUAL if any(group.scores) else GroupOutcome.ALL_WRONG
+
+
+@dataclass
+class Sums:
+    """Totals over a set of groups: numbers of groups and completions, and tallies over completions.
+
+    `frames` counts completions by the formatting that was removed. `level` and `generation_s` are tallies over
+    problems.
+    """
+
+    groups: Counter[str] = field(default_factory=Counter)
+    completions: Counter[str] = field(default_factory=Counter)
+    frames: Counter[str] = field(default_factory=Counter)
+    score: Tally = field(default_factory=Tally)
+    correct: Tally = field(default_factory=Tally)
+    unanswered: Tally = field(default_factory=Tally)
+    truncated: Tally = field(default_factory=Tally)
+    level: Tally = field(default_factory=Tally)
+    prompt_tokens: Tally = field(default_factory=Tally)
+    completion_tokens: Tally = field(default_factory=Tally)
+    generation_s: Tally = field(default_factory=Tally)
+    scoring_s: Tally = field(default_factory=Tally)
+
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        """Return the totals of one scored group."""
+        problem, rollouts = group.problem, group.rollouts
+        verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+        assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+        correct = [verdict.correct for verdict in verdicts]
+        unanswered = [verdict.answer is None for verdict in verdicts]
+        seconds = [verdict.scoring_s for verdict in verdicts]
+        cut = [rollout.ending is Ending.CUT for rollout in rollouts]
+        outcomes = [
+            outcome(verdict.score, verdict.reason.value, cut=was_cut, thinking=rollout.thinking)
+            for verdict, rollout, was_cut in zip(verdicts, rollouts, cut, strict=True)
+        ]
+        tokens = [rollout.completion_tokens for rollout in rollouts]
+        scores = group.scores
+        counts = [count for count in tokens if count is not None]
+        prompts = [len(each.tokens) - (count or 0) for each, count in zip(rollouts, tokens, strict=True) if each.tokens]
+        frames = [frame for verdict in verdicts for frame in set(verdict.frames)]
+        sums = cls(Counter([outcome_of_group(group).value]), Counter(outcomes), Counter(frames))
+        sums.score.add(*scores)
+        sums.correct.add(*correct)
+        sums.unanswered.add(*unanswered)
+        sums.truncated.add(*cut)
+        sums.prompt_tokens.add(*prompts)
+        sums.completion_tokens.add(*counts)
+        sums.generation_s.add(problem.generation_s)
+        sums.scoring_s.add(*seconds)
+        if problem.level is not None:
+            sums.level.add(problem.level)
+        return sums
+
+    @classmethod
+    def merged(cls, parts: Iterable[Sums]) -> Self:
+        """Return the sum of several totals."""
+        total = cls()
+        for part in parts:
+            total.merge(part)
+        return total
+
+    def merge(self, other: Sums) -> None:
+        """Add other totals to these."""
+        for each in fields(self):
+            mine, others = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, Tally):
+                mine.merge(others)
+            else:
+                mine.update(others)

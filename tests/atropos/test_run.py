@@ -165,6 +165,6 @@ async def test_last_progress_is_logged_once(
     caplog.set_level("INFO")
     run: Any = make_run(tokenizer)
     run._background = [asyncio.create_task(asyncio.sleep(60))]
-    run.session.metrics.progress = Mock(return_value={**run.report.progress(), "groups": groups})
+    run.report.progress = Mock(return_value={**run.report.progress(), "groups": groups})
     await run.stop_background()
     assert [word for word in caplog.text.split() if word.startswith("groups=")] == logged

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from reasoning_env.metrics.metric import Kind, Metric, Reading, for_wandb, read
 from reasoning_env.metrics.outcomes import Tally
 from reasoning_env.metrics.prometheus import family_of
-from reasoning_env.metrics.recorder import ANSWERS, RecentAnswers
+from reasoning_env.metrics.recorder import RecentAnswers
 from reasoning_env.metrics.stats import (
     DELIVERY,
     DUMPS,
@@ -20,6 +20,7 @@ from reasoning_env.metrics.stats import (
     StreamStats,
     TaskReport,
 )
+from reasoning_env.metrics.training import ANSWERS
 
 
 def scraped(*readings: Reading) -> list[str]:

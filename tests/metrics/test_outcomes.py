@@ -8,8 +8,8 @@ from reasoning_env.metrics.outcomes import (
     Tally,
     outcome,
     outcome_of_group,
-    outcome_remarks,
 )
+from reasoning_env.metrics.remarks import outcome_remarks
 from reasoning_env.records import Reason, Rollout
 from tests.records import make_group, make_rollout
 
@@ -20,32 +20,30 @@ PENALISED = make_rollout(1.0, reward=0.0)
 
 
 @pytest.mark.parametrize(
-    ("score", "reason", "finish_reason", "word"),
+    ("score", "reason", "cut", "word"),
     [
-        (0.99, "scored", "stop", "right"),
-        (0.98, "scored", "length", "partial"),
-        (0.0, "scored", "stop", "wrong"),
-        (0.0, "no_answer", "stop", "no_answer"),
-        (0.0, "no_answer", "length", "truncated"),
-        (0.0, "unclosed_answer", "length", "truncated"),
-        (0.0, "unclosed_thinking", "stop", "unclosed_thinking"),
-        (0.0, "unclosed_thinking", "length", "truncated"),
-        (0.0, "several_answers", "length", "several_answers"),
-        (0.0, "no_text", "stop", "no_text"),
-        (0.0, "no_text", "length", "truncated"),
-        (0.0, "timeout", "stop", "timeout"),
-        (1.0, None, None, "right"),
+        (0.99, "scored", False, "right"),
+        (0.98, "scored", True, "partial"),
+        (0.0, "scored", False, "wrong"),
+        (0.0, "no_answer", False, "no_answer"),
+        (0.0, "no_answer", True, "truncated"),
+        (0.0, "unclosed_answer", True, "truncated"),
+        (0.0, "unclosed_thinking", False, "unclosed_thinking"),
+        (0.0, "unclosed_thinking", True, "truncated"),
+        (0.0, "several_answers", True, "several_answers"),
+        (0.0, "no_text", False, "no_text"),
+        (0.0, "no_text", True, "truncated"),
+        (0.0, "timeout", False, "timeout"),
+        (1.0, None, False, "right"),
     ],
 )
-def test_outcome_follows_score_and_reason(
-    score: float, reason: str | None, finish_reason: str | None, word: str
-) -> None:
-    assert outcome(score, reason, finish_reason) == word
+def test_outcome_follows_score_and_reason(score: float, reason: str | None, cut: bool, word: str) -> None:
+    assert outcome(score, reason, cut=cut) == word
 
 
 def test_answer_in_the_reasoning_is_held_back() -> None:
-    assert outcome(0.0, "no_text", "stop", "So <answer>4</answer>") == "held_back"
-    assert outcome(0.0, "no_text", "stop", "So 4") == "no_text"
+    assert outcome(0.0, "no_text", cut=False, thinking="So <answer>4</answer>") == "held_back"
+    assert outcome(0.0, "no_text", cut=False, thinking="So 4") == "no_text"
 
 
 @pytest.mark.parametrize("word", sorted(set(OUTCOMES) - {"right", "partial", "wrong"}))
@@ -55,9 +53,9 @@ def test_every_outcome_has_a_remark(word: str) -> None:
 
 
 @pytest.mark.parametrize("reason", Reason)
-@pytest.mark.parametrize("finish_reason", ["stop", "length"])
-def test_every_reason_gives_a_known_outcome(reason: Reason, finish_reason: str) -> None:
-    assert outcome(0.0, reason.value, finish_reason) in OUTCOMES
+@pytest.mark.parametrize("cut", [False, True])
+def test_every_reason_gives_a_known_outcome(reason: Reason, cut: bool) -> None:
+    assert outcome(0.0, reason.value, cut=cut) in OUTCOMES
 
 
 @pytest.mark.parametrize(

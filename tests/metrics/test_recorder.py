@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics.metric import for_wandb, read
-from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
-from reasoning_env.metrics.recorder import DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums, progress_line
+from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Sums, Tally
+from reasoning_env.metrics.progress import ProgressReader, progress_line
+from reasoning_env.metrics.recorder import MetricsRecorder
 from reasoning_env.metrics.stats import DeliveryStats, DumpStats, StreamStats
+from reasoning_env.metrics.training import DROPPED, TRAIN, TRAIN_TASKS
 from reasoning_env.records import DropReason, Group, Reason
 from tests.records import make_group, make_rollout
 
@@ -149,7 +151,7 @@ def test_progress_line_has_totals() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.take_interval()
-    line, _, rates = progress_line(recorder.progress(STREAM, step=4)).partition(" groups_per_s=")
+    line, _, rates = progress_line(ProgressReader(recorder).read(STREAM, step=4)).partition(" groups_per_s=")
     assert line == (
         "progress: groups=2 with_signal=1 all_right=1 all_wrong=0 all_equal=0 failed=1 mean_score=0.750 "
         "share_correct=0.750 tasks=2 quarantined=2 ready=5 in_flight=3"
@@ -159,14 +161,16 @@ def test_progress_line_has_totals() -> None:
 
 def test_progress_line_has_rates() -> None:
     now = [0.0]
-    recorder = MetricsRecorder(lambda: now[0])
+    recorder = MetricsRecorder()
+    reader = ProgressReader(recorder, lambda: now[0])
     recorder.record_group(make_group([WRONG, WRONG], level=1.0))
-    now[0] = 50.0
+    now[0] = 40.0
+    reader.read(StreamStats())
     recorder.record_group(make_group([RIGHT, WRONG], level=0.25))
     recorder.record_group(make_group([RIGHT, RIGHT]))
     now[0] = 100.0
     tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
-    line = words(progress_line(recorder.progress(StreamStats())))
+    line = words(progress_line(reader.read(StreamStats())))
     assert float(line["groups_per_s"]) == pytest.approx(2 / 60, abs=0.01)
     assert float(line["tokens_per_s"]) == pytest.approx(tokens / 60, abs=0.5)
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
@@ -180,16 +184,17 @@ def test_totals_are_kept_by_task() -> None:
 
 
 def test_progress_line_omits_unknown_values() -> None:
-    plain = words(progress_line(MetricsRecorder().progress(StreamStats())))
+    plain = read_words()
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}
-    line = progress_line(MetricsRecorder().progress(StreamStats(), DUMPS, DELIVERY))
-    assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
-    idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
-    assert (
-        words(progress_line(MetricsRecorder().progress(StreamStats(), *idle))).keys() & {"waiting", "dump_dropped"}
-        == set()
-    )
+    assert read_words(DUMPS, DELIVERY).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
+    idle = read_words(replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
+    assert idle.keys() & {"waiting", "dump_dropped"} == set()
+
+
+def read_words(dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, str]:
+    """The words of the progress line before the first group."""
+    return words(progress_line(ProgressReader(MetricsRecorder()).read(StreamStats(), dumps, delivery)))
 
 
 # ---------------------------------------------------------------------------- remarks

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ...inference.addresses import PATIENCE_S
 from ...inference.served_model import ServedModel
-from ...metrics.recorder import MetricsRecorder, Sums
+from ...metrics.outcomes import Sums
+from ...metrics.recorder import MetricsRecorder
 from ...records import Group
 from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig

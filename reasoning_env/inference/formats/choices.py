@@ -63,7 +63,8 @@ class ChoicesFormat(ReplyFormat):
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
         choice = reply.choices[0]
         # If the server broke the completion off because of overload, the request counts as refused.
-        if overload := overload_in_choice(getattr(choice, "error", None)):
+        broken_off = getattr(choice, "error", None)
+        if broken_off and (overload := overload_in_choice(broken_off)):
             raise overload
         return ServerReply([read_choice(choice, token_count)], model=read_name(getattr(reply, "model", None)))
 

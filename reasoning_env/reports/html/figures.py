@@ -23,8 +23,9 @@ from ...evaluations.summary import (
     pass_at_interval,
     summarise,
 )
-from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, outcome_remarks
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG
 from ...metrics.recorder import RecentAnswers
+from ...metrics.remarks import outcome_remarks
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
 from ...records import Ending

@@ -1,0 +1,103 @@
+"""Log lines about outcomes that are so frequent that the setup probably causes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..records import Reason
+from .outcomes import HELD_BACK, TRUNCATED
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A log line about a frequent outcome that has a likely cause in the setup.
+
+    The remark is logged if at least `share` of the completions have the outcome. `fact` describes these completions;
+    `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the token limit.
+    """
+
+    share: float
+    fact: str
+    advice: str
+
+    def text(self, share: float, limit: str) -> str:
+        return f"{share:.0%} of completions {self.fact}: {self.advice.format(limit=limit)}"
+
+
+REMARKS: Mapping[str, Remark] = {
+    TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
+    HELD_BACK: Remark(
+        0.10,
+        "have no text, but an answer in the reasoning that the server returned separately",
+        "the server's reasoning parser puts answers into the reasoning; start the server without it, or with the "
+        "parser of this model",
+    ),
+    Reason.NO_TEXT.value: Remark(
+        0.10,
+        "have no text",
+        "the model ends at once, or the server returns all of its text as reasoning; check the chat template and the "
+        "server's reasoning parser",
+    ),
+    Reason.NO_ANSWER.value: Remark(
+        0.50,
+        "have no answer tags",
+        "the model does not follow the format (docs/train.md, small models), or has the wrong chat template",
+    ),
+    Reason.UNCLOSED_THINKING.value: Remark(
+        0.10,
+        "began to think and never ended",
+        "the model does not write its closing mark, or `thinking` is wrong for this model (docs/models.md)",
+    ),
+    Reason.UNCLOSED_ANSWER.value: Remark(
+        0.10,
+        "have an answer tag that is not closed",
+        "a stop string may end them at `</answer>`; configure the server to include the stop string in its reply",
+    ),
+    Reason.REPEATED_ANSWER.value: Remark(
+        0.02,
+        "give the same answer more than once, and score 0",
+        "let `system_prompt` request one pair of answer tags at the end",
+    ),
+    Reason.SEVERAL_ANSWERS.value: Remark(
+        0.10,
+        "have several answers",
+        "the model may write its thinking, with answers in it, in an unknown format; set `thinking` to the model's "
+        "format (docs/models.md)",
+    ),
+    Reason.EMPTY_ANSWER.value: Remark(
+        0.10, "have an empty answer", "the model copies the tags of the prompt; change `system_prompt`"
+    ),
+    Reason.TOO_LONG.value: Remark(
+        0.10, "have an answer that is too long to be judged", "the model puts its reasoning into the answer tags"
+    ),
+    Reason.REFUSED.value: Remark(
+        0.02, "were refused", "the model or a filter of the server refuses the questions; read some completions"
+    ),
+    Reason.VERIFIER_ERROR.value: Remark(
+        0.10, "made the verifier fail", "the task's verifier probably has a bug; `rescore` shows the answers"
+    ),
+    Reason.TIMEOUT.value: Remark(
+        0.02,
+        "took the verifier longer than its deadline",
+        "raise `scoring_deadline_s` if the answers are ordinary",
+    ),
+    Reason.OUT_OF_MEMORY.value: Remark(
+        0.02,
+        "made the verifier exceed its memory limit",
+        "raise `worker_memory_mb` if the answers are ordinary",
+    ),
+    Reason.CRASH.value: Remark(
+        0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
+    ),
+}
+"""Remarks by outcome. Right, partial and wrong answers have no remark, because the setup does not cause them."""
+
+
+def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
+    """Return the remarks for the given shares of outcomes, by outcome. `limit` names the token limit."""
+    return {
+        word: remark.text(shares[word], limit)
+        for word, remark in REMARKS.items()
+        if shares.get(word, 0.0) >= remark.share
+    }
