@@ -115,7 +115,7 @@ def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
 # ---------------------------------------------------------------------------- requests
 
 
-async def test_one_request_for_a_group(make_client: MakeClient) -> None:
+async def test_group_is_requested_in_one_call(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a", "b"]))
     client = make_client(manager)
     assert await client.ask(2) == ["a", "b"]
@@ -124,19 +124,21 @@ async def test_one_request_for_a_group(make_client: MakeClient) -> None:
     assert manager.requests == [{"prompt": client.prompt.text, "n": 2, **sampling}]
 
 
-async def test_requests_until_the_group_is_full(make_client: MakeClient) -> None:
+async def test_missing_completions_are_requested_again(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], [], [], ["b"], ["c", "a", "b"]))
     assert await make_client(manager).ask(3) == ["a", "b", "c"]
     assert [request["n"] for request in manager.requests] == [3, 2, 2, 2, 1]
 
 
-async def test_unusable_completions_are_replaced(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unusable_completions_are_requested_again(
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = Manager(in_turn(["a", ""], ["b"]))
     assert await make_client(manager).ask(2) == ["a", "b"]
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
 
 
-async def test_replies_without_completions_fail(make_client: MakeClient) -> None:
+async def test_empty_replies_raise_after_all_tries(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], []))
     with pytest.raises(ServerError, match="2 requests failed: UnusableReply"):
         await make_client(manager).ask(4, Timeouts(None, outage_s=600.0, tries=2))
@@ -155,7 +157,9 @@ async def test_prompt_is_sent_as_tokens(make_client: MakeClient) -> None:
 # ---------------------------------------------------------------------------- outages and time limits
 
 
-async def test_outage_is_survived(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
+async def test_requests_are_retried_through_an_outage(
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     manager = Manager(fail)
     client = make_client(manager)
@@ -189,14 +193,14 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_repeated_failure_of_one_prompt_raises(beside: Callable[..., Any]) -> None:
+async def test_prompt_that_always_fails_raises(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(break_off, PATIENT)
     with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
-async def test_timeout_while_others_succeed_is_raised(beside: Callable[..., Any]) -> None:
+async def test_timeout_raises_while_other_requests_succeed(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking
@@ -223,7 +227,7 @@ class Unhealthy(APIServer):  # type: ignore[misc]  # atroposlib has no types
         raise NotImplementedError
 
 
-async def test_unhealthy_server_raises(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_stays_unhealthy_raises(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNHEALTHY_S", 0.02)
     server = Unhealthy()
     server.server_healthy = False
@@ -232,7 +236,7 @@ async def test_unhealthy_server_raises(make_client: MakeClient, monkeypatch: pyt
     assert server.checks == 1
 
 
-async def test_cancelled_request_cancels_its_reply(make_client: MakeClient) -> None:
+async def test_cancelling_a_request_cancels_the_server_call(make_client: MakeClient) -> None:
     reply: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
     manager = Manager(lambda *_: reply)
     asking = asyncio.create_task(make_client(manager).ask())
@@ -267,7 +271,7 @@ class Text:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_replaced_server_is_used(make_client: MakeClient, place: int) -> None:
+async def test_server_replaced_in_the_manager_is_used(make_client: MakeClient, place: int) -> None:
     config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)
@@ -276,7 +280,7 @@ async def test_replaced_server_is_used(make_client: MakeClient, place: int) -> N
     assert await client.ask() == ["2"]
 
 
-async def test_mock_replaces_a_server(chat: ChatFormat) -> None:
+async def test_async_mock_can_replace_a_server(chat: ChatFormat) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     model = managed(manager, chat, expected=ReplyKind.TEXT)
     manager.servers[0] = AsyncMock()
@@ -297,7 +301,7 @@ class Chat:
     ("stand_in", "kind"), [(Tokens(), ReplyKind.TOKENS), (Text(), ReplyKind.TEXT), (Chat(), ReplyKind.CHAT)]
 )
 @pytest.mark.parametrize("as_manager", [True, False])
-async def test_stand_in_needs_one_method(
+async def test_stand_in_server_needs_one_completion_method(
     make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))
@@ -306,11 +310,11 @@ async def test_stand_in_needs_one_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_expected_kind_chooses_the_method(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_expected_reply_kind_selects_the_method(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 
-async def test_mock_of_a_class_works(make_client: MakeClient) -> None:
+async def test_mock_with_a_class_spec_can_replace_a_server(make_client: MakeClient) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     manager.servers[0] = AsyncMock(spec=APIServer)
     manager.servers[0].tokens_and_logprobs_completion.return_value = ([1, 2], [[7, 8]], [[-0.5, -0.25]], ["length"])
@@ -328,17 +332,17 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_text_is_sent(chat: ChatFormat) -> None:
+async def test_stop_after_answer_sends_the_stop_text(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_stop_text_can_be_off(chat: ChatFormat) -> None:
+async def test_stop_text_is_not_sent_if_switched_off(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 
-async def test_special_tokens_of_thinking_are_requested(tokenizer: Any) -> None:
+async def test_native_thinking_requests_special_tokens(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     asked = await asked_with(native, stop_after_answer=False, keep_special_tokens=native.hides_thinking)

@@ -59,14 +59,14 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 
 
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
-def test_summary_is_printed_before_the_error(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(type(error)) as raised:
         _run("process", work=Mock(side_effect=error))
     assert raised.value is error
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_kept_rows_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_process_keep_prints_the_number_of_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     groups = tmp_path / "groups.jsonl"
     groups.write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
 
@@ -83,12 +83,12 @@ def _never_built(env: Any) -> None:
     raise AssertionError("the environment is built, with its tokenizer, before the settings are checked")
 
 
-def test_folders_are_checked_before_the_tokenizer() -> None:
+def test_unwritable_folder_raises_before_tokenizer_loads() -> None:
     with pytest.raises(ConfigError, match=r"--env\.data_dir_to_save_evals: /proc/x cannot be written to"):
         _run("serve", "--env.data_dir_to_save_evals=/proc/x", "--env.steps_per_eval=10", work=_never_built)
 
 
-def test_output_hides_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_and_log_hide_api_keys(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:
@@ -104,17 +104,17 @@ def test_output_hides_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert KEY not in f"{captured.out}{captured.err}{raised.value}{sys.argv}"
 
 
-def test_error_hides_keys() -> None:
+def test_error_message_hides_api_keys() -> None:
     with pytest.raises(InvalidReferenceError) as raised, errors_for_user({}, [KEY]):
         raise InvalidReferenceError(f"gcd:{KEY}", "no such task")
     assert str(raised.value) == "reference 'gcd:<key>': no such task"
 
 
-def test_overlapping_keys_are_hidden() -> None:
+def test_overlapping_api_keys_are_hidden() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["x", "pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 
-def test_evaluate_has_defaults_of_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_uses_defaults_of_the_environment_class(monkeypatch: pytest.MonkeyPatch) -> None:
     class Env(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> tuple[Any, Any]:
@@ -129,14 +129,14 @@ def test_evaluate_has_defaults_of_class(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("command", ["serve", "process"])
-def test_settings_are_options(command: str) -> None:
+def test_every_setting_is_a_command_line_option(command: str) -> None:
     names = [f"env.{name}" for name in ReasoningGymEnvConfig.model_fields]
     names += [f"openai.{name}" for name in APIServerConfig.model_fields]
     argv = [f"--{name}=text" for name in names]
     assert environment_options(ReasoningGymEnv, command).read(argv) == dict.fromkeys(names, "text")
 
 
-def test_print_config_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config_starts_no_environment(capsys: pytest.CaptureFixture[str]) -> None:
     keys = ["--openai.api_key", KEY, "--openai.headers", f"api-key={KEY}"]
     assert _run("serve", "--print-config", *keys, work=Mock(side_effect=AssertionError)) == 0
     text = capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_print_config_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert KEY not in text
 
 
-def test_log_may_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_json_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:
@@ -190,7 +190,7 @@ def test_quiet_and_verbose_set_the_log_level(capsys: pytest.CaptureFixture[str])
         ([], ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
     ],
 )
-def test_settings_are_named_as_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
+def test_error_names_the_setting_as_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
     names = environment_options(ReasoningGymEnv, "serve").setting_names(argv)
     with pytest.raises(type(error)) as raised, errors_for_user(names):
         raise error
@@ -224,7 +224,7 @@ def test_settings_have_a_json_schema(show: Show) -> None:
 
 
 @pytest.mark.parametrize("word", ["Group_Size", "eval_seed", "base_url"])
-def test_settings_can_be_searched(show: Show, word: str) -> None:
+def test_settings_command_filters_by_name(show: Show, word: str) -> None:
     found, every = (re.findall(r"^\| `(\w+)`", show(*words, "--markdown"), re.MULTILINE) for words in ([word], []))
     assert word.lower() in found
     assert len(found) < len(every)

@@ -37,7 +37,7 @@ def with_value(name: str, value: Any) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_value_out_of_range_raises(name: str) -> None:
+def test_setting_out_of_range_raises(name: str) -> None:
     allowed, refused = RANGES[name]
     for value in allowed:
         check_base_settings(with_value(name, value))
@@ -52,7 +52,9 @@ def test_value_out_of_range_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)])
-def test_log_levels_are_restored(caplog: pytest.LogCaptureFixture, before: int, after: int) -> None:
+def test_log_levels_follow_after_atropos_changed_them(
+    caplog: pytest.LogCaptureFixture, before: int, after: int
+) -> None:
     for name in ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
         caplog.set_level(before, name)  # and back to what it was, at the end
     own = logging.getLogger("reasoning_env.test")
@@ -62,7 +64,7 @@ def test_log_levels_are_restored(caplog: pytest.LogCaptureFixture, before: int, 
 
 
 @pytest.mark.parametrize(("name", "value"), [("thinking_mode", True), ("max_reasoning_tokens", 2048)])
-def test_setting_that_is_not_sent_is_a_warning(caplog: pytest.LogCaptureFixture, name: str, value: Any) -> None:
+def test_unsupported_atropos_setting_logs_a_warning(caplog: pytest.LogCaptureFixture, name: str, value: Any) -> None:
     ReasoningGymEnvConfig(**{name: value})
     [message] = caplog.messages
     assert message.startswith(f"{name} is ignored: ")
@@ -92,7 +94,7 @@ def test_invalid_metrics_address_raises(value: Any) -> None:
 # ---------------------------------------------------------------------------- what decides the groups
 
 
-def test_settings_that_decide_groups() -> None:
+def test_fingerprint_has_only_settings_that_change_groups() -> None:
     found = fingerprint(ReasoningGymEnvConfig(), "answers")
     assert found.keys() >= {"temperature", "chat_template", "mask_too_long_completions"}
     assert not found.keys() & {"dump_rollouts", "metrics_port"}
@@ -101,17 +103,17 @@ def test_settings_that_decide_groups() -> None:
 # ---------------------------------------------------------------------------- names that need no Atropos
 
 
-def test_every_setting_of_atropos_is_known() -> None:
+def test_every_atropos_setting_is_listed() -> None:
     names = [*TrainingSettings.model_fields, *OF_ATROPOS]
     assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
     assert set(OF_SERVER) == set(ServerConfig.model_fields)
 
 
-def test_own_settings_are_few() -> None:
+def test_environment_adds_at_most_40_settings() -> None:
     assert len(TrainingSettings.model_fields.keys() - BaseEnvConfig.model_fields.keys()) <= 40
 
 
-def test_defaults_are_those_of_atropos() -> None:
+def test_shared_settings_have_the_defaults_of_atropos() -> None:
     ours = {"wandb_name"}
     shared = TrainingSettings.model_fields.keys() & BaseEnvConfig.model_fields.keys() - ours
     defaults = [

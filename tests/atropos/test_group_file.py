@@ -37,7 +37,7 @@ def read(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_line_joins_group_with_dump() -> None:
+def test_group_line_has_packed_fields_and_dump_fields() -> None:
     fields = {"tokens": [[1, 2], [3]], "scores": [1.0, 0.0], "advantages": None, "overrides": [{}, {"a": True}]}
     group = make_group([make_rollout(1.0), make_rollout(0.0)], "gcd")
     line = json.loads(b"".join(encode_line(fields, group)))
@@ -46,19 +46,19 @@ def test_line_joins_group_with_dump() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-def test_chat_line_keeps_token_count() -> None:
+def test_group_line_of_a_chat_server_has_token_counts() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
     line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
-def test_unknown_token_count_is_none() -> None:
+def test_unknown_token_count_is_read_back_as_none() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
     line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None
 
 
-def test_other_settings_get_other_file(groups: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_changed_settings_start_a_new_group_file(groups: Any, caplog: pytest.LogCaptureFixture) -> None:
     first = groups()
     first.append_row("0", {"index": 0})
     other = groups(seed=2)
@@ -68,14 +68,14 @@ def test_other_settings_get_other_file(groups: Any, caplog: pytest.LogCaptureFix
     assert groups(seed=3).path.name == "groups_2.jsonl"
 
 
-def test_existing_groups_are_continued(groups: Any) -> None:
+def test_existing_group_file_is_resumed(groups: Any) -> None:
     first = groups()
     first.append_row("7", {"index": 7})
     first.close()
     assert groups().keys == {"7"}
 
 
-def test_line_without_a_position_does_not_count(groups: Any) -> None:
+def test_line_with_invalid_key_is_ignored_on_resume(groups: Any) -> None:
     first = groups()
     for key in ("x", "5"):
         first.append_row(key, {"index": 5})
@@ -84,7 +84,9 @@ def test_line_without_a_position_does_not_count(groups: Any) -> None:
 
 
 @pytest.mark.parametrize("path", [None, "", ".", "file/x.jsonl"])
-def test_invalid_path_names_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None) -> None:
+def test_invalid_group_file_path_names_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
@@ -98,7 +100,7 @@ def test_invalid_path_names_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # ---------------------------------------------------------------------------- the file of `serve`
 
 
-def test_writer_keeps_order(tmp_path: Path) -> None:
+def test_background_writer_keeps_the_order_of_groups(tmp_path: Path) -> None:
     writer = BackgroundWriter(str(tmp_path / "below" / "groups.jsonl"))
     groups: list[dict[str, int]] = [{"number": number} for number in range(100)]
     for group in groups:
@@ -109,7 +111,7 @@ def test_writer_keeps_order(tmp_path: Path) -> None:
     assert read(tmp_path / "below" / "groups.jsonl") == [{"number": number} for number in range(100)]
 
 
-def test_first_group_makes_file(tmp_path: Path) -> None:
+def test_group_file_is_created_with_the_first_group(tmp_path: Path) -> None:
     BackgroundWriter(str(tmp_path / "groups.jsonl")).close()
     assert list(tmp_path.iterdir()) == []
     for number in range(3):
@@ -120,7 +122,7 @@ def test_first_group_makes_file(tmp_path: Path) -> None:
     assert read(tmp_path / "groups.jsonl") == [{"number": 0}]
 
 
-def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_that_json_lacks_is_skipped_with_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
     writer.write({"broken": object()})
     writer.write({"number": 2})
@@ -129,14 +131,14 @@ def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
 
 
-def test_foreign_parquet_is_not_replaced(tmp_path: Path) -> None:
+def test_foreign_parquet_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(ConfigError, match="exists, but `process` did not write it"):
         check_path(str(path))
 
 
-def test_own_parquet_is_replaced(tmp_path: Path) -> None:
+def test_parquet_file_of_an_earlier_run_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

@@ -20,7 +20,7 @@ def launch(folder: Path, mode: Mode | None = None, content: str = "{}", **option
     return build_launch(ReasoningGymEnv, mode or Process(), {"config": str(path), **given})
 
 
-def test_options_override_files(tmp_path: Path) -> None:
+def test_options_override_config_files(tmp_path: Path) -> None:
     content = "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\n"
     built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
     [server] = built.servers
@@ -28,7 +28,7 @@ def test_options_override_files(tmp_path: Path) -> None:
     assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "auto")
 
 
-def test_files_are_merged(tmp_path: Path) -> None:
+def test_several_config_files_are_merged(tmp_path: Path) -> None:
     contents = [
         "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\nslurm: true",
         "env: {seed: 8}\nopenai: {model_name: b}",
@@ -42,7 +42,7 @@ def test_files_are_merged(tmp_path: Path) -> None:
     assert (server.model_name, server.timeout) == ("b", 7)
 
 
-def test_list_of_servers_replaces(tmp_path: Path) -> None:
+def test_list_of_servers_replaces_an_earlier_file(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text("openai: {timeout: 7}")
     (tmp_path / "second.yaml").write_text(TWO)
     built = build_launch(
@@ -51,7 +51,7 @@ def test_list_of_servers_replaces(tmp_path: Path) -> None:
     assert [server.model_name for server in built.servers] == ["a", "b"]  # type: ignore[union-attr]
 
 
-def test_commands_have_their_defaults(tmp_path: Path) -> None:
+def test_serve_and_process_have_their_own_defaults(tmp_path: Path) -> None:
     process, serve = launch(tmp_path).config, launch(tmp_path, Serve()).config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
@@ -73,7 +73,7 @@ def test_commands_have_their_defaults(tmp_path: Path) -> None:
         ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
     ],
 )
-def test_values_may_be_strings(tmp_path: Path, name: str, value: str, read: object) -> None:
+def test_setting_values_may_be_strings(tmp_path: Path, name: str, value: str, read: object) -> None:
     assert getattr(launch(tmp_path, **{f"env__{name}": value}).config, name) == read
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
@@ -87,7 +87,7 @@ def test_seed_conflicts_with_preset(tmp_path: Path) -> None:
     ("options", "url"),
     [({}, "http://env/v1"), ({"openai__base_url": "http://option/v1"}, "http://option/v1")],
 )
-def test_url_may_come_from_a_variable(
+def test_base_url_is_read_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], url: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1")
@@ -97,7 +97,7 @@ def test_url_may_come_from_a_variable(
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
 
 
-def test_options_need_a_single_server(tmp_path: Path) -> None:
+def test_server_option_with_two_servers_raises(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*one inference server only"):
         launch(tmp_path, content=TWO, openai__timeout="5")

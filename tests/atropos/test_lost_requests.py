@@ -44,7 +44,7 @@ def client_of(chat: ChatFormat, manage: Manage) -> Callable[..., Ask]:
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])
-async def test_restarted_server_completes_the_group(
+async def test_group_is_completed_after_a_server_restart(
     client_of: Callable[..., Ask], kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -58,7 +58,7 @@ async def test_restarted_server_completes_the_group(
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
 @pytest.mark.parametrize("held", [generations, every_request], ids=["requests", "health checks too"])
-async def test_other_server_completes_the_group(
+async def test_second_server_completes_groups_of_a_hanging_server(
     client_of: Callable[..., Ask], kind: str, held: Picks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.2)

@@ -36,7 +36,7 @@ def from_tokens(chat: ChatFormat) -> Any:
     return convert
 
 
-def test_prompt_tokens_are_masked(from_tokens: Any, tokenizer: Any) -> None:
+def test_prompt_tokens_are_masked_in_a_rollout(from_tokens: Any, tokenizer: Any) -> None:
     completion = tokenizer.encode("It is 2.", add_special_tokens=False)
     rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
     assert rollout.text == "It is 2."
@@ -47,7 +47,7 @@ def test_prompt_tokens_are_masked(from_tokens: Any, tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
-def test_rollout_stays_below_limit(from_tokens: Any, completion: int, usable: bool) -> None:
+def test_completion_that_exceeds_the_limit_is_unusable(from_tokens: Any, completion: int, usable: bool) -> None:
     assert isinstance(from_tokens([7] * completion, [-0.5] * completion), Rollout) is usable
 
 
@@ -56,7 +56,7 @@ def test_rollout_stays_below_limit(from_tokens: Any, completion: int, usable: bo
     [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")], [-0.5, 0.5]],
     ids=str,
 )
-def test_invalid_logprobs_give_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
+def test_completion_with_invalid_logprobs_is_unusable(from_tokens: Any, logprobs: list[float]) -> None:
     assert isinstance(from_tokens([7, 8], logprobs), str)
 
 
@@ -82,7 +82,7 @@ def convert(chat: ChatFormat, prompt: Prompt) -> Any:
         ("", "stop", ""),
     ],
 )
-def test_text_becomes_tokens(
+def test_text_completion_is_tokenized(
     convert: Any, chat: ChatFormat, prompt: Prompt, text: str, finish_reason: str, kept: str
 ) -> None:
     finished = finish_reason != "length"
@@ -93,12 +93,14 @@ def test_text_becomes_tokens(
     assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
 
 
-def test_empty_text_gives_no_rollout(convert: Any) -> None:
+def test_truncated_empty_completion_is_unusable(convert: Any) -> None:
     assert isinstance(convert("", "length"), str)
 
 
 @pytest.mark.parametrize(("surplus", "truncated"), [(0, False), (1, True), (LIMIT, True)])
-def test_text_is_cut_at_limit(convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool) -> None:
+def test_long_text_completion_is_cut_at_the_token_limit(
+    convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool
+) -> None:
     wanted = LIMIT - 1 - len(prompt.tokens) + surplus
     texts = (("1\n" * LIMIT)[:count] for count in range(4 * LIMIT))
     rollout = convert(next(text for text in texts if len(chat.completion_tokens(text, finished=True)) == wanted))
@@ -106,13 +108,13 @@ def test_text_is_cut_at_limit(convert: Any, chat: ChatFormat, prompt: Prompt, su
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_packed_group_has_optional_fields() -> None:
+def test_packed_group_leaves_unknown_fields_none() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)
 
 
-def test_stop_text_ends_no_turn(chat: ChatFormat, prompt: Prompt) -> None:
+def test_completion_ended_by_stop_text_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
     """The server ended the completion at the stop text: the model has produced no end of turn."""
     completion = TextCompletion("It is <answer>2</answer>", "", "stop")
     stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")
@@ -120,14 +122,14 @@ def test_stop_text_ends_no_turn(chat: ChatFormat, prompt: Prompt) -> None:
     assert list(stopped.tokens[len(prompt.tokens) :]) == chat.completion_tokens(completion.text, finished=False)
 
 
-def test_truncated_rollout_is_masked() -> None:
+def test_truncated_rollout_gets_zero_advantage() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=True, include_messages=False)
     assert packed["overrides"] == [{}, {"set_advantage_to_zero": True}]
 
 
 @pytest.mark.parametrize("known", [0, 1, 2])
-def test_logprobs_need_all_rollouts(known: int) -> None:
+def test_group_has_logprobs_only_if_all_rollouts_do(known: int) -> None:
     rollouts = [replace(make_rollout(1.0), logprobs=[1.0] * 5 if number < known else None) for number in range(2)]
     packed = pack(make_group(rollouts), mask_truncated=True, include_messages=False)
     assert packed["inference_logprobs"] == ([[1.0] * 5] * 2 if known == 2 else None)

@@ -34,7 +34,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
-def test_smaller_token_limit_applies(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
+def test_smaller_of_two_token_limits_applies(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
     sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).sampling()
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
@@ -48,7 +48,7 @@ def test_smaller_token_limit_applies(tokenizer: Any, own: int, trainer: int, lim
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5, away_s=600.0)),
     ],
 )
-def test_modes_have_their_time_limits(
+def test_serve_and_process_have_their_own_timeouts(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
@@ -57,25 +57,25 @@ def test_modes_have_their_time_limits(
 
 
 @pytest.mark.parametrize(("answer", "fits"), [("number " * 50, True), ("number " * 300, False), (None, True)])
-def test_problem_fits_by_tokens_of_its_answer(tokenizer: Any, answer: str | None, fits: bool) -> None:
+def test_problem_with_too_long_answer_does_not_fit(tokenizer: Any, answer: str | None, fits: bool) -> None:
     run = make_run(tokenizer, max_token_length=500)
     prepared = run.prepare(make_problem(answer=answer))
     assert (prepared is not None) == fits
 
 
-def test_too_long_prompt_is_rejected(tokenizer: Any) -> None:
+def test_problem_with_too_long_prompt_does_not_fit(tokenizer: Any) -> None:
     run = make_run(tokenizer, max_token_length=120)
     assert run.prepare(make_problem(question="What is 1 + 1? " * 30, answer="2")) is None
 
 
-async def test_unusable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) -> None:
+async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
     with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is not a folder"):
         await run.start_dumps()
 
 
-def test_report_before_setup_is_empty(tokenizer: Any) -> None:
+def test_metrics_before_setup_are_empty(tokenizer: Any) -> None:
     run = make_run(tokenizer)
     assert run.report.interval() == {}
     assert "groups=0" in run.report.progress_line()
@@ -99,14 +99,14 @@ async def steps_saved(run: Any) -> list[int]:
     return [call.args[0] for call in run.checkpoints.save.call_args_list]
 
 
-async def test_unchanged_state_is_not_saved(saving_run: Any) -> None:
+async def test_unchanged_state_is_not_saved_again(saving_run: Any) -> None:
     saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == [1]
     saving_run.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
     await cancel_all([saving])
 
 
-async def test_save_waits_for_busy_disk(saving_run: Any) -> None:
+async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
     saving_run.checkpoints.busy = True
     saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == []
@@ -115,7 +115,9 @@ async def test_save_waits_for_busy_disk(saving_run: Any) -> None:
     await cancel_all([saving])
 
 
-async def test_save_survives_subclass_error(saving_run: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_saving_resumes_after_an_error_in_subclass_state(
+    saving_run: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     saving_run._collect_state = lambda: 1 // 0
     saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == []
@@ -125,13 +127,13 @@ async def test_save_survives_subclass_error(saving_run: Any, caplog: pytest.LogC
     await cancel_all([saving])
 
 
-def test_nothing_is_saved_without_a_folder(saving_run: Any) -> None:
+def test_no_state_is_saved_without_checkpoint_dir(saving_run: Any) -> None:
     saving_run.checkpoints.folder = None
     saving_run.save(5)
     assert not saving_run.checkpoints.save.called
 
 
-async def test_run_without_progress_is_logged(
+async def test_run_without_progress_logs_a_warning(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
@@ -144,7 +146,7 @@ async def test_run_without_progress_is_logged(
     assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 in flight"
 
 
-async def test_outage_is_one_line(
+async def test_outage_is_logged_once_beside_progress(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
@@ -159,7 +161,7 @@ async def test_outage_is_one_line(
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])
-async def test_last_progress_is_logged_once(
+async def test_final_progress_line_is_logged_once(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, groups: int, logged: list[str]
 ) -> None:
     caplog.set_level("INFO")

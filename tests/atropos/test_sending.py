@@ -18,24 +18,24 @@ CONFIG = make_config(group_size=3)
 
 
 @pytest.mark.parametrize("scores", [(1.0, 0.0), (1.0, 0.0, 0.5, 0.5)], ids=["too small", "too large"])
-def test_wrong_size_is_incomplete(scores: tuple[float, ...]) -> None:
+def test_group_of_wrong_size_is_not_sent(scores: tuple[float, ...]) -> None:
     assert not is_complete(packed(*scores), CONFIG)
 
 
-def test_override_sets_group_size() -> None:
+def test_group_size_override_is_accepted() -> None:
     assert is_complete({**packed(1.0, 0.0), "group_overrides": {"group_size": 2}}, CONFIG)
 
 
-def test_equal_scores_are_filtered() -> None:
+def test_group_with_equal_scores_is_not_sent() -> None:
     assert is_complete(packed(1.0, 0.0, 0.0), CONFIG)
     assert not is_complete(packed(1.0, 1.0, 1.0), CONFIG)
 
 
-def test_filter_can_be_off() -> None:
+def test_group_with_equal_scores_is_sent_without_filter() -> None:
     config = make_config(group_size=3, ensure_scores_are_not_same=False)
     assert is_complete(packed(1.0, 1.0, 1.0), config)
 
 
 @pytest.mark.parametrize(("limit", "short_enough"), [(4, False), (5, False), (6, True), (0, True)])
-def test_group_at_token_limit_is_too_long(limit: int, short_enough: bool) -> None:
+def test_group_at_the_token_limit_is_not_sent(limit: int, short_enough: bool) -> None:
     assert is_short_enough(packed(1.0, 0.0, tokens=5), limit) is short_enough

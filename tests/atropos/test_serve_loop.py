@@ -53,7 +53,7 @@ def told(mock: Any) -> list[str]:
     return [name for name, _, _ in mock.mock_calls if name != "get_status"]
 
 
-async def test_hooks_are_called_in_order() -> None:
+async def test_serve_calls_the_environment_hooks_in_order() -> None:
     env, run = make_env(OVER), make_run()
     await Serve().run(env, run)
     assert told(run) == ["start_dumps", "run_api.wait_until_there"]
@@ -62,7 +62,9 @@ async def test_hooks_are_called_in_order() -> None:
 
 
 @pytest.mark.parametrize(("steps", "who"), [(100, "env.total_steps"), (-1, "the trainer")])
-async def test_end_names_who_set_the_steps(steps: int, who: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_final_log_line_names_the_source_of_total_steps(
+    steps: int, who: str, caplog: pytest.LogCaptureFixture
+) -> None:
     env = make_env(OVER, total_steps=steps)
     env.register_env.side_effect = lambda: setattr(env.config, "total_steps", 100)
     with caplog.at_level(logging.INFO):
@@ -80,7 +82,7 @@ async def test_end_names_who_set_the_steps(steps: int, who: str, caplog: pytest.
         ({"current_step": 97, "queue_size": 16}, True),
     ],
 )
-async def test_run_ends_with_the_last_batch(status: dict[str, int], over: bool) -> None:
+async def test_serve_ends_after_the_last_batch(status: dict[str, int], over: bool) -> None:
     env = make_env({**STATUS, **status}, OVER)
     [worker] = env.workers
     await Serve().run(env, make_run())
@@ -101,7 +103,9 @@ async def test_run_ends_with_the_last_batch(status: dict[str, int], over: bool) 
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_full_queue_puts_workers_back(config: dict[str, Any], status: dict[str, int], enough: bool) -> None:
+async def test_full_queue_returns_workers_items_to_the_backlog(
+    config: dict[str, Any], status: dict[str, int], enough: bool
+) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
     await Serve().run(env, make_run())
     assert env.add_train_workers.called is not enough
@@ -109,7 +113,7 @@ async def test_full_queue_puts_workers_back(config: dict[str, Any], status: dict
     assert len(env.workers) == (0 if enough else 1)
 
 
-async def test_number_of_workers_is_limited() -> None:
+async def test_serve_starts_at_most_max_num_workers() -> None:
     env = make_env(STATUS, STATUS, OVER)
     env.max_num_workers = 1
     await Serve().run(env, make_run())
@@ -117,7 +121,7 @@ async def test_number_of_workers_is_limited() -> None:
     assert len(env.mainloop_timings) == 2
 
 
-async def test_chat_server_is_refused() -> None:
+async def test_serve_rejects_a_chat_server() -> None:
     run = make_run()
     run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):

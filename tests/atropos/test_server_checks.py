@@ -85,7 +85,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
         (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
     ],
 )
-async def test_refusal_names_the_likely_setting(error: Exception, base_url: str, remedy: str) -> None:
+async def test_refused_check_names_the_setting_to_correct(error: Exception, base_url: str, remedy: str) -> None:
     server = Server(error)
     server.config.base_url = base_url
     with pytest.raises(ServerError, match=remedy):
@@ -93,7 +93,7 @@ async def test_refusal_names_the_likely_setting(error: Exception, base_url: str,
 
 
 @pytest.mark.parametrize("error", [REFUSED, HTTPError(503)], ids=["refused", "503"])
-async def test_start_waits_for_an_absent_server(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_waits_for_an_unreachable_server(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
     await check_servers([server], math.inf)
@@ -103,7 +103,7 @@ async def test_start_waits_for_an_absent_server(error: Exception, caplog: pytest
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
-async def test_one_server_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_needs_only_one_working_server(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], FOREVER_S)
     [message] = caplog.messages
@@ -111,17 +111,17 @@ async def test_one_server_is_enough(absent: Any, caplog: pytest.LogCaptureFixtur
     assert "http://up/v1" not in message
 
 
-async def test_long_thinking_at_the_check_is_accepted() -> None:
+async def test_check_accepts_a_reply_cut_at_the_token_limit() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error, server_type="chat")], FOREVER_S)
 
 
-async def test_stand_in_is_not_probed() -> None:
+async def test_stand_in_server_is_not_checked() -> None:
     await check_servers([SimpleNamespace()], 0.0)
 
 
-async def test_context_length_is_read(manage: Manage) -> None:
+async def test_context_length_is_read_from_the_model_list(manage: Manage) -> None:
     listed = respond(200, {"data": [{"id": "m", "max_model_len": 4096}]})
     async with InferenceServer() as running:
         running.fail(listed, only=lambda request, _body: request.path == "/v1/models")
@@ -148,7 +148,7 @@ def reply(status: str, body: str, headers: str = "") -> bytes:
         ("https", reply("400 Bad Request", ""), "speak http, not https.*; write http:// in openai.base_url$"),
     ],
 )
-async def test_fault_is_reported_at_once(
+async def test_start_error_describes_the_server_fault(
     manage: Manage, scheme: str, answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(addresses, "LEAST_WAIT_S", PATIENCE_S)  # a busy machine may be late with the reply

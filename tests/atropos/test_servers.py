@@ -51,7 +51,7 @@ def found(manage: Manage, chat: ChatFormat) -> Found:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_best_type_is_found(found: Found, paths: Sequence[str], name: str) -> None:
+async def test_auto_selects_the_most_capable_server_type(found: Found, paths: Sequence[str], name: str) -> None:
     async with InferenceServer(paths=paths) as server:
         model = await found(server)
     assert model.server_type == name
@@ -68,13 +68,13 @@ KINDS = ["auto", *(each.name for each in REPLY_FORMATS if each.kind is ReplyKind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_right_tokenizer_is_accepted(manage: Manage, kind: str, tokenizer: Any) -> None:
+async def test_matching_tokenizer_passes_the_check(manage: Manage, kind: str, tokenizer: Any) -> None:
     async with InferenceServer() as server:
         await check_reading(manage(server.config(kind)), tokenizer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_wrong_tokenizer_is_one_line(manage: Manage, kind: str, tokenizer: Any) -> None:
+async def test_wrong_tokenizer_raises_a_one_line_error(manage: Manage, kind: str, tokenizer: Any) -> None:
     other = tokenizer_with(tokenizer, tokenizer.chat_template, more=("a", "e"))
     async with InferenceServer() as server:
         with pytest.raises(
@@ -84,13 +84,13 @@ async def test_wrong_tokenizer_is_one_line(manage: Manage, kind: str, tokenizer:
     assert "\n" not in str(raised.value)
 
 
-async def test_server_that_refuses_text_is_accepted(manage: Manage, tokenizer: Any) -> None:
+async def test_tokenizer_check_accepts_server_without_text_input(manage: Manage, tokenizer: Any) -> None:
     async with InferenceServer() as server:
         server.fail(respond(400), only=lambda request, body: b'"text"' in body)
         await check_reading(manage(server.config("sglang")), tokenizer)
 
 
-async def test_useless_server_is_one_line(found: Found) -> None:
+async def test_server_without_endpoints_raises_one_line(found: Found) -> None:
     async with InferenceServer(paths=[]) as server:
         with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
             await found(server)
@@ -105,7 +105,7 @@ async def test_https_to_an_http_server_is_explained(found: Found) -> None:
             await found(server)
 
 
-async def test_worst_reply_kind_applies(found: Found) -> None:
+async def test_least_capable_server_decides_the_reply_kind(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 
@@ -118,17 +118,17 @@ def config(server_type: str = "openai", **fields: Any) -> ServerConfig:
 
 
 @pytest.mark.parametrize("configs", [[config("vllm"), config("openai")], []])
-def test_servers_have_one_type(configs: list[ServerConfig]) -> None:
+def test_servers_of_different_types_raise(configs: list[ServerConfig]) -> None:
     with pytest.raises(ConfigError, match="server_type"):
         complete_servers(configs, "tokenizer")
 
 
-def test_server_gets_the_default_tokenizer() -> None:
+def test_server_config_gets_the_default_tokenizer() -> None:
     bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
 
-def test_baseline_stays_a_baseline() -> None:
+def test_server_baseline_is_returned_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 
@@ -142,7 +142,7 @@ def test_baseline_stays_a_baseline() -> None:
         ("openai", "", "x"),
     ],
 )
-def test_key_comes_from_the_environment(
+def test_api_key_is_read_from_the_environment(
     server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-variable")
@@ -152,7 +152,7 @@ def test_key_comes_from_the_environment(
 
 
 @pytest.mark.parametrize("server_type", ["completions", "chat"])
-async def test_query_and_header_are_sent(
+async def test_base_url_query_and_header_are_sent(
     manage: Manage, chat: ChatFormat, server_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_KEY", "azure-key")
@@ -173,26 +173,26 @@ async def test_query_and_header_are_sent(
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_settings_name_each_type(row: ReplyFormat) -> None:
+def test_each_server_type_name_selects_its_format(row: ReplyFormat) -> None:
     assert named_format(config(row.name)) is row
 
 
-def test_unnamed_type_is_auto() -> None:
+def test_default_server_type_is_detected() -> None:
     assert named_format(APIServerConfig()) is None
 
 
-def test_unknown_type_raises() -> None:
+def test_unknown_server_type_raises() -> None:
     with pytest.raises(ValueError, match="must be one of auto, vllm"):
         config("vlm")
 
 
-def test_unsupported_type_raises() -> None:
+def test_unsupported_server_type_raises() -> None:
     with pytest.raises(ConfigError, match=r"openai\.server_type: must be one of auto, vllm"):
         complete_servers(APIServerConfig(server_type="trl"), "tokenizer")
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_missing_type_is_detected(row: ReplyFormat) -> None:
+def test_missing_server_type_is_detected(row: ReplyFormat) -> None:
     """Atropos makes the settings of local and of Slurm's servers itself, without a type."""
     make = choose_server_class(APIServer, [config(row.name)])
     assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row
@@ -208,7 +208,9 @@ def filters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", ["train", "eval"])
-async def test_training_has_no_filters(manage: Manage, kind: str, split: str, tokenizer: Any) -> None:
+async def test_training_requests_disable_sampling_filters(
+    manage: Manage, kind: str, split: str, tokenizer: Any
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def note(request: web.Request, body: bytes) -> bool:
@@ -229,7 +231,7 @@ async def test_training_has_no_filters(manage: Manage, kind: str, split: str, to
     assert filters(of_group) == (no_filters if split == "train" else {})
 
 
-async def test_chat_requests_have_a_limit(manage: Manage) -> None:
+async def test_concurrent_chat_requests_are_limited(manage: Manage) -> None:
     under_way, most = 0, 0
 
     async def answer(request: GenerationRequest) -> list[str]:
@@ -253,7 +255,7 @@ async def ask_once(manager: ServerManager) -> None:
     await server.ask(server.format, Prompt((), "", (5, 6)), {"n": 1, "max_tokens": 1})
 
 
-async def test_stalled_reply_raises(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reply_that_stalls_midway_raises(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
         await response.prepare(request)
@@ -269,7 +271,7 @@ async def test_stalled_reply_raises(manage: Manage, monkeypatch: pytest.MonkeyPa
             await ask_once(manager)
 
 
-async def test_broken_connection_raises(manage: Manage) -> None:
+async def test_reply_cut_by_the_server_raises(manage: Manage) -> None:
     async with InferenceServer() as server:
         server.fail(cut_reply)
         manager = manage(server.config("completions"))
@@ -278,7 +280,7 @@ async def test_broken_connection_raises(manage: Manage) -> None:
 
 
 @pytest.mark.parametrize("way", ["chunked", "compressed"])
-async def test_reply_may_have_unknown_length(manage: Manage, way: str) -> None:
+async def test_chunked_and_compressed_replies_are_read(manage: Manage, way: str) -> None:
     async def send_so(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
         assert isinstance(response, web.Response)
@@ -294,7 +296,7 @@ async def test_reply_may_have_unknown_length(manage: Manage, way: str) -> None:
         await ask_once(manager)
 
 
-async def test_atropos_code_gets_lists(manage: Manage) -> None:
+async def test_token_completion_returns_lists_to_atropos(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("completions"))
         prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(
@@ -305,7 +307,7 @@ async def test_atropos_code_gets_lists(manage: Manage) -> None:
     assert {type(one) for one in [*ids[0], *logprobs[0]]} == {int, float}
 
 
-async def test_managed_server_gives_tokens(manage: Manage) -> None:
+async def test_managed_server_returns_log_probabilities(manage: Manage) -> None:
     async with (
         InferenceServer(lambda request: ["2"] * request.n) as server,
         manage(server.config("auto")).managed_server() as managing,
@@ -315,7 +317,7 @@ async def test_managed_server_gives_tokens(manage: Manage) -> None:
     assert [node.logprobs[-1] <= 0 for node in nodes] == [True, True]
 
 
-async def test_atropos_metrics_are_reported(manage: Manage) -> None:
+async def test_request_metrics_of_atropos_are_reported(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("chat"))
         model = managed(manager)
@@ -326,7 +328,7 @@ async def test_atropos_metrics_are_reported(manage: Manage) -> None:
     assert metrics["server/server_0_eval_retry_rate"] == 1
 
 
-async def test_weight_limits_requests(manage: Manage) -> None:
+async def test_inference_weight_zero_blocks_requests(manage: Manage) -> None:
     manager = manage(config("chat"))
     await manager.update_weight(0.0)
     assert all(server.sem.locked() for server in manager.servers)

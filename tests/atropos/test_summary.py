@@ -11,14 +11,14 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 
 
 @pytest.mark.parametrize("written", [0, 3])
-def test_summary_names_file(capsys: pytest.CaptureFixture[str], written: int) -> None:
+def test_summary_names_the_group_file_if_it_has_groups(capsys: pytest.CaptureFixture[str], written: int) -> None:
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(written)))
     mode.print_summary(MetricsRecorder())
     assert (f"g.jsonl has {written} groups" in capsys.readouterr().out) is bool(written)
 
 
-def test_finished_file_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_says_that_the_file_was_finished(capsys: pytest.CaptureFixture[str]) -> None:
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(3)))
     mode._total = 3

@@ -48,7 +48,7 @@ def login(host: str) -> str:
         ("machine\nlogin", {}, False),
     ],
 )
-def test_account_is_detected(
+def test_wandb_account_is_detected(
     netrc_file: Path, monkeypatch: pytest.MonkeyPatch, netrc: str | None, variables: dict[str, str], expected: bool
 ) -> None:
     if netrc is not None:
@@ -75,7 +75,7 @@ def test_wandb_is_offline_without_account(
 
 
 @pytest.mark.parametrize(("keep", "rows"), [(0, 0), (1, 1), (2, 2), (9, 3), (-1, 3)])
-def test_table_has_rows_of_groups(keep: int, rows: int) -> None:
+def test_rollout_table_has_a_row_per_rollout(keep: int, rows: int) -> None:
     group: Any = {"tokens": [[7], [8], [9]], "scores": [1.0, 0.5, 0.0]}
     kept = table_rows(group, keep, lambda tokens: f"text {tokens[0]}", "gcd", "11")
     table = rollout_table([kept, kept])["train/rollouts"]
@@ -85,14 +85,14 @@ def test_table_has_rows_of_groups(keep: int, rows: int) -> None:
     assert rollout_table([]) == {}
 
 
-def test_timings_are_trimmed() -> None:
+def test_request_timings_keep_the_latest_values() -> None:
     server = OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x", rolling_buffer_length=3))
     server.request_timings, server.attempts_list = [*range(10)], [1, 2]
     trim_timings([server])
     assert (server.request_timings, server.attempts_list) == ([7, 8, 9], [1, 2])
 
 
-def test_length_metrics_are_computed() -> None:
+def test_completion_length_metrics_are_computed() -> None:
     assert length_metrics([], 100) == {}
     metrics = length_metrics([10, 20, 96], 100)
     named = {name.removeprefix("train/completion_lengths"): round(value, 2) for name, value in metrics.items()}

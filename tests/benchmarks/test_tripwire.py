@@ -53,7 +53,7 @@ print(json.dumps(noticed))
 """
 
 
-def test_tripwire_notices_hostile_code() -> None:
+def test_tripwire_flags_only_hostile_code() -> None:
     text = json.dumps({**CODE, **HARMLESS})
     command = [sys.executable, "-W", "ignore", "-c", DRIVER]
     ended = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=True)

@@ -48,7 +48,7 @@ def found() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("line", SAYS)
-def test_command_loads_no_framework(found: dict[str, Any], line: str) -> None:
+def test_command_imports_no_framework(found: dict[str, Any], line: str) -> None:
     assert found[line]["status"] == 0
     assert SAYS[line] in found[line]["printed"]
     assert not HEAVY & set(found[line]["loaded"])

@@ -42,7 +42,7 @@ def compare(capsys: pytest.CaptureFixture[str]) -> Compare:
     return compare
 
 
-def test_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
+def test_compared_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
     first = write("a", {"same": [1.0, 0.0], "worse": [1.0] * 8, "mixed": [0.0, 1.0, 0.5]}, fingerprint="f")
     second = write("b", {"same": [1.0, 0.0], "worse": [0.0] * 8, "mixed": [[0.0, 1.0], 1.0, 0.25]}, fingerprint="f")
     (one,) = compare(first, second)
@@ -59,7 +59,7 @@ def test_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
     assert (overall["better"], overall["worse"]) == (1, 9)
 
 
-def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
+def test_overall_change_weights_tasks_equally(write: Write, compare: Compare) -> None:
     first = write("a", {"many": [0.5, 1.0] * 20, "few": [0.25, 0.5]})
     second = write("b", {"many": [1.0, 0.5] * 20, "few": [0.75, 1.0]})
     (one,) = compare(first, second)
@@ -67,28 +67,28 @@ def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
     assert overall["low"] < overall["change"] == 0.25 < overall["high"]
 
 
-def test_each_folder_is_compared_with_the_first(write: Write, compare: Compare) -> None:
+def test_each_evaluation_is_compared_with_the_first(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
 
 
-def test_folder_of_evaluations_is_expanded(write: Write, compare: Compare) -> None:
+def test_folder_argument_compares_its_evaluations(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(folders[0].parent)] == [0.5, 1.0]
 
 
-def test_single_evaluation_raises(write: Write) -> None:
+def test_comparing_a_single_evaluation_raises(write: Write) -> None:
     with pytest.raises(ConfigError, match="name at least two evaluations, or a folder that contains them"):
         compare_command([str(write("a", {"task": [1.0]}))], Path())
 
 
-def test_unpaired_problems_are_left_out(write: Write, compare: Compare) -> None:
+def test_problems_without_a_pair_are_left_out(write: Write, compare: Compare) -> None:
     first, second = write("a", {"task": [1.0, 1.0, []]}), write("b", {"task": [0.0, 0.5, 1.0]})
     (one,) = compare(first, second)
     assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
 
 
-def test_damaged_line_is_left_out(write: Write, compare: Compare, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_samples_line_is_left_out(write: Write, compare: Compare, caplog: pytest.LogCaptureFixture) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [0.0]})
     with (second / "samples.jsonl").open("a") as samples:
         samples.write("nonsense\n")
@@ -106,7 +106,9 @@ def change_problem(folder: Path, number: int) -> None:
     (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def test_different_problems_are_named(write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_with_different_questions_are_named(
+    write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = write("a", {"codeio": [1.0, 1.0, 0.0]}, fingerprint="f")
     second = write("b", {"codeio": [0.0, 1.0, 0.0]}, fingerprint="g")
     change_problem(second, 1)
@@ -125,7 +127,7 @@ def test_different_problems_are_named(write: Write, compare: Compare, capsys: py
         ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),
     ],
 )
-def test_no_common_problem_names_settings(write: Write, settings: dict[str, Any], words: str) -> None:
+def test_error_without_common_problems_names_settings(write: Write, settings: dict[str, Any], words: str) -> None:
     first = write("a", {"task": [1.0]}, settings={"eval_seed": 4, "model": "x"})
     second = write("b", {"other": [1.0]}, settings=settings)
     with pytest.raises(ConfigError, match=words) as refusal:
@@ -133,7 +135,7 @@ def test_no_common_problem_names_settings(write: Write, settings: dict[str, Any]
     assert len(str(refusal.value)) < 400
 
 
-def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_of_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"task{number}" for number in range(100)]
     first = write("a", {"task": [1.0]}, settings={"tasks": names, "task_params": {"gcd": 1}}, preset="rg-easy")
     second = write("b", {"task": [1.0]}, settings={"tasks": names[4:], "task_params": {"gcd": 2}}, preset="rg-hard")
@@ -150,7 +152,7 @@ def test_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 
-def test_table_shows_both_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_has_both_folders_and_setting_differences(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
     compare_command(
         [str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))], Path()
@@ -161,7 +163,7 @@ def test_table_shows_both_folders(write: Write, capsys: pytest.CaptureFixture[st
     assert "-1.000" in lines[6].split()
 
 
-def test_page_has_the_same_numbers(write: Write, compare: Compare) -> None:
+def test_report_page_has_the_numbers_of_compare(write: Write, compare: Compare) -> None:
     folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
     (told,) = compare(*folders)
     data = report(*folders)
@@ -171,7 +173,7 @@ def test_page_has_the_same_numbers(write: Write, compare: Compare) -> None:
     assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
 
 
-def test_page_names_differences(write: Write, tmp_path: Path) -> None:
+def test_report_page_names_changed_settings_and_problems(write: Write, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
     second = write_evaluation(
         tmp_path / "b",
@@ -196,7 +198,7 @@ def without_references(folder: Path) -> Path:
     return folder
 
 
-def test_lines_without_references_raise(write: Write) -> None:
+def test_comparing_lines_without_references_raises(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
         ConfigError, match=rf"{second}/samples.jsonl contains no scored completion of a problem with a reference"
@@ -204,7 +206,7 @@ def test_lines_without_references_raise(write: Write) -> None:
         compare_command([str(first), str(second)], Path())
 
 
-def test_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
+def test_evaluations_of_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0]})
     line = group(rollout(0.0), index=0, reference=reference_of("gcd", 0, release="0.2.0"))
     second = write_evaluation(tmp_path / "b", line)

@@ -99,7 +99,7 @@ def evaluate(folder: Path, *words: str) -> int:
     return evaluate_command(words, folder=folder)
 
 
-def test_evaluation_of_a_model_succeeds(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_scores_a_chat_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "c.yaml").write_text(f"env: {{eval_tasks: exact, group_size: 3}}\nopenai: {{base_url: {url}}}\n")
     assert evaluate(folder, "m", "--config", "c.yaml", "--limit", "2", "-n", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
@@ -110,13 +110,15 @@ def test_evaluation_of_a_model_succeeds(folder: Path, url: str, capsys: pytest.C
     assert len(samples.read_text().splitlines()) == 2
 
 
-def test_base_model_is_evaluated_by_text(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_base_model_is_evaluated_by_text_completions(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
     assert (results["server"]["type"], results["overall"]["mean_score"]) == ("openai", 1.0)
 
 
-def test_azure_query_and_header_are_sent(
+def test_azure_api_version_and_key_header_are_sent(
     folder: Path, server: RightAnswers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of another server")
@@ -129,7 +131,7 @@ def test_azure_query_and_header_are_sent(
     assert not [path for path in folder.glob("evals/*/*") if KEY in path.read_text()]
 
 
-def test_error_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
+def test_error_of_evaluate_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
     url = f"{server.url}/openai/deployments/d?api-version=2023"
     words = ["m", "--base-url", url, "--tasks", "exact", "--chat", "--openai.headers", f"{{api-key: {KEY}}}"]
     with pytest.raises(ReasoningEnvError, match="refuses POST /openai/deployments/d/chat/completions ") as raised:
@@ -155,7 +157,7 @@ def test_disconnected_completion_counts_as_failed(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
-def test_held_back_answers_are_explained(
+def test_answers_in_the_reasoning_field_are_explained(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, words: list[str]
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
@@ -165,7 +167,9 @@ def test_held_back_answers_are_explained(
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])
-def test_refusal_is_a_reason(folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str) -> None:
+def test_refused_completion_is_scored_with_its_reason(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
     assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
     overall = json.loads(capsys.readouterr().out)["overall"]
     assert (overall["failed"], overall["mean_score"], overall["reasons"]["refused"]) == (0, 0.5, 0.5)
@@ -175,7 +179,7 @@ def test_refusal_is_a_reason(folder: Path, url: str, capsys: pytest.CaptureFixtu
     ("words", "server_type"),
     [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
 )
-def test_server_type_selects_the_endpoint(
+def test_server_type_option_selects_the_endpoint(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
 ) -> None:
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
@@ -188,19 +192,21 @@ def test_base_server_without_chat_template_raises(folder: Path, url: str) -> Non
 
 
 @pytest.mark.parametrize("variable", ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY"])
-def test_error_hides_the_key(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_error_of_evaluate_hides_the_api_key(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv(variable, "bad-key")
     with pytest.raises(ReasoningEnvError, match="no model <key>"):
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_environment_defaults_apply(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_uses_defaults_of_the_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
     assert evaluate_command(["m", "--dry-run"], folder=folder, defaults=defaults) == 0
     assert "\n7 problems of 1 task" in capsys.readouterr().out
 
 
-def test_settings_are_printed_without_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_settings_hide_the_api_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(folder, "m", "--openai.api_key", "secret-key", "--print-config") == 0
     printed = capsys.readouterr().out
     assert "secret-key" not in printed
@@ -218,7 +224,7 @@ def test_settings_are_printed_without_key(folder: Path, capsys: pytest.CaptureFi
         (["--base-url", "http://mine:8000/v1"], "http://mine:8000/v1"),
     ],
 )
-def test_key_names_server(
+def test_openai_key_selects_the_openai_server(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -230,7 +236,7 @@ def test_key_names_server(
     assert asked in capsys.readouterr().out
 
 
-def test_variable_names_server(
+def test_openai_base_url_variable_selects_the_server(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
@@ -239,7 +245,7 @@ def test_variable_names_server(
     assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
-def test_dry_run_prints_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_prints_the_number_of_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     address = "http://user:secret@host:8000/v1"
     assert evaluate(folder, "m", "--tasks", "exact", "--limit", "3", "--base-url", address, "--dry-run") == 0
     model, plan = capsys.readouterr().out.splitlines()
@@ -255,7 +261,7 @@ def test_reasoning_effort_is_sent(folder: Path, url: str, server: RightAnswers, 
     assert {request.get("reasoning_effort") for request in server.requests[1:]} == {effort}
 
 
-def test_reasoning_effort_of_a_base_model_is_not_used(folder: Path, url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_reasoning_effort_is_not_sent_to_a_base_model(folder: Path, url: str, caplog: pytest.LogCaptureFixture) -> None:
     words = ["--tasks", "exact", "--limit", "1", "--env.chat_template", "plain", "--env.reasoning_effort", "low"]
     assert evaluate(folder, "m", "--base-url", url, *words) == 0
     assert "`evaluate` ignores these settings: env.reasoning_effort" in caplog.messages
@@ -292,14 +298,14 @@ def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.Mon
         (["--env.chat_template", "plain"], "2,048 tokens a completion, prompt included"),
     ],
 )
-def test_token_limit_can_be_set(
+def test_max_tokens_option_limits_completions(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], tokens: str
 ) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", *words, "--dry-run") == 0
     assert tokens in capsys.readouterr().out
 
 
-def test_evaluate_needs_no_environment() -> None:
+def test_evaluate_needs_no_environment_class() -> None:
     assert not needs_environment(["evaluate", "m"])
     assert needs_environment(["serve"])
 
@@ -326,7 +332,7 @@ def results_with(**overall: Any) -> Any:
     return {"overall": {"problems": 8, "completions": 8, "failed": 0, **overall}}
 
 
-def test_outage_is_reported_in_each_interval(
+def test_outage_is_logged_again_at_each_interval(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("reasoning_env.inference.served_model.LOOK_AFTER_S", 0.01)

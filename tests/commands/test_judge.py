@@ -66,12 +66,12 @@ def reference() -> str:
         return bridge.next().reference
 
 
-def test_right_token_gets_verdicts(server: Server, reference: str) -> None:
+def test_judge_accepts_the_right_token(server: Server, reference: str) -> None:
     verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
 
-def test_metrics_include_workers(server: Server, reference: str) -> None:
+def test_judge_metrics_include_workers(server: Server, reference: str) -> None:
     server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})
     request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
@@ -84,7 +84,7 @@ def test_metrics_include_workers(server: Server, reference: str) -> None:
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_log_may_be_json(tmp_path: Path) -> None:
+def test_log_json_prints_json_lines(tmp_path: Path) -> None:
     with running_judge(tmp_path, "--log-json") as server:
         without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
         with pytest.raises(urllib.error.HTTPError, match="422"):
@@ -94,12 +94,12 @@ def test_log_may_be_json(tmp_path: Path) -> None:
     assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 
 
-def test_wrong_token_is_refused(server: Server, reference: str) -> None:
+def test_judge_refuses_a_wrong_token(server: Server, reference: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="401"):
         server.ask({"ref": reference, "texts": []}, "wrong")
 
 
-def test_signal_ends_all_workers(tmp_path: Path) -> None:
+def test_signal_to_the_judge_ends_all_workers(tmp_path: Path) -> None:
     """Begun as users begin it: workers are descendants of an interpreter of its own."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
     environment = {"PATH": "", "HOME": str(tmp_path)}
@@ -115,27 +115,29 @@ def test_signal_ends_all_workers(tmp_path: Path) -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
-def test_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_raises_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install \S+\[ray\]'"):
         judge.judge_command(["--ray", "auto"], ROOT)
 
 
-def test_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_raises_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = ["judge", "--port", str(taken.getsockname()[1]), "--generators", "1"]
         assert main(words, {}, environment_file=tmp_path / "x.py") == 2
     assert "Address already in use" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_port_is_checked_before_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_checks_its_port_before_joining_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "_join_cluster", lambda *_: pytest.fail("joined a cluster first"))
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="Address already in use"):
         judge.judge_command(["--ray", "auto", "--port", str(taken.getsockname()[1])], ROOT)
 
 
 @pytest.mark.parametrize("options", [[], ["--verifiers", "2"]])
-def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+def test_judge_reads_rewards_from_the_config_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {rewards: library, num_verifiers: 3, num_generators: 1, group_size: 4}")
     made = []
@@ -161,7 +163,7 @@ def test_unused_settings_in_file_are_logged(
     assert caplog.messages == ["this command ignores these settings: env.group_size, openai"]
 
 
-async def test_too_many_connections_log_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
     judge._calm_accept_errors(loop)
     for _ in range(3):

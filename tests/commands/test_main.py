@@ -38,7 +38,7 @@ def test_version_option_prints_versions(tmp_path: Path, option: str, capsys: pyt
     assert "reasoning-gym" in capsys.readouterr().out
 
 
-def test_unprintable_characters_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_characters_in_errors_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
     assert main(["settings", "num_gen"], {}, environment_file=tmp_path / "environment.py") == 0
@@ -46,7 +46,7 @@ def test_unprintable_characters_are_escaped(tmp_path: Path, monkeypatch: pytest.
     assert b"\\u2265 1" in written.getvalue()
 
 
-def test_command_gets_its_settings(tmp_path: Path) -> None:
+def test_command_gets_its_command_line_arguments(tmp_path: Path) -> None:
     serve = Mock(return_value=5)
     assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
     serve.assert_called_once_with(["--env.seed", "-7"])
@@ -60,14 +60,14 @@ def test_command_gets_its_settings(tmp_path: Path) -> None:
         (ConnectionRefusedError(111, "refused"), 1, "ConnectionRefusedError: [Errno 111] refused"),
     ],
 )
-def test_user_error_is_one_line(
+def test_user_error_prints_one_line(
     tmp_path: Path, error: Exception, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, "serve", side_effect=error) == status
     assert capsys.readouterr().err == f"{program()} serve: {words}\n"
 
 
-def test_bug_keeps_traceback(tmp_path: Path) -> None:
+def test_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         _run(tmp_path, "serve", side_effect=ZeroDivisionError)
 
@@ -80,7 +80,7 @@ def test_bug_keeps_traceback(tmp_path: Path) -> None:
         (["my env.py", "evaluate", "-m", "x"], "python 'my env.py'"),
     ],
 )
-def test_error_begins_with_what_was_typed(
+def test_error_begins_with_the_typed_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: list[str], shown: str
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", *typed])
@@ -89,7 +89,7 @@ def test_error_begins_with_what_was_typed(
     assert capsys.readouterr().err.startswith(f"{shown} taks: there is no command 'taks'")
 
 
-def test_advice_of_an_installation_names_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_advice_lists_packages_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = ["aiohttp>=3", 'pyarrow>=19; extra == "data"', 'ray[data]<3,>=2.60; extra == "ray"']
     monkeypatch.setattr(folders, "FOLDER", tmp_path)
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)
@@ -106,7 +106,7 @@ def test_closed_pipe_ends_with_status_1(tmp_path: Path, monkeypatch: pytest.Monk
     sys.stdout.close()
 
 
-def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_command_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = SimpleNamespace(main=Mock(return_value=5))
     monkeypatch.setitem(sys.modules, "reasoning_env.demo", SimpleNamespace())  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "reasoning_env.demo.command", demo)  # type: ignore[misc]
@@ -126,7 +126,7 @@ def test_missing_demo_packages_are_named(
     assert capsys.readouterr().err == f"{said}\n"
 
 
-def test_report_finds_demo_dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_finds_dumps_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "data_dumps" / "demo" / "reasoning_gym_environment_rollouts_a_0000.jsonl", group(rollout()))
     assert main(["report", "-o", "page.html"], {}, environment_file=tmp_path / "elsewhere" / "environment.py") == 0

@@ -88,7 +88,7 @@ def refuse_temperature(request: Request) -> str | None:
     return said if "temperature" in request else None
 
 
-def test_parameters_as_sent_are_recorded(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_sent_parameters_are_recorded(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = refuse_temperature
     results = evaluate()
     assert results["settings"]["eval_temperature"] == 0.6
@@ -100,7 +100,7 @@ def test_parameters_as_sent_are_recorded(server: RefusingServer, evaluate: Evalu
     }
 
 
-def test_refused_temperature_is_not_as_published(
+def test_refused_temperature_is_noted_for_a_preset(
     server: RefusingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -113,7 +113,9 @@ def test_refused_temperature_is_not_as_published(
     assert "Not as requested" not in table
 
 
-def test_lines_below_the_table(server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_lists_refused_parameters_and_answering_model(
+    server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     server.refuse = refuse_temperature
     server.answers_as = "m-2026-01-01"
     words = ["--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "2"]
@@ -123,7 +125,7 @@ def test_lines_below_the_table(server: RefusingServer, folder: Path, capsys: pyt
     assert "Not as requested: the model m was requested, and replies say that m-2026-01-01 answered." in table
 
 
-def test_report_names_what_was_changed(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = refuse_temperature
     evaluate()
     [run] = report(Path("evals"))["runs"]
@@ -134,34 +136,34 @@ def test_report_names_what_was_changed(server: RefusingServer, evaluate: Evaluat
 EXCLUSIVE = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
 
 
-def test_one_of_two_exclusive_parameters_stays(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_only_one_of_two_exclusive_parameters_is_dropped(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = lambda request: EXCLUSIVE if {"temperature", "top_p"} <= request.keys() else None
     sent = evaluate()["sent"]
     assert sent["parameters"] == {"temperature": [0.6], "max_tokens": [32768]}
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_that_an_error_only_mentions_stays(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_parameter_only_mentioned_in_an_error_is_kept(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"
     server.refuse = lambda request: said if "reasoning_effort" in request else None
     sent = evaluate("--env.reasoning_effort", "low")["sent"]
     assert sent["parameters"] == {"temperature": [0.6], "top_p": [0.95], "max_tokens": [32768]}
 
 
-def test_all_refused_parameters_are_left_out(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_several_refused_parameters_are_dropped(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "temperature and top_p are not supported by this model"
     server.refuse = lambda request: said if {"temperature", "top_p"} & request.keys() else None
     assert evaluate()["sent"]["parameters"] == {"max_tokens": [32768]}
 
 
-def test_refusal_with_an_endless_text_is_read(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_parameter_is_found_in_a_huge_error_text(server: RefusingServer, evaluate: Evaluate) -> None:
     server.status = 200
     said = f"unknown parameter: temperature, in {'a' * 500_000} {'9' * 5_000}"
     server.refuse = lambda request: said if "temperature" in request else None
     assert evaluate()["sent"]["parameters"] == {"top_p": [0.95], "max_tokens": [32768]}
 
 
-def test_renamed_limit_is_recorded_by_its_name(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_renamed_token_limit_is_recorded_by_its_new_name(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     server.refuse = lambda request: said if "max_tokens" in request else None
     sent = evaluate()["sent"]
@@ -169,7 +171,7 @@ def test_renamed_limit_is_recorded_by_its_name(server: RefusingServer, evaluate:
     assert sent["changed"] == {}
 
 
-def test_system_message_that_was_moved_is_recorded(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_moved_system_message_is_recorded(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "Developer instruction is not enabled for models/gemma-3-27b-it"
     server.refuse = lambda request: said if request["messages"][0]["role"] == "system" else None
     assert evaluate()["sent"]["changed"]["system_message"]["sent"] == "in front of the question"
@@ -200,7 +202,7 @@ def above(most: int, said: str, *, required: str = "max_tokens: Field required")
         "it has a maxOutputTokens value of {limit} but the supported range is from 1 (inclusive) to 4097 (exclusive)",
     ],
 )
-def test_limit_is_lowered_to_what_the_server_allows(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
+def test_token_limit_is_lowered_to_the_server_maximum(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
     server.refuse = above(4096, said)
     sent = evaluate()["sent"]
     assert sent["parameters"]["max_tokens"] == [4096]
@@ -208,12 +210,12 @@ def test_limit_is_lowered_to_what_the_server_allows(server: RefusingServer, eval
     assert None not in map(limit_of, server.requests)
 
 
-def test_limit_without_a_number_is_halved(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_token_limit_is_halved_if_the_error_has_no_number(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = above(5000, "max_tokens is too large for this model")
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
 
 
-def test_table_says_that_a_limit_was_too_small(
+def test_table_notes_that_the_token_limit_was_too_small(
     server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = "max_tokens must be at least 40000"
@@ -238,7 +240,7 @@ CONTEXT = {
 
 
 @pytest.mark.parametrize("said", CONTEXT.values(), ids=CONTEXT)
-def test_limit_leaves_room_for_the_prompt(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
+def test_token_limit_leaves_room_for_the_prompt(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
     def refuse(request: Request) -> str | None:
         limit, prompt = limit_of(request), prompt_tokens(request)
         assert limit is not None
@@ -257,7 +259,7 @@ def prompt_tokens(request: Request) -> int:
     return sum(len(message["content"]) for message in request["messages"]) // 4
 
 
-def test_validator_names_the_parameter_in_a_field(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_limit_is_lowered_after_a_validation_error(server: RefusingServer, evaluate: Evaluate) -> None:
     detail = [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 4096", "input": 32768}]
     server.refuse = above(4096, json.dumps({"detail": detail}).replace("{", "{{").replace("}", "}}"))
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
@@ -266,7 +268,7 @@ def test_validator_names_the_parameter_in_a_field(server: RefusingServer, evalua
 # ------------------------------------------------------------------ identity
 
 
-def test_evaluation_with_thinking_counts_as_another(evaluate: Evaluate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_names_different_chat_template_options(evaluate: Evaluate, capsys: pytest.CaptureFixture[str]) -> None:
     first = evaluate(model="a")
     second = evaluate("--env.chat_template_kwargs", "{enable_thinking: false}", model="b")
     assert second["settings"]["chat_template_kwargs"] == {"enable_thinking": False}
@@ -275,7 +277,7 @@ def test_evaluation_with_thinking_counts_as_another(evaluate: Evaluate, capsys: 
     assert "chat_template_kwargs" in capsys.readouterr().out
 
 
-def test_compare_names_what_was_sent(
+def test_compare_names_different_sent_parameters(
     server: RefusingServer, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(model="a")
@@ -291,7 +293,7 @@ def test_compare_names_what_was_sent(
 # ------------------------------------------------------------------ requests that stay refused
 
 
-def test_refused_requests_give_one_line(
+def test_refused_requests_print_one_error_line(
     server: RefusingServer, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = lambda request: None if limit_of(request) == 1 else "your account may not use this model"
@@ -303,7 +305,7 @@ def test_refused_requests_give_one_line(
     assert [line for line in shown if "may not use" in line or "Traceback" in line] == [str(raised.value)]
 
 
-def test_drops_are_logged_once_a_completion_arrives(
+def test_dropped_problems_are_counted_in_one_log_line(
     server: RefusingServer, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused: list[str] = []

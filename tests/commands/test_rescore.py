@@ -50,7 +50,7 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_same_scores_are_no_change(dumped: Dump, rescore: Rescore) -> None:
+def test_equal_scores_count_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [
@@ -59,13 +59,13 @@ def test_same_scores_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     ]
 
 
-def test_item_of_a_dataset_is_rescored(dumped: Dump, rescore: Rescore) -> None:
+def test_rollout_of_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
 
 
-def test_changes_have_both_scores(dumped: Dump, rescore: Rescore) -> None:
+def test_changed_rollout_shows_both_scores(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG, PAID_FOR_NOTHING])))
     assert [tuple(change.values()) for change in result["changes"]] == [
         ("exact", 5, 0.0, 1.0, "scored", "15"),
@@ -73,12 +73,12 @@ def test_changes_have_both_scores(dumped: Dump, rescore: Rescore) -> None:
     ]
 
 
-def test_task_row_has_both_means(dumped: Dump, rescore: Rescore) -> None:
+def test_task_row_has_means_before_and_after(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG])))
     assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
 
 
-def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
+def test_problems_that_cannot_be_regenerated_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),
@@ -97,26 +97,26 @@ def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     assert "no such puzzle" in broken
 
 
-def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rescore_escapes_model_text(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rescore_command([str(dumped(line("exact", 5, [PAID_FOR_NOTHING])))], folder)
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
 
 
-def test_columns_need_out(dumped: Dump, folder: Path) -> None:
+def test_columns_without_out_raises(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     with pytest.raises(ConfigError, match="--columns needs --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)
 
 
 @pytest.mark.parametrize("columns", ["gts", "reference=", "answer=gts"])
-def test_malformed_columns_raise(columns: str, folder: Path) -> None:
+def test_malformed_columns_option_raises(columns: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match="--columns: must be reference=NAME,completion=NAME"):
         rescore_command(["a.jsonl", "--columns", columns], folder)
 
 
-def test_rows_that_are_not_kept_are_counted(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dropped_training_rows_are_counted(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = dumped(line("exact", 5, [{**RIGHT, "verifier_score": 1.0}, {**WRONG, "score": 1.0}]))
     out = folder / "sft.jsonl"
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0

@@ -28,7 +28,7 @@ def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_listing_has_every_task(show: Show) -> None:
+def test_listing_has_every_task_and_its_failure(show: Show) -> None:
     lines = show().splitlines()
     categories = {"broken": "family", "composite": "family", "exact": "family", "generous": "games"}
     assert dict(line.split()[:2] for line in lines[1:6]) == {**categories, "open_ended": "games"}
@@ -47,7 +47,7 @@ def test_listing_can_be_json(show: Show) -> None:
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
 
 
-def test_named_tasks_are_shown_whole(show: Show) -> None:
+def test_named_tasks_show_the_whole_question(show: Show) -> None:
     output = show("exact", "broken", "games/*", "--samples", "2", "--seed", "5")
     assert output.count("More of it. " * 30) == 6
     assert "(many answers are right)" in output
@@ -57,7 +57,7 @@ def test_named_tasks_are_shown_whole(show: Show) -> None:
         assert f"\n--- answer\n{answer}\n" in output
 
 
-def test_reference_is_shown_with_a_prompt(show: Show) -> None:
+def test_reference_argument_shows_problem_and_prompt(show: Show) -> None:
     question = json.loads(show("exact", "--samples", "1", "--seed", "5", "--json"))["samples"][0]["question"]
     reference = f"exact:eval:5:-:0:{hash_question(question)}:{{}}"
     output = show(reference, "--prompt", "--system_prompt", "Be brief.")
@@ -65,7 +65,7 @@ def test_reference_is_shown_with_a_prompt(show: Show) -> None:
     assert question in output
 
 
-def test_prompt_is_a_conversation(show: Show) -> None:
+def test_prompt_option_shows_the_conversation(show: Show) -> None:
     argv = ("exact", "--prompt", "--level", "0.5", "--params", "{colour: red}")
     assert SYSTEM_PROMPT in show(*argv, "--seed", str(2**32 - 1))
     (sample,) = json.loads(show(*argv, "--json"))["samples"]
@@ -73,13 +73,13 @@ def test_prompt_is_a_conversation(show: Show) -> None:
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
-def test_prompt_may_come_from_a_file(show: Show, tmp_path: Path) -> None:
+def test_prompt_uses_system_prompt_of_the_config_file(show: Show, tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {system_prompt: My rules., tasks: exact}")
     assert "My rules." in show("exact", "--prompt", "--config", str(config))
 
 
-def test_model_prompt_uses_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
+def test_model_prompt_uses_thinking_of_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {thinking: kimi, tasks: exact}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--config", str(config))
@@ -87,7 +87,7 @@ def test_model_prompt_uses_the_config_file(show: Show, tmp_path: Path, tokenizer
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_model_prompt_is_exact_text(show: Show, tokenizer: Any) -> None:
+def test_tokenizer_option_shows_the_exact_prompt_text(show: Show, tokenizer: Any) -> None:
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
     text = output[output.index("<|im_start|>") : output.index("\n\n--- prompt")]
@@ -105,7 +105,7 @@ def test_model_prompt_takes_template_options(show: Show, tokenizer: Any) -> None
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_missing_transformers_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transformers_raises_with_install_advice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)
@@ -126,11 +126,11 @@ def test_task_left_out_of_training_is_shown(
     assert shown in show(*argv)
 
 
-def test_other_tasks_are_not_left_out(show: Show) -> None:
+def test_trained_tasks_are_not_marked_left_out(show: Show) -> None:
     assert "left out" not in show() + show("exact") + show("exact", "--json")
 
 
-def test_config_file_sets_parameters(show: Show, tmp_path: Path) -> None:
+def test_tasks_reads_parameters_from_the_config_file(show: Show, tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {tasks: exact, task_params: {exact: {colour: red}}}")
     (sample,) = json.loads(show("exact", "--samples", "1", "--json", "--config", str(config)))["samples"]
@@ -157,7 +157,7 @@ def test_level_without_effect_is_reported(folder: Path, capsys: pytest.CaptureFi
     assert told in capsys.readouterr().err.splitlines()
 
 
-def test_parameters_are_a_table(show: Show) -> None:
+def test_parameters_are_shown_as_a_table_by_level(show: Show) -> None:
     output = show("exact")
     assert "terms      null     2        4          6" in output
     assert "=== exact (family), seed 42, level 0.5\n" in output
@@ -173,7 +173,7 @@ def test_number_of_different_questions_is_shown(tmp_path: Path, capsys: pytest.C
     assert "level 1" not in slow
 
 
-def test_parameters_are_those_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shown_parameters_equal_the_library_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["chain_sum", "--json"], tmp_path) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]["chain_sum"]
     assert "seed" not in parameters

@@ -56,7 +56,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 
 
 @on_module_loop
-async def test_right_answers_are_scored(session: Session[Problem]) -> None:
+async def test_reasoning_core_right_answers_earn_full_score(session: Session[Problem]) -> None:
     problems = [await session.make(task, 3, level=level) for task in TASKS for level in (None, 0.0, 0.5)]
     judged = [await session.judge(each, [f"<answer>{each.answer}</answer>", "<answer>~</answer>"]) for each in problems]
     assert {problem.task for problem, (right, _) in zip(problems, judged, strict=True) if right.score < 1.0} == set()
@@ -64,13 +64,13 @@ async def test_right_answers_are_scored(session: Session[Problem]) -> None:
 
 
 @on_module_loop
-async def test_levels_set_the_parameters(session: Session[Problem]) -> None:
+async def test_level_sets_parameters_of_reasoning_core(session: Session[Problem]) -> None:
     for level, steps in ((0.0, 0), (0.5, 2), (1.0, 4)):
         assert (await session.make("arithmetics", 3, level=level)).params == {"level": steps}
 
 
 @on_module_loop
-async def test_references_hold_in_another_process(session: Session[Problem]) -> None:
+async def test_references_give_the_same_problems_in_new_workers(session: Session[Problem]) -> None:
     """Problems that are made in another order, by workers that made no other."""
     problems = [await session.make(task, seed) for task in TASKS for seed in (5, 6)]
     async with new_session() as other:
@@ -81,7 +81,7 @@ async def test_references_hold_in_another_process(session: Session[Problem]) -> 
 
 
 @on_module_loop
-async def test_shown_command_runs() -> None:
+async def test_documented_reasoning_core_command_runs() -> None:
     command = "reasoning_gym_environment.py tasks arithmetics --task-modules examples/contrib/reasoning_core_tasks.py"
     words = [sys.executable, *command.split()]
     ended = await asyncio.to_thread(subprocess.run, words, cwd=ROOT, capture_output=True, text=True)

@@ -49,7 +49,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 
 
 @on_module_loop
-async def test_right_answers_earn_one(session: Session[Problem]) -> None:
+async def test_right_answers_of_every_environment_earn_1(session: Session[Problem]) -> None:
     assert len(session.plan.tasks) == 400
     problems = await asyncio.gather(*(session.make(task, 3, level=0.25) for task in session.plan.tasks))
     answered = [problem for problem in problems if problem.answer and problem.answer.strip()]
@@ -62,7 +62,7 @@ async def test_right_answers_earn_one(session: Session[Problem]) -> None:
 
 
 @on_module_loop
-async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None:
+async def test_session_bridge_and_judge_give_equal_scores(session: Session[Problem]) -> None:
     """On the problems of all environments, named by reference, with a right and a wrong answer to each."""
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
@@ -98,7 +98,7 @@ def test_evaluation_scores_equal_the_session(tmp_path: Path, monkeypatch: pytest
 
 
 @on_module_loop
-async def test_references_make_the_same_problems(session: Session[Problem]) -> None:
+async def test_references_give_the_same_rlve_problems(session: Session[Problem]) -> None:
     for task in session.plan.tasks[::20]:
         problem = await session.make(task, 8, level=0.5)
         assert (await session.remake(problem.reference)).question == problem.question
@@ -106,7 +106,7 @@ async def test_references_make_the_same_problems(session: Session[Problem]) -> N
 
 @on_module_loop
 @pytest.mark.parametrize("task", EVALUATING)
-async def test_hostile_text_earns_nothing(task: str, session: Session[Problem], tmp_path: Path) -> None:
+async def test_hostile_answers_score_zero_and_do_nothing(task: str, session: Session[Problem], tmp_path: Path) -> None:
     """No file, no process, no socket; and the answer beside the hostile answers is scored."""
     problem = await session.make(task, 3, level=0.5)
     written = tmp_path / "written"

@@ -114,7 +114,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
 
 
 @on_module_loop
-async def test_tasks_have_prefixed_names(session: Session[Any]) -> None:
+async def test_rlve_task_names_have_a_prefix(session: Session[Any]) -> None:
     assert session.plan.tasks == ("composite", "gcd", "rlve/Doubling", "rlve/Emptying", "rlve/Evaluating")
     assert session.plan.all_params["composite"] == {"datasets": [{"name": "gcd"}]}
     assert session.plan.adjustable >= {"rlve/Doubling", "rlve/Evaluating"}
@@ -122,7 +122,7 @@ async def test_tasks_have_prefixed_names(session: Session[Any]) -> None:
 
 @on_module_loop
 @pytest.mark.parametrize(("level", "digits", "told"), [(None, 2, None), (0.0, 2, 0.0), (0.3, 4, 0.25), (1.0, 10, 1.0)])
-async def test_levels_set_the_parameters(
+async def test_level_sets_parameters_of_rlve_tasks(
     level: float | None, digits: int, told: float | None, session: Session[Any]
 ) -> None:
     problem = await session.make("rlve/Doubling", 5, level=level)
@@ -130,7 +130,7 @@ async def test_levels_set_the_parameters(
 
 
 @on_module_loop
-async def test_rewards_follow_the_verifier(session: Session[Any]) -> None:
+async def test_verifier_rewards_are_clipped_to_0_and_1(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     answers = [problem.answer, "0", "-1", "-2", "prose", "-3"]
     verdicts = await session.judge(problem, [f"<answer>{answer}</answer>" for answer in answers])
@@ -139,7 +139,7 @@ async def test_rewards_follow_the_verifier(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_empty_answer_is_rejected(session: Session[Any]) -> None:
+async def test_problem_with_empty_answer_is_rejected(session: Session[Any]) -> None:
     served = ProblemSpec(ProblemRequest("rlve/Emptying", 5), Split.TRAIN, 0)
     problem = await session.pool.generate(served, PATIENCE_S)
     assert (problem.flawed, bool(problem.answer)) == ({"wrong": 1}, True)
@@ -147,14 +147,14 @@ async def test_empty_answer_is_rejected(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_reference_names_the_release(session: Session[Any]) -> None:
+async def test_rlve_reference_has_the_package_release(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     assert problem.reference.split(":")[:5] == ["rlve/Doubling", "train", "5", "0.5", "rlve@0.0.0"]
     assert (await session.remake(problem.reference)).question == problem.question
 
 
 @on_module_loop
-async def test_parameters_are_checked(session: Session[Any]) -> None:
+async def test_invalid_rlve_parameters_raise(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, params={"digits": 1})
     assert problem.params == {"digits": 1}
     faults = await session.pool.check([("rlve/Doubling", {"digit": 1}, None)])
@@ -162,7 +162,7 @@ async def test_parameters_are_checked(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_text_is_evaluated_in_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
+async def test_answer_code_runs_only_inside_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
     """An environment evaluates the text: no file, no process, no socket, and its neighbours are scored."""
     if "seccomp" not in session.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no sandbox here")

@@ -34,19 +34,19 @@ def out(tmp_path: Path) -> Path:
     return out
 
 
-def test_rows_are_sorted_by_number(out: Path) -> None:
+def test_output_rows_are_sorted_by_number(out: Path) -> None:
     with rows_under_way(out, MADE_WITH) as rows:
         assert [row["a"] for row in in_order(rows)] == [9, 10]
 
 
-def test_written_rows_are_removed(out: Path) -> None:
+def test_temporary_rows_are_removed_at_the_end(out: Path) -> None:
     with rows_under_way(out, MADE_WITH):
         pass
     assert not list(out.parent.iterdir())
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"key": "x", "a": 1}', '{"key": "3", ' + "[" * 100_000])
-def test_foreign_row_raises(out: Path, line: str) -> None:
+def test_damaged_temporary_row_raises(out: Path, line: str) -> None:
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
@@ -56,7 +56,7 @@ def test_foreign_row_raises(out: Path, line: str) -> None:
         pass
 
 
-def test_rows_of_a_finished_call_are_removed(out: Path) -> None:
+def test_temporary_rows_of_a_finished_call_are_removed(out: Path) -> None:
     write_card(out, {"made_with": MADE_WITH})
     out.touch()
     assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}
@@ -74,7 +74,7 @@ def test_full_disk_error_names_the_rows(out: Path) -> None:
         write_output(out, {}, full_disk(), None, under_way=rows)
 
 
-def test_call_continues_after_a_full_disk(out: Path) -> None:
+def test_call_resumes_after_a_full_disk(out: Path) -> None:
     with pytest.raises(OutputError), rows_under_way(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
     with rows_under_way(out, MADE_WITH) as rows:

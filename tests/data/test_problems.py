@@ -59,7 +59,7 @@ def questions(rows: list[dict[str, Any]]) -> set[str]:
 
 
 @on_module_loop
-async def test_questions_do_not_repeat(write: Write, tmp_path: Path) -> None:
+async def test_question_file_has_no_repeated_questions(write: Write, tmp_path: Path) -> None:
     card = await write(tmp_path / "a.jsonl", 80)
     rows = rows_of(tmp_path / "a.jsonl")
     assert len(questions(rows)) == len(rows) == card["rows"] == 80
@@ -89,7 +89,7 @@ async def test_datasets_library_loads_the_rows(write: Write, tmp_path: Path) -> 
 
 
 @on_module_loop
-async def test_row_has_its_columns(write: Write, tmp_path: Path) -> None:
+async def test_problem_row_has_the_documented_columns(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 2)
     row = rows_of(tmp_path / "a.jsonl")[0]
     assert row["reference"].startswith("gcd:train:")
@@ -99,7 +99,7 @@ async def test_row_has_its_columns(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_columns_have_one_type(write: Write, tmp_path: Path) -> None:
+async def test_every_column_has_one_type(write: Write, tmp_path: Path) -> None:
     """`boxnet` has no single right answer."""
     await write(tmp_path / "a.jsonl", 1, tasks=("boxnet",))
     await write(tmp_path / "b.jsonl", 1, tasks=("gcd",), levels=(1,))
@@ -110,14 +110,14 @@ async def test_columns_have_one_type(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_equal_calls_write_equal_files(write: Write, tmp_path: Path) -> None:
+async def test_equal_calls_write_identical_files(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         await write(tmp_path / name, 60)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 @on_module_loop
-async def test_parts_together_equal_one_call(write: Write, tmp_path: Path) -> None:
+async def test_parts_together_equal_the_whole_file(write: Write, tmp_path: Path) -> None:
     parts = 3
     await write(tmp_path / "whole.jsonl", 70)
     of_parts = []
@@ -128,13 +128,13 @@ async def test_parts_together_equal_one_call(write: Write, tmp_path: Path) -> No
 
 
 @on_module_loop
-async def test_levels_come_in_turn(write: Write, tmp_path: Path) -> None:
+async def test_rows_alternate_between_the_levels(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 6, tasks=("gcd",), levels=(0.25, 0.5))
     assert [row["level"] for row in rows_of(tmp_path / "a.jsonl")] == [0.25, 0.5] * 3
 
 
 @on_module_loop
-async def test_small_task_ends_early(write: Write, tmp_path: Path) -> None:
+async def test_task_with_few_questions_writes_fewer_rows(write: Write, tmp_path: Path) -> None:
     card = await write(tmp_path / "a.jsonl", 100, tasks=("tower_of_hanoi",))
     facts = card["tasks"]["tower_of_hanoi"]
     assert card["rows"] == facts["rows"] < 100
@@ -143,7 +143,7 @@ async def test_small_task_ends_early(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_parquet_has_the_same_rows(write: Write, tmp_path: Path) -> None:
+async def test_parquet_file_has_the_rows_of_jsonl(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.parquet"):
         await write(tmp_path / name, 10)
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == rows_of(tmp_path / "a.jsonl")
@@ -183,7 +183,7 @@ async def test_several_problems_are_generated_at_once(workers: Any, monkeypatch:
 
 
 @on_module_loop
-async def test_finished_file_stays(write: Write, tmp_path: Path) -> None:
+async def test_finished_file_is_not_rewritten(write: Write, tmp_path: Path) -> None:
     first = await write(tmp_path / "a.jsonl", 4)
     written = (tmp_path / "a.jsonl").stat().st_mtime_ns
     assert await write(tmp_path / "a.jsonl", 4) == first
@@ -191,7 +191,7 @@ async def test_finished_file_stays(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -> None:
+async def test_file_without_a_metadata_card_is_not_overwritten(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
     with pytest.raises(ConfigError, match="it has no card"):
         await write(tmp_path / "a.jsonl", 4)
@@ -231,7 +231,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_killed_command_continues_when_run_again(tmp_path: Path, part: str) -> None:
+def test_killed_problems_command_resumes(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)
@@ -280,7 +280,7 @@ def test_evaluation_rows_are_written(tmp_path: Path) -> None:
     assert [row["reference"].split(":")[1] for row in rows_of(tmp_path / "a.jsonl")] == ["eval"] * 3
 
 
-def test_options_override_the_file(tmp_path: Path) -> None:
+def test_problems_options_override_the_config_file(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, seed: 3, tasks: games, task_params: {gcd: {max_numbers: 9}}}")
     options = ["--tasks", "gcd,lcm", "--exclude", "lcm", "--params", "{gcd: {max_numbers: 5}}", "--levels", "0.5"]
@@ -293,13 +293,13 @@ def test_options_override_the_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- shares and parts
 
 
-def test_shares_sum_to_the_count() -> None:
+def test_task_weights_split_the_count_into_shares() -> None:
     assert shares(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
     assert shares(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])
-def test_parts_cover_each_task_once(parts: int) -> None:
+def test_parts_divide_each_task_without_overlap(parts: int) -> None:
     owned: dict[str, list[tuple[int, int]]] = {}
     for part in range(1, parts + 1):
         for task, share in tasks_of_part(["a", "b", "c"], part, parts).items():

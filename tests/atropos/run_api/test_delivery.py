@@ -71,7 +71,7 @@ async def until_encoded(queue: DeliveryQueue) -> None:
     await asyncio.gather(*(asyncio.wrap_future(entry.body) for entry in queue._entries))
 
 
-async def test_groups_arrive_in_order(api: ServedRunApi, make: Make) -> None:
+async def test_groups_arrive_at_run_api_in_order(api: ServedRunApi, make: Make) -> None:
     queue = make()
     await put_all(queue, *map(group, range(100)))
     assert api.groups == [{**group(number), "env_id": 1} for number in range(100)]
@@ -86,7 +86,7 @@ async def test_empty_queue_sends_no_request(api: ServedRunApi, make: Make) -> No
 
 
 @pytest.mark.parametrize("fault", [None, 503, 500, 404, "<html>back soon</html>"])
-async def test_groups_wait_for_run_api(
+async def test_groups_wait_while_run_api_fails(
     api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
     api.faults = dict.fromkeys(SEND_PATHS, fault) if fault else {}
@@ -105,7 +105,9 @@ async def test_groups_wait_for_run_api(
 
 
 @pytest.mark.parametrize(("fault", "arrives"), [("cut", True), ("drop", False)])
-async def test_broken_connection_sends_again(api: ServedRunApi, make: Make, fault: str, arrives: bool) -> None:
+async def test_group_is_sent_again_after_a_broken_connection(
+    api: ServedRunApi, make: Make, fault: str, arrives: bool
+) -> None:
     queue = make()
     await put_all(queue, group(1))
     api.faults = {"/scored_data": fault}
@@ -119,7 +121,9 @@ async def test_broken_connection_sends_again(api: ServedRunApi, make: Make, faul
     assert queue.stats == DeliveryStats(delivered=2, waiting=0)
 
 
-async def test_refused_group_is_dropped_alone(api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_group_drops_no_other_group(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
     on_drop = Mock()
     queue = make(started=False, on_drop=on_drop)
     groups = list(map(group, range(6)))
@@ -140,7 +144,7 @@ async def test_refused_group_is_dropped_alone(api: ServedRunApi, make: Make, cap
     assert api.count("/scored_data_list") > 1
 
 
-async def test_invalid_group_is_dropped_alone(api: ServedRunApi, make: Make) -> None:
+async def test_invalid_group_drops_no_other_group(api: ServedRunApi, make: Make) -> None:
     on_drop = Mock()
     queue = make(on_drop=on_drop)
     await put_all(queue, group(1), {**group(2), "messages": object()}, group(3))
@@ -164,7 +168,7 @@ async def test_large_queue_is_sent_in_several_requests(
     assert numbers(api) == list(range(5))
 
 
-async def test_arrays_arrive_as_lists(api: ServedRunApi, make: Make) -> None:
+async def test_token_arrays_are_sent_as_json_lists(api: ServedRunApi, make: Make) -> None:
     tokens = array("i", range(10_000))
     logprobs = array("d", (-number / 7 for number in tokens))
     queue = make()
@@ -175,14 +179,14 @@ async def test_arrays_arrive_as_lists(api: ServedRunApi, make: Make) -> None:
     assert sent["inference_logprobs"] == [logprobs.tolist(), []]
 
 
-async def test_no_sending_before_start(api: ServedRunApi, make: Make) -> None:
+async def test_queue_sends_nothing_before_start(api: ServedRunApi, make: Make) -> None:
     queue = make(started=False)
     queue.put(group(1))
     await queue.drain(0.05)
     assert numbers(api) == []
 
 
-async def test_future_of_waiting_group_is_not_done(api: ServedRunApi, make: Make) -> None:
+async def test_future_of_undelivered_group_stays_pending(api: ServedRunApi, make: Make) -> None:
     queue = make()
     api.faults = {"/scored_data": 503}
     done = queue.put(group(1))
@@ -193,7 +197,7 @@ async def test_future_of_waiting_group_is_not_done(api: ServedRunApi, make: Make
     assert queue.stats.waiting == 1
 
 
-async def test_group_of_cancelled_caller_is_delivered(api: ServedRunApi, make: Make) -> None:
+async def test_group_is_delivered_after_its_caller_is_cancelled(api: ServedRunApi, make: Make) -> None:
     queue = make(started=False)
     waiting = asyncio.ensure_future(queue.put(group(1)))
     waiting.cancel()
@@ -202,7 +206,7 @@ async def test_group_of_cancelled_caller_is_delivered(api: ServedRunApi, make: M
     assert numbers(api) == [1]
 
 
-async def test_unexpected_error_is_logged_and_retried(
+async def test_unexpected_send_error_is_logged_and_retried(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(RunApiSession, "clear_to_send", AsyncMock(side_effect=[RuntimeError("a fault of ours"), 1]))
@@ -225,7 +229,7 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @settings(max_examples=20)
 @given(st.lists(GROUPS, min_size=1, max_size=2))
-def test_body_round_trip(groups: list[dict[str, Any]]) -> None:
+def test_groups_round_trip_through_the_request_body(groups: list[dict[str, Any]]) -> None:
     body = join_bodies([encode_body(dict(group)) for group in groups], 7)
     read = json.loads(gzip.decompress(b"".join(body)))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]

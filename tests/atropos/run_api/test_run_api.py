@@ -30,7 +30,7 @@ async def fault_of(url: str) -> RunApiFault:
     return caught.value
 
 
-async def test_late_reply_is_accepted(api: ServedRunApi) -> None:
+async def test_late_reply_of_run_api_is_accepted(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
     assert await request(api.url, TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
 
@@ -44,17 +44,19 @@ async def test_late_reply_is_accepted(api: ServedRunApi) -> None:
         *((page, 200) for page in ("<html>back soon</html>", "[]", "{}", '"wait"', " " * 2**21)),
     ],
 )
-async def test_fault_has_status(api: ServedRunApi, fault: int | str, status: int | None) -> None:
+async def test_failed_request_error_has_its_http_status(
+    api: ServedRunApi, fault: int | str, status: int | None
+) -> None:
     api.faults = {"/info": fault}
     assert (await fault_of(api.url)).status == status
 
 
-async def test_refused_connection_has_no_status(api: ServedRunApi) -> None:
+async def test_refused_connection_error_has_no_http_status(api: ServedRunApi) -> None:
     api.stop()
     assert (await fault_of(api.url)).status is None
 
 
-async def test_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_to_run_api_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_api, "CONNECT_TIMEOUT_S", 0.1)
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
@@ -83,7 +85,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
     assert len(said(caplog, "WARNING")) == 1
 
 
-async def test_remedy_waits_for_a_second_trainer(
+async def test_reset_is_suggested_only_after_a_second_warning(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two trainers nothing is wrong with run-api."""
@@ -115,7 +117,7 @@ async def test_start_waits_for_run_api(
     assert api.url in end
 
 
-async def test_missing_reply_is_logged(
+async def test_slow_reply_of_run_api_logs_a_warning(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "slow_reply_s", 0.01)
@@ -127,7 +129,7 @@ async def test_missing_reply_is_logged(
     assert api.url in said(caplog, "WARNING")[0]
 
 
-async def test_reply_cancels_timer(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reply_cancels_the_slow_reply_timer(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunApiSession, "slow_reply_s", 1000.0)
     await session.info()
     loop: Any = asyncio.get_running_loop()
@@ -135,7 +137,7 @@ async def test_reply_cancels_timer(session: RunApiSession, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
-async def test_reply_of_another_server_is_rejected(api: ServedRunApi, fault: int | str) -> None:
+async def test_reply_of_a_foreign_server_raises_only_at_start(api: ServedRunApi, fault: int | str) -> None:
     session = RunApiSession(api.url, ENTRY)
     api.faults = {"/info": fault}
     with pytest.raises(ServerError, match="rollout_server_url"):
@@ -149,7 +151,7 @@ async def test_reply_of_another_server_is_rejected(api: ServedRunApi, fault: int
     assert (await asking)["batch_size"] == 32
 
 
-async def test_impossible_step_is_an_outage(
+async def test_impossible_step_in_a_status_is_retried(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A step of 10**9 would end the run as if the trainer had all its batches."""
@@ -180,18 +182,18 @@ REGISTERED = {
     [{"num_steps": 10**30}, {"checkpoint_interval": 2**63}, {"checkpoint_interval": -2}, {"checkpoint_dir": "a\0b"}],
     ids=str,
 )
-def test_registration_out_of_range_is_rejected(fields: dict[str, object]) -> None:
+def test_registration_with_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.REGISTER.decoder.decode(json.dumps({**REGISTERED, **fields}))
 
 
 @pytest.mark.parametrize("fields", [{"max_token_len": 10**30}, {"batch_size": -2}], ids=str)
-def test_trainer_out_of_range_is_rejected(fields: dict[str, object]) -> None:
+def test_trainer_info_with_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.TRAINER_INFO.decoder.decode(json.dumps({"batch_size": 8, "max_token_len": 16, **fields}))
 
 
-async def test_odd_registration_is_an_outage(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_registration_reply_is_retried(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     api.faults = {"/register-env": json.dumps({**REGISTERED, "env_id": [7]})}
     registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
     await until(lambda: said(caplog, "WARNING"))
@@ -202,7 +204,7 @@ async def test_odd_registration_is_an_outage(api: ServedRunApi, caplog: pytest.L
     assert "\n" not in warning
 
 
-async def test_wait_until_there_times_out(api: ServedRunApi) -> None:
+async def test_waiting_for_run_api_times_out(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
     api.stop()
     with pytest.raises(ServerError, match=r"env\.rollout_server_url"):
@@ -212,7 +214,7 @@ async def test_wait_until_there_times_out(api: ServedRunApi) -> None:
 # ---------------------------------------------------------------------------- registering again
 
 
-async def test_reset_registers_again(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_environment_registers_again_after_a_reset(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     await api.reset()
     asking = asyncio.create_task(session.status())
@@ -224,7 +226,7 @@ async def test_reset_registers_again(api: ServedRunApi, session: RunApiSession) 
     assert session.registration.starting_step == 7
 
 
-async def test_outage_keeps_the_registration(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_registration_survives_an_outage_of_run_api(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     api.stop()
     asking = asyncio.create_task(session.status())
@@ -235,7 +237,7 @@ async def test_outage_keeps_the_registration(api: ServedRunApi, session: RunApiS
     assert api.connected == [0]
 
 
-async def test_restart_registers_environments_separately(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_environments_register_separately_after_a_restart(api: ServedRunApi, session: RunApiSession) -> None:
     other = RunApiSession(api.url, ENTRY)
     await other.register()
     api.forget()
@@ -247,7 +249,7 @@ async def test_restart_registers_environments_separately(api: ServedRunApi, sess
     assert api.connected == [0, 1]
 
 
-async def test_lost_reply_registers_again(api: ServedRunApi) -> None:
+async def test_lost_registration_reply_is_retried(api: ServedRunApi) -> None:
     api.faults = {"/register-env": "cut"}
     session = RunApiSession(api.url, ENTRY)
     registering = asyncio.create_task(session.register())
@@ -268,13 +270,15 @@ async def session_before_reset(api: ServedRunApi) -> RunApiSession:
     return session
 
 
-async def test_step_back_means_reset(api: ServedRunApi) -> None:
+async def test_lower_step_is_treated_as_a_reset(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
 
 
-async def test_missing_state_is_explained(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_status_without_state_warns_about_inference_weight(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
     await session.register()
     asking = asyncio.create_task(session.status())
@@ -304,7 +308,9 @@ async def test_nothing_is_sent_without_a_trainer(
     assert api.connected == [0]
 
 
-async def test_group_larger_than_batch_waits(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_group_larger_than_the_batch_waits_for_a_larger_batch(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
     await session.register()
     waiting = asyncio.create_task(session.clear_to_send())
@@ -316,7 +322,9 @@ async def test_group_larger_than_batch_waits(api: ServedRunApi, caplog: pytest.L
     assert await waiting == 0
 
 
-async def test_idle_trainer_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_trainer_logs_a_warning_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
     trainer = TrainerWatch()
     with caplog.at_level(logging.INFO):
@@ -328,19 +336,19 @@ async def test_idle_trainer_is_logged(caplog: pytest.LogCaptureFixture, monkeypa
 # ---------------------------------------------------------------------------- leaving
 
 
-async def test_leave_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_leaving_twice_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
     for _ in range(2):
         await session.leave()
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leave_after_a_reset_disconnects_nobody(api: ServedRunApi) -> None:
+async def test_leaving_after_a_reset_disconnects_no_environment(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leave_without_run_api_times_out(
+async def test_leaving_an_unreachable_run_api_times_out(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
