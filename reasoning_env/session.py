@@ -28,6 +28,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, cast
@@ -50,7 +51,7 @@ from .problems.plan import (
     plan_evaluation,
     plan_tasks,
 )
-from .problems.references import Remaker
+from .problems.remaking import Remaker
 from .problems.sampling import TaskSampler
 from .problems.state import read_state
 from .problems.stream import ProblemStream, Tries, draw_problem
@@ -157,8 +158,10 @@ class Session(Generic[T]):
         self._unlearned: TaskSampler | None = None
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
-        self.remaker = Remaker(self.pool, settings)
-        """Generates the problems of references, with a CPU time limit."""
+        self.reference_cpu_s = settings.reference_deadline_s
+        """Seconds of processor time for generating the problem of a reference. Change it before the first `remake`."""
+        self._generation_deadline_s = settings.eval_generation_deadline_s
+        """Seconds for generating a problem that cannot be replaced by another."""
 
     # ---- start and end
 
@@ -405,7 +408,11 @@ class Session(Generic[T]):
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
-        return await self.remaker.remake(reference, self.library)
+        return await self._remaker.remake(reference, self.library)
+
+    @cached_property
+    def _remaker(self) -> Remaker:
+        return Remaker(self.pool, deadline_s=self._generation_deadline_s, cpu_s=self.reference_cpu_s)
 
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, object] | None = None, level: float | None = None
@@ -416,7 +423,7 @@ class Session(Generic[T]):
         """
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
         request = ProblemRequest(task, seed, all_params, level, exact_seed=True)
-        return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self.settings.eval_generation_deadline_s)
+        return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self._generation_deadline_s)
 
     async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
         """Generate a training problem by its number, without taking a problem from the stream.

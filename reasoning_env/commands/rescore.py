@@ -145,7 +145,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} needs --out FILE")
     session = Session(file_settings(options, {}, {}), checkout=find_checkout(folder))
-    session.remaker.cpu_s = REFERENCE_CPU_S
+    session.reference_cpu_s = REFERENCE_CPU_S
     if options.out is None:
         return _show_changes(session, options)
     with progress_bar("rescore", None) as advance:

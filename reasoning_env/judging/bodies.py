@@ -12,12 +12,18 @@ import msgspec
 from aiohttp import web
 
 from ..runtime.concurrency import in_background
-from .limits import BODIES_AT_ONCE, BODY_TIMEOUT_S, TEXTS_AT_ONCE, JudgeLimits, Room
+from .limits import JudgeLimits
 from .replies import Refused
 
 T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
+BODY_TIMEOUT_S = 30.0
+"""Time limit for sending the body of a request."""
+BODIES_AT_ONCE = 18
+"""Number of bodies of the largest size that may be in memory, each from its first byte until its reply is sent."""
+TEXTS_AT_ONCE = 2
+"""Number of requests of the largest size that may be decoded; decoded, a body may take four times its memory."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower) and need no `Room`."""
 MAX_DEPTH = 32
@@ -27,6 +33,30 @@ PIECE_BYTES = 1 << 16
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
 """Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
+
+
+class Room:
+    """A semaphore that counts bytes: a caller waits until enough bytes are free.
+
+    Small requests may overtake large ones, so a small request waits only if no byte is free.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._left = asyncio.Event()
+
+    @asynccontextmanager
+    async def take(self, size: int) -> AsyncIterator[None]:
+        """Reserve `size` bytes inside the context; `size` must not exceed the room's size."""
+        while size > self._free:
+            self._left.clear()
+            await self._left.wait()
+        self._free -= size
+        try:
+            yield
+        finally:
+            self._free += size
+            self._left.set()
 
 
 class TooManyValuesError(ValueError):
@@ -43,21 +73,24 @@ class BodyReader:
 
     def __init__(self, limits: JudgeLimits) -> None:
         self._limits = limits
-        self._bodies = Room(BODIES_AT_ONCE * limits.max_body_bytes)
-        self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * limits.max_body_bytes)
+        self._max_bytes = limits.max_body_mb * 2**20
+        self._max_values = 8 * limits.max_texts + 64
+        """Enough for the three lists of /get_reward, with prompts as messages."""
+        self._bodies = Room(BODIES_AT_ONCE * self._max_bytes)
+        self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
 
     def check_head(self, request: web.BaseRequest) -> None:
         """Raise Refused (413 or 415) if the headers show that the server will not read the body."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "the server does not read compressed bodies; send the body without Content-Encoding")
-        if (request.content_length or 0) > self._limits.max_body_bytes:
+        if (request.content_length or 0) > self._max_bytes:
             raise self._too_large()
 
     def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
         """Wait until enough memory is free for the body, and reserve the memory inside the context."""
         size = request.content_length
         if size is None:  # no body, or a chunked body
-            size = self._limits.max_body_bytes if request.body_exists else 0
+            size = self._max_bytes if request.body_exists else 0
         return self._bodies.take(size if size > SHORT_BODY else 0)
 
     @asynccontextmanager
@@ -78,14 +111,13 @@ class BodyReader:
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
         """Parse JSON as a record of type `kind`. Raises Refused (400 or 413) for invalid JSON."""
-        max_values = self._limits.max_values
         try:
-            return await beside_the_loop_if_long(len(body), read_request, body, kind, max_values)
+            return await beside_the_loop_if_long(len(body), read_request, body, kind, self._max_values)
         except TooManyValuesError:
             raise Refused(
                 413,
-                f"the body has more than {max_values} JSON values, the limit for {self._limits.max_texts} completions "
-                "(--max-texts)",
+                f"the body has more than {self._max_values} JSON values, the limit for {self._limits.max_texts} "
+                "completions (--max-texts)",
             ) from None
         except ValueError as error:
             raise Refused(400, f"the body is not a valid request: {error}") from None
@@ -97,7 +129,7 @@ class BodyReader:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 async for chunk in request.content.iter_any():
                     body += chunk
-                    if len(body) > self._limits.max_body_bytes:
+                    if len(body) > self._max_bytes:
                         raise self._too_large()
         except TimeoutError:
             raise Refused(408, f"the client took more than {BODY_TIMEOUT_S:g} s to send the body") from None

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from .limits import HEAD_TIMEOUT_S
-
 logger = logging.getLogger(__name__)
 
+HEAD_TIMEOUT_S = 10.0
+"""Time limit for the head of a request, and for the pause between two requests of a connection."""
 INTERNAL_ERROR = "internal error; see the server's log"
 
 

@@ -44,13 +44,16 @@ from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
 from .bodies import BodyReader, beside_the_loop_if_long
 from .client import NOT_GENERATED_KIND, RAISES_KIND
-from .limits import REPLY_TIMEOUT_S, JudgeLimits
+from .limits import JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .metrics import JudgeMetrics
 from .openrlhf import completions_behind
 from .replies import INTERNAL_ERROR, JsonServer, Refused
 
 logger = logging.getLogger(__name__)
+
+REPLY_TIMEOUT_S = 30.0
+"""Time limit for reading the reply."""
 
 
 class Judge(Protocol):

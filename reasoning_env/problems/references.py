@@ -9,22 +9,19 @@ A reference is written as `task:split:seed:level:library:question_hash:params`, 
 `level` is `-` at the library's defaults, and `params` is JSON. In published evaluation sets, `seed` can be `45+3/50`:
 item 3 of a dataset of 50 items with the seed 45.
 
-A reference may come from anybody, so MAX_LENGTH and MAX_PARAMS_DEPTH limit its size. `Remaker` generates the problems
-of references, and caches them.
+A reference may come from anybody, so MAX_LENGTH and MAX_PARAMS_DEPTH limit its size.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from ..errors import InvalidReferenceError, did_you_mean
-from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
-from ..settings import ReasoningSettings
+from ..errors import InvalidReferenceError
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
 """Limit for the characters of a reference. The longest that the library needs, a composite of all tasks, has 2,800."""
@@ -190,100 +187,3 @@ class Reference:
         if library != self.library:
             cause = f"the reference was made by {describe_release(self.library)}, but {library} is installed"
         raise InvalidReferenceError(str(self), f"the question generated here differs from the reference's; {cause}")
-
-
-logger = logging.getLogger(__name__)
-
-
-class Remaker:
-    """Generates the problems of references in a pool, with the library release of that pool."""
-
-    CACHE_BYTES = 64 * 2**20
-    """Bytes of the cache. A problem has a few kilobytes, and its completions mostly arrive within a minute."""
-
-    def __init__(self, pool: Pool, settings: ReasoningSettings) -> None:
-        self._pool = pool
-        self._deadline_s = settings.eval_generation_deadline_s
-        self.cpu_s = settings.reference_deadline_s
-        """Seconds of processor time for generating a problem."""
-        self._cache = ProblemCache(self.CACHE_BYTES)
-        self._releases_warned_of: set[tuple[str, str]] = set()
-
-    async def remake(self, reference: str, library: LibraryInfo) -> Problem:
-        """Return the problem of a reference. Raises InvalidReferenceError, GenerationError and WorkerError."""
-        kept = self._cache.get(reference)
-        if kept is not None:
-            return kept
-        parsed = Reference.parse(reference)
-        names = [task.name for task in library.tasks]
-        if parsed.task not in names:
-            remedy = did_you_mean(parsed.task, names)
-            problem_text = f"the library has no task {parsed.task!r}"
-            if "@" in parsed.library:
-                problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
-            raise InvalidReferenceError(reference, problem_text, remedy=remedy)
-        # The hash in the reference may be that of the clarified question or of the library's own question.
-        for clarified in (False,) if parsed.as_library else (True, False):
-            spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
-            problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
-            if parsed.matches(problem):
-                break
-        release = library.release(parsed.task)
-        parsed.check(problem, release)
-        if release != parsed.library and "@" in release + parsed.library:
-            self._warn_of_release(parsed, release)
-        if parsed.as_library:
-            problem = replace(problem, as_library=True)
-            problem = replace(problem, reference=str(Reference.of(problem, release)))
-        self._cache.put(reference, problem)
-        return problem
-
-    def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn once per pair of releases that answers are judged by a different release than the reference names."""
-        if (reference.library, release) not in self._releases_warned_of:
-            self._releases_warned_of.add((reference.library, release))
-            logger.warning(
-                "problems of %s were made by %s, but are judged here by %s",
-                reference.task,
-                describe_release(reference.library),
-                describe_release(release),
-            )
-
-
-class ProblemCache:
-    """Caches problems by reference, and evicts the least recently used.
-
-    All cached problems together take at most `max_bytes`. A larger problem is not cached.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._problems: dict[str, Problem] = {}
-        """The cached problems, in the order of their last use."""
-        self._bytes = 0
-
-    def get(self, reference: str) -> Problem | None:
-        """Return the problem of a reference; None if it is not cached."""
-        problem = self._problems.pop(reference, None)
-        if problem is not None:
-            self._problems[reference] = problem
-        return problem
-
-    def put(self, reference: str, problem: Problem) -> None:
-        """Cache a problem, and evict others to make room."""
-        self._drop(reference)
-        self._problems[reference] = problem
-        self._bytes += _size(reference, problem)
-        while self._bytes > self._max_bytes:
-            self._drop(next(iter(self._problems)))
-
-    def _drop(self, reference: str) -> None:
-        problem = self._problems.pop(reference, None)
-        if problem is not None:
-            self._bytes -= _size(reference, problem)
-
-
-def _size(reference: str, problem: Problem) -> int:
-    """Return an upper bound of a problem's memory in bytes. A string takes up to four bytes per character."""
-    texts = (reference, problem.question, problem.answer or "", problem.metadata_json, problem.reference)
-    return len(problem.entry) + 4 * sum(map(len, texts)) + 1000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..records import Prompt
-from .chat_templates import PROBE_QUESTION, probe_template
-from .messages import Messages, Tokenizer
+from .chat_templates import PROBE_QUESTION, Tokenizer, probe_template
+from .messages import Messages
 from .thinking import AUTO_FORMAT, choose_thinking
 
 if TYPE_CHECKING:

@@ -1,20 +1,23 @@
-"""Probe a chat template at startup, to find out which messages it accepts and how a reply ends."""
+"""Format conversations with a tokenizer's chat template.
+
+A probe at startup finds out which messages the template accepts and how a reply ends.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from pathlib import Path
+from typing import Any, Protocol
 
 from ..errors import ConfigError
 from ..runtime.text import error_text
-from .messages import ChatLayout, Messages, Tokenizer
+from .messages import Messages, system_in_question
 from .thinking import FORMATS, ThinkingFormat
 
 logger = logging.getLogger(__name__)
-
 
 PLAIN = "plain"
 PLAIN_TEMPLATE = """\
@@ -33,6 +36,63 @@ def plain_text(messages: Messages) -> str:
     """Format system prompt and question like PLAIN_TEMPLATE, without special tokens, which only a tokenizer knows."""
     turns = [f"{'User: ' if message['role'] == 'user' else ''}{message['content']}\n\n" for message in messages]
     return "".join([*turns, "Assistant: <think>"])
+
+
+class Tokenizer(Protocol):
+    """The part of a transformers tokenizer that this package uses. Some have no `chat_template`."""
+
+    chat_template: str | Mapping[str, str] | None
+    bos_token: str | None
+    eos_token: str | None
+    eos_token_id: int | None
+    all_special_ids: Sequence[int]
+
+    def apply_chat_template(self, conversation: Sequence[Mapping[str, object]], **options: object) -> Any: ...
+
+    def get_vocab(self) -> Mapping[str, int]: ...
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]: ...
+
+    def decode(self, tokens: Any, *, skip_special_tokens: bool = False) -> str: ...
+
+
+@dataclass(frozen=True)
+class ChatLayout:
+    """How a tokenizer formats a conversation: the template, its options, and the accepted form of messages."""
+
+    tokenizer: Tokenizer
+    options: Mapping[str, object]
+    jinja: str | Mapping[str, str] | None
+    """The text of the template, or a mapping of names to templates."""
+    formats_itself: bool = False
+    """Whether the tokenizer has no template and adds special tokens itself, as Mistral's own tokenizers do. It does not
+    parse special tokens in text."""
+    system_in_question: bool = False
+    """Whether the system message is put before the question, because the template accepts no system role."""
+    content_as_list: bool = False
+    """Whether the content of a message is a list with one text part."""
+
+    def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
+        """Return the text of a conversation, by default up to the point where a reply begins."""
+        options = {"add_generation_prompt": add_generation_prompt, **self.options}
+        return str(self.tokenizer.apply_chat_template(self._arrange(messages), tokenize=False, **options))
+
+    def render_tokens(self, messages: Messages) -> list[int]:
+        """Return the tokens of a conversation, for a tokenizer that formats chats without a template."""
+        arranged = self._arrange(messages)
+        return list(self.tokenizer.apply_chat_template(arranged, tokenize=True, return_dict=False, **self.options))
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, with special tokens. SentencePiece's marks become spaces and newlines."""
+        return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
+
+    def _arrange(self, messages: Messages) -> list[dict[str, object]]:
+        placed = system_in_question(messages) if self.system_in_question else messages
+        arranged: list[dict[str, object]] = [dict(message) for message in placed]
+        if self.content_as_list:
+            for message in arranged:
+                message["content"] = [{"type": "text", "text": message["content"]}]
+        return arranged
 
 
 PROBE_SYSTEM = "probe-of-the-rules"
@@ -129,13 +189,13 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
 def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
     """Return the first layout that builds a whole prompt. Raises ConfigError if none does."""
     faults: list[str] = []
-    for system_in_question, content_as_list in product((False, True), repeat=2):
-        layout = replace(given, system_in_question=system_in_question, content_as_list=content_as_list)
+    for in_question, content_as_list in product((False, True), repeat=2):
+        layout = replace(given, system_in_question=in_question, content_as_list=content_as_list)
         fault = _find_fault(layout)
         if fault is not None:
             faults.append(fault)
             continue
-        if system_in_question:
+        if in_question:
             logger.warning(
                 "the chat template of %s rejects system messages, so the system prompt is put before the question",
                 name,

@@ -1,10 +1,9 @@
-"""Build the messages of a problem, format them as text and tokens, and parse completions in all accepted forms."""
+"""Build the messages of a problem, and parse completions in all accepted forms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from ..errors import ConfigError
 from ..runtime.text import short
@@ -33,63 +32,6 @@ def system_in_question(messages: Messages) -> Messages:
         return messages
     system, question, *rest = messages
     return [{**question, "content": f"{system['content']}\n\n{question['content']}"}, *rest]
-
-
-class Tokenizer(Protocol):
-    """The part of a transformers tokenizer that this package uses. Some have no `chat_template`."""
-
-    chat_template: str | Mapping[str, str] | None
-    bos_token: str | None
-    eos_token: str | None
-    eos_token_id: int | None
-    all_special_ids: Sequence[int]
-
-    def apply_chat_template(self, conversation: Sequence[Mapping[str, object]], **options: object) -> Any: ...
-
-    def get_vocab(self) -> Mapping[str, int]: ...
-
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]: ...
-
-    def decode(self, tokens: Any, *, skip_special_tokens: bool = False) -> str: ...
-
-
-@dataclass(frozen=True)
-class ChatLayout:
-    """How a tokenizer formats a conversation: the template, its options, and the accepted form of messages."""
-
-    tokenizer: Tokenizer
-    options: Mapping[str, object]
-    jinja: str | Mapping[str, str] | None
-    """The text of the template, or a mapping of names to templates."""
-    formats_itself: bool = False
-    """Whether the tokenizer has no template and adds special tokens itself, as Mistral's own tokenizers do. It does not
-    parse special tokens in text."""
-    system_in_question: bool = False
-    """Whether the system message is put before the question, because the template accepts no system role."""
-    content_as_list: bool = False
-    """Whether the content of a message is a list with one text part."""
-
-    def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
-        """Return the text of a conversation, by default up to the point where a reply begins."""
-        options = {"add_generation_prompt": add_generation_prompt, **self.options}
-        return str(self.tokenizer.apply_chat_template(self._arrange(messages), tokenize=False, **options))
-
-    def render_tokens(self, messages: Messages) -> list[int]:
-        """Return the tokens of a conversation, for a tokenizer that formats chats without a template."""
-        arranged = self._arrange(messages)
-        return list(self.tokenizer.apply_chat_template(arranged, tokenize=True, return_dict=False, **self.options))
-
-    def text_of(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, with special tokens. SentencePiece's marks become spaces and newlines."""
-        return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
-
-    def _arrange(self, messages: Messages) -> list[dict[str, object]]:
-        placed = system_in_question(messages) if self.system_in_question else messages
-        arranged: list[dict[str, object]] = [dict(message) for message in placed]
-        if self.content_as_list:
-            for message in arranged:
-                message["content"] = [{"type": "text", "text": message["content"]}]
-        return arranged
 
 
 Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None

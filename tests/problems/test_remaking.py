@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reasoning_env.problems.references import ProblemCache
+from reasoning_env.problems.remaking import ProblemCache
 from tests.records import make_problem
 
 PROBLEM = replace(make_problem(), entry=b"x" * 100_000)
