@@ -101,11 +101,6 @@ BLOCKS = list(_blocks())
 PYTHON = [block for block in BLOCKS if block.language == "python" and block.text not in ONE_FILE]
 
 
-def generate(messages: object) -> list[str]:
-    """Stand in for the reader's own model."""
-    return ["<answer>1</answer>", "no idea"]
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The reader's folder, with the files that the pages speak of."""
@@ -124,7 +119,7 @@ def test_python_blocks_run(block: Block, folder: Path, capsys: pytest.CaptureFix
         text = text.replace(there, str(here))
     with InferenceServer(lambda request: [f"<answer>{number}</answer>" for number in range(request.n)]) as server:
         text = re.sub(r"http://localhost:\d+", server.url, text)
-        exec(compile(text, block.page.name, "exec"), {"__name__": "__main__", "generate": generate})
+        exec(compile(text, block.page.name, "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert [printed for word, output in PRINTED.items() if word in text and printed != output] == []
 
