@@ -123,7 +123,7 @@ CLARIFICATION = Fix(
 LEFT_OUT = Fix(
     "left out",
     "Training leaves the task out unless you name it.",
-    "tests/problems/test_plan.py::test_training_leaves_gameable_tasks_out",
+    "tests/problems/test_plan.py::test_default_training_leaves_gameable_tasks_out",
 )
 FLOOR = Fix(
     "floor",

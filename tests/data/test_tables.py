@@ -43,13 +43,13 @@ DAMAGED = r"PATH: .*a\.parquet is damaged, or not a Parquet file \("
 
 
 @pytest.mark.parametrize("kind", BAD_VALUES)
-def test_unreadable_value_raises(tmp_path: Path, kind: str) -> None:
+def test_unreadable_parquet_value_raises(tmp_path: Path, kind: str) -> None:
     path = parquet(tmp_path / "a.parquet", BAD_VALUES[kind]())
     with pytest.raises(ConfigError, match=DAMAGED):
         list(read_rows(path, "PATH"))
 
 
-def test_damaged_page_raises(tmp_path: Path) -> None:
+def test_damaged_parquet_page_raises(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", ["some text " * 100 + str(number) for number in range(50)])
     raw = bytearray(path.read_bytes())
     raw[60:300] = bytes(240)
@@ -58,7 +58,7 @@ def test_damaged_page_raises(tmp_path: Path) -> None:
         list(read_rows(path, "PATH"))
 
 
-def test_failure_leaves_the_old_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_parquet_file(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", ["old"])
     before = path.read_bytes()
 

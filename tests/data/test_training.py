@@ -55,7 +55,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
         pytest.param({"tasks": ["gcd"]}, "", id="neither"),
     ],
 )
-def test_row_has_the_facts_of_its_group(path: Path, made_with: object, model: str) -> None:
+def test_training_row_has_metadata_of_its_group(path: Path, made_with: object, model: str) -> None:
     header_path(path).write_text(json.dumps({"made_with": made_with}))
     [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}
@@ -71,27 +71,27 @@ def test_row_has_the_facts_of_its_group(path: Path, made_with: object, model: st
         (Keep.BEST, ["right"]),
     ],
 )
-def test_keep_selects_completions(path: Path, keep: Keep, expected: list[str]) -> None:
+def test_keep_mode_selects_completions(path: Path, keep: Keep, expected: list[str]) -> None:
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_best_of_wrong_completions_is_empty(path: Path) -> None:
+def test_keep_best_of_wrong_completions_is_empty(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_group_gives_a_pair(path: Path) -> None:
+def test_keep_pairs_takes_the_best_and_worst_completion(path: Path) -> None:
     [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]
     assert (pair["chosen_score"], pair["rejected_score"]) == (1.0, 0.0)
 
 
-def test_pass_rate_selects_groups(path: Path) -> None:
+def test_pass_rate_range_selects_groups(path: Path) -> None:
     rows = kept(path, line(RIGHT, ALSO_RIGHT), line(RIGHT, WRONG, seed=6), pass_rates=PassRates(0.1, 0.9))
     assert {row["seed"] for row in rows} == {6}
 
 
-def test_equal_completion_is_one_row(path: Path) -> None:
+def test_repeated_completion_is_written_once(path: Path) -> None:
     assert texts(kept(path, line(RIGHT, RIGHT), line(RIGHT, ALSO_RIGHT))) == ["right", "also right"]
 
 
@@ -99,12 +99,12 @@ def test_equal_completions_of_two_questions_are_kept(path: Path) -> None:
     assert texts(kept(path, line(RIGHT), line(RIGHT, seed=6))) == ["right", "right"]
 
 
-def test_rows_per_question_are_limited(path: Path) -> None:
+def test_training_rows_per_question_are_limited(path: Path) -> None:
     rows = kept(path, line(RIGHT, WRONG), line(ALSO_RIGHT), line(WRONG, seed=6), max_per_problem=2)
     assert texts(rows) == ["right", "wrong", "wrong"]
 
 
-def test_columns_have_one_type(path: Path) -> None:
+def test_training_columns_have_one_type(path: Path) -> None:
     groups = [
         make_group([make_rollout(0.0, Reason.NO_ANSWER)], "maze"),
         make_group([make_rollout(0.5), make_rollout(1.0)], "gcd", level=0.5),
@@ -117,7 +117,7 @@ def test_columns_have_one_type(path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [Keep.ALL, Keep.PAIRS])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_datasets_library_loads_the_rows(path: Path, tmp_path: Path, keep: Keep) -> None:
+def test_datasets_library_loads_training_rows(path: Path, tmp_path: Path, keep: Keep) -> None:
     from datasets import load_dataset
 
     rows = kept(path, line(RIGHT, WRONG), keep=keep)
@@ -127,20 +127,20 @@ def test_datasets_library_loads_the_rows(path: Path, tmp_path: Path, keep: Keep)
     assert list(loaded) == rows
 
 
-def test_training_rows_are_not_read_as_groups(path: Path) -> None:
+def test_training_rows_are_not_read_as_rollout_groups(path: Path) -> None:
     header_path(path).write_text("{}")
     kept(path, line(RIGHT))
     assert len(list(stream_groups(path.parent))) == 1
 
 
-def test_other_data_is_not_replaced(path: Path) -> None:
+def test_foreign_file_at_the_output_path_raises(path: Path) -> None:
     kept_path(path, Keep.ALL).write_text('{"question": "mine"}\n')
     with pytest.raises(ConfigError, match="does not contain training rows"):
         kept(path, line(RIGHT))
     assert "mine" in kept_path(path, Keep.ALL).read_text()
 
 
-def test_earlier_training_rows_are_replaced(path: Path) -> None:
+def test_training_rows_of_an_earlier_call_are_replaced(path: Path) -> None:
     for rollouts in ([RIGHT], [RIGHT, WRONG]):
         rows = kept(path, line(*rollouts))
     assert texts(rows) == ["right", "wrong"]

@@ -69,7 +69,7 @@ def right(problem: Problem) -> str:
 
 
 @on_module_loop
-async def test_completion_gets_a_score(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_row_with_a_completion_gets_a_score(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "mine": {"a": [1]}, "completion": right(problem)}
     path = write(tmp_path / "a.jsonl", row, {**row, "completion": "none"})
     await rescore(path, tmp_path / "b.jsonl")
@@ -80,7 +80,7 @@ async def test_completion_gets_a_score(rescore: Rescore, problem: Problem, tmp_p
 
 
 @on_module_loop
-async def test_completions_get_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_row_with_several_completions_gets_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     conversation = [{"role": "user", "content": "?"}, {"role": "assistant", "content": right(problem)}]
     row = {"reference": problem.reference, "completions": [conversation, right(problem), "none", ""]}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
@@ -90,7 +90,7 @@ async def test_completions_get_scores(rescore: Rescore, problem: Problem, tmp_pa
 
 
 @on_module_loop
-async def test_dump_becomes_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rollout_dump_is_rescored_as_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     line = group(
         rollout(text=right(problem), score=1.0), rollout(text="none"), task="gcd", seed=7, reference=problem.reference
     )
@@ -100,7 +100,7 @@ async def test_dump_becomes_rows(rescore: Rescore, problem: Problem, tmp_path: P
 
 
 @on_module_loop
-async def test_rows_left_out_are_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_skipped_rows_are_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     unknown = problem.reference.replace("gcd:", "gdc:", 1)
     altered = problem.reference.replace(":7:", ":8:", 1)
     rows = [
@@ -119,7 +119,7 @@ async def test_rows_left_out_are_reported(rescore: Rescore, problem: Problem, tm
 
 
 @on_module_loop
-async def test_reasons_are_grouped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_reasons_for_skipped_rows_are_grouped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     rows = [{"reference": f"task{number}:train:1:-:x:0123456789abcdef:{{}}", "completion": ""} for number in range(3)]
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
@@ -134,7 +134,9 @@ async def test_reasons_are_grouped(rescore: Rescore, problem: Problem, tmp_path:
 
 
 @on_module_loop
-async def test_other_release_with_equal_question_is_scored(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_reference_of_another_release_is_scored_if_equal(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
     rows = write(tmp_path / "a.jsonl", {"reference": other, "completion": right(problem)})
     await rescore(rows, tmp_path / "b.jsonl")
@@ -151,7 +153,7 @@ async def test_rows_can_be_judged_in_python(workers: Any, problem: Problem, capl
     assert "skipped row 4: the reference cannot be read" in caplog.text
 
 
-def test_shown_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_python_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs" / "data.md").read_text()
     shown = next(block.split("```")[0] for block in page.split("```python\n") if "verdicts(session" in block)
     exec(compile(shown, "docs/data.md", "exec"), {})
@@ -161,7 +163,7 @@ def test_shown_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @on_module_loop
-async def test_infrastructure_error_gives_no_score(
+async def test_infrastructure_error_writes_no_score(
     workers: Any, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "RETRY_PAUSES_S", (0.0,))
@@ -175,7 +177,7 @@ async def test_infrastructure_error_gives_no_score(
 
 
 @on_module_loop
-async def test_pass_rates_select_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_pass_rate_range_selects_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     def row(name: str, *completions: str) -> dict[str, Any]:
         return {"name": name, "reference": problem.reference, "completions": completions}
 
@@ -196,7 +198,7 @@ async def test_training_pairs_are_written(rescore: Rescore, problem: Problem, tm
 
 
 @on_module_loop
-async def test_training_rows_have_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_training_rows_are_selected_by_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     line = group(rollout(text=right(problem), score=0.0), task="gcd", seed=7, reference=problem.reference)
     await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=Selection(Keep.CORRECT))
     assert [(row["score"], row["seed"]) for row in read(tmp_path / "b.jsonl")] == [(1.0, 7)]
@@ -218,14 +220,16 @@ async def test_unused_completions_are_counted_by_reason(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_training_rows_need_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_selecting_training_rows_without_groups_raises(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
     with pytest.raises(ConfigError, match=NO_GROUP):
         await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
 
 
 @on_module_loop
-async def test_parquet_types_are_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_parquet_column_types_are_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "completion": ["none"], "small": pyarrow.array([3], "int8")}
     )
@@ -236,7 +240,7 @@ async def test_parquet_types_are_kept(rescore: Rescore, problem: Problem, tmp_pa
 
 
 @on_module_loop
-async def test_earlier_scores_do_not_set_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_earlier_scores_do_not_fix_column_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "scores": [[0]], "completions": [[right(problem), "none"]]}
     )
@@ -246,7 +250,7 @@ async def test_earlier_scores_do_not_set_types(rescore: Rescore, problem: Proble
 
 
 @on_module_loop
-async def test_columns_of_several_types_cost_no_work(workers: Any, problem: Problem, tmp_path: Path) -> None:
+async def test_mixed_column_types_raise_before_judging(workers: Any, problem: Problem, tmp_path: Path) -> None:
     session = Session(pool=workers, tasks=["gcd"])
     session.judge = AsyncMock()  # type: ignore[method-assign]
     row = {"reference": problem.reference, "completion": "none"}
@@ -271,7 +275,7 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
 
 
 @on_module_loop
-async def test_folder_of_files_is_read(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_files_of_a_folder_are_read(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none"}
     line = json.dumps(row) + "\n"
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line.encode()))
@@ -285,14 +289,14 @@ async def test_folder_of_files_is_read(rescore: Rescore, problem: Problem, tmp_p
     assert await rescore(tmp_path, tmp_path / "all.jsonl") == card
 
 
-def test_lines_are_read_instead_of_their_parquet(tmp_path: Path) -> None:
+def test_jsonl_is_read_instead_of_its_parquet_copy(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.header", "a-correct.jsonl", "a.parquet", "b.parquet"):
         (tmp_path / name).touch()
     names = [file.name for file in row_files([tmp_path / "b.parquet", tmp_path], tmp_path / "out.jsonl")]
     assert names == ["b.parquet", "a.jsonl"]
 
 
-def test_folder_of_evaluations_is_read(tmp_path: Path) -> None:
+def test_samples_of_an_evaluations_folder_are_read(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         for file in ("samples.jsonl", "samples.jsonl.header", "results.json"):
@@ -303,7 +307,7 @@ def test_folder_of_evaluations_is_read(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_thinking_formats_apply(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_thinking_formats_of_a_row_are_applied(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
     lines = [
         {**group(rollout(text=text), task="gcd", seed=7, reference=problem.reference), "thinking_formats": formats}
@@ -365,7 +369,7 @@ def as_batch(reference: str, text: str) -> dict[str, Any]:
         (as_batch, {"reference": "custom_id", "completion": "response.body.choices.0.message"}),
     ],
 )
-async def test_lines_of_other_tools_are_read(
+async def test_columns_option_reads_lines_of_other_tools(
     rescore: Rescore, problem: Problem, tmp_path: Path, line: Any, columns: Mapping[str, str]
 ) -> None:
     path = write(tmp_path / "a.jsonl", *(line(problem.reference, text) for text in (right(problem), "none")))
@@ -384,7 +388,7 @@ async def test_parquet_columns_can_be_named(rescore: Rescore, problem: Problem, 
 
 
 @on_module_loop
-async def test_row_without_completion_names_its_columns(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_error_of_an_unknown_row_lists_its_columns(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = as_verl(problem.reference, "none")
     with pytest.raises(
         ConfigError, match=r"no reference \(its columns are input, output, gts, score, step; choose columns"
@@ -393,7 +397,7 @@ async def test_row_without_completion_names_its_columns(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_malformed_line_is_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_malformed_line_is_reported_with_its_number(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
     path.write_text(path.read_text() + "nonsense\n")
     card = await rescore(path, tmp_path / "b.jsonl")
@@ -412,7 +416,7 @@ async def test_infinite_numbers_become_null(rescore: Rescore, problem: Problem, 
 
 
 @on_module_loop
-async def test_repeated_line_is_left_out(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_repeated_group_line_is_skipped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)
     for number, line in enumerate(({"key": "0", **dumped}, {"time": 1.5, **dumped})):
         card = await rescore(write(tmp_path / f"a{number}.jsonl", line, line), tmp_path / f"b{number}.jsonl")

@@ -23,7 +23,7 @@ def answer_of(text: str) -> str | None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_full_skill_is_always_right(task: str) -> None:
+def test_policy_with_full_skill_answers_right(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=1.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=20, seed=321)
     for item in dataset:
@@ -33,7 +33,7 @@ def test_full_skill_is_always_right(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_no_skill_is_never_right(task: str) -> None:
+def test_policy_without_skill_answers_wrong(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=0.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=40, seed=321)
     for item in dataset:
@@ -46,6 +46,6 @@ def request(temperature: float) -> GenerationRequest:
     return GenerationRequest("vllm", QUESTION, (9,), n=20, max_tokens=99, temperature=temperature, top_p=1.0)
 
 
-def test_temperature_zero_is_deterministic() -> None:
+def test_policy_is_deterministic_at_temperature_0() -> None:
     policy = ScriptedPolicy(0.5, 3)
     assert len({*policy(request(0.0)), *policy(request(0.0))}) == 1

@@ -38,7 +38,7 @@ def line() -> bytes:
     return encode_group(replace(group, rollouts=tuple(replace(rollout, token_count=5) for rollout in group.rollouts)))
 
 
-def test_line_has_the_documented_keys(line: bytes) -> None:
+def test_dump_line_has_the_documented_keys(line: bytes) -> None:
     assert _document(line) == {
         "item_id": "chain_sum",
         "rollouts": [ROLLOUT],
@@ -60,25 +60,25 @@ def test_written_group_is_read_back(line: bytes) -> None:
     assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
-def test_corrected_answer_is_kept_with_the_original() -> None:
+def test_dump_has_the_corrected_and_the_library_answer() -> None:
     document = _document(line := encode_group(make_group(metadata_json='{"library_answer": "3"}')))
     assert (document["expected_answer"], document["library_answer"]) == ("2", "3")
     assert read_group(line).library_answer == "3"
 
 
-def test_rollout_may_lack_a_verdict() -> None:
+def test_rollout_without_verdict_is_encoded() -> None:
     [rollout] = _document(encode_group(make_group((0.5,), verdict=False)))["rollouts"]
     assert rollout["score"] == 0.5
     assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
 
 
-def test_thinking_is_stored_separately() -> None:
+def test_thinking_is_stored_apart_from_the_completion() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
 
 
-def test_frames_are_stored() -> None:
+def test_removed_answer_formatting_is_stored() -> None:
     group = make_group()
     verdict = replace(group.rollouts[0].verdict, frames=("label", "code"))
     line = encode_group(replace(group, rollouts=(replace(group.rollouts[0], verdict=verdict),)))
@@ -102,7 +102,7 @@ def test_dump_names_are_recognised(kind: DumpKind, number: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_other_names_are_no_dumps(suffix: str) -> None:
+def test_other_file_names_are_not_dumps(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -54,7 +54,7 @@ def _block(dumps: Path) -> None:
 # ---------------------------------------------------------------------------- a disk that refuses
 
 
-def test_groups_wait_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_wait_in_order_while_writing_fails(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     _block(dumps)
     for index in range(9):
@@ -65,7 +65,7 @@ def test_groups_wait_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
     assert indices(stream_groups(dumps)) == list(range(9))
 
 
-def test_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_disk_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, writer.__name__)
     dumper = make_dumper()
     _block(dumps)
@@ -107,7 +107,7 @@ def test_groups_beyond_the_memory_limit_are_dropped(
     assert indices(stream_groups(dumps)) == list(range(waiting))
 
 
-def test_full_disk_leaves_whole_lines(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
+def test_full_disk_truncates_no_line(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
     dumper = make_dumper(start=False)
     limit_files(50_000)  # as on a full disk, a write is cut short and the next write fails
     for index in range(30):
@@ -123,7 +123,9 @@ def test_full_disk_leaves_whole_lines(make_dumper: MakeDumper, dumps: Path, limi
 # ---------------------------------------------------------------------------- a disk that hangs
 
 
-def test_offer_returns_at_once(make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offering_a_group_does_not_wait_for_the_disk(
+    make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
     assert gate.entered.wait(PATIENCE_S)
@@ -134,7 +136,9 @@ def test_offer_returns_at_once(make_dumper: MakeDumper, gate: Any, monkeypatch: 
     assert dumper.stats().waiting == 201
 
 
-def test_close_gives_up_after_its_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_gives_up_on_a_hanging_disk(
+    make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
     assert gate.entered.wait(PATIENCE_S)
@@ -163,7 +167,7 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("take_away", [_move, Path.unlink, _replace, _cut])
-def test_deleted_file_is_replaced(
+def test_deleted_dump_file_is_created_again(
     make_dumper: MakeDumper, dumps: Path, take_away: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()

@@ -27,12 +27,12 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path)) == [1, 2, 3]
 
 
-def test_missing_path_raises(tmp_path: Path) -> None:
+def test_missing_dump_path_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         stream_groups(tmp_path / "nothing.jsonl")
 
 
-def test_only_required_keys_are_needed(tmp_path: Path) -> None:
+def test_dump_line_needs_only_the_required_keys(tmp_path: Path) -> None:
     rollout = {"conversation": [{"role": "user", "content": "é", "later": 1}], "score": 1, "later": None}
     line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
@@ -51,7 +51,7 @@ def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", [b"", b" ", b"\t"])
-def test_several_objects_on_a_line_are_read(tmp_path: Path, between: bytes) -> None:
+def test_several_json_objects_on_a_line_are_read(tmp_path: Path, between: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1))[:-1] + between + encode_group(passed(2)))
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
@@ -74,7 +74,7 @@ def test_binary_file_error_names_its_kind(tmp_path: Path, first_bytes: bytes, ki
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_json_array_raises(tmp_path: Path, indent: int | None) -> None:
+def test_json_array_instead_of_lines_raises(tmp_path: Path, indent: int | None) -> None:
     groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
     (tmp_path / "a.jsonl").write_text(json.dumps(groups, indent=indent))
     with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, and each line must be an object"):
@@ -91,7 +91,7 @@ def test_repeated_line_is_counted_with_warning(tmp_path: Path, caplog: pytest.Lo
     ]
 
 
-def test_copied_dump_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_groups_of_a_copied_dump_are_read_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = encode_group(passed(1), more={"time": 1.5}) + encode_group(passed(2), more={"time": 1.75})
     (tmp_path / "a.jsonl").write_bytes(lines)
     (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))
@@ -101,13 +101,13 @@ def test_copied_dump_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     ]
 
 
-def test_problem_sampled_again_counts(tmp_path: Path) -> None:
+def test_problem_sampled_at_another_time_is_read_twice(tmp_path: Path) -> None:
     lines = [encode_group(passed(1), more={"time": time}) for time in (1.5, 2.5)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_equal_lines_without_time_count(tmp_path: Path) -> None:
+def test_equal_lines_without_time_are_all_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(2 * encode_group(passed(1)))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
@@ -118,7 +118,7 @@ def test_blank_lines_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_torn_last_line_is_skipped(
+def test_incomplete_last_line_is_skipped_with_warning(
     tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
@@ -194,7 +194,7 @@ def test_fifo_in_a_folder_is_skipped(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path, strict=False)) == [2]
 
 
-def test_fifo_by_name_raises(tmp_path: Path) -> None:
+def test_fifo_as_dump_path_raises(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(OSError, match="it is a FIFO, and only regular files are read"):
         stream_groups(tmp_path / "a.jsonl")

@@ -30,7 +30,7 @@ def _writer_threads() -> list[threading.Thread]:
 # Which groups go where
 
 
-def test_groups_fill_files_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_dump_files_are_filled_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     for index in range(201):
         dumper.offer(passed(index))
@@ -59,7 +59,7 @@ def test_groups_fill_files_in_order(make_dumper: MakeDumper, dumps: Path) -> Non
         ((0.0,), {"dump_failed": False}, None),
     ],
 )
-def test_scores_choose_kind(
+def test_scores_decide_between_passed_and_failed_dumps(
     make_dumper: MakeDumper, scores: tuple[float, ...], options: dict[str, Any], kind: str | None
 ) -> None:
     dumper = make_dumper(**options)
@@ -69,14 +69,14 @@ def test_scores_choose_kind(
     assert (stats.passed_groups, stats.failed_groups) == (kind == "passed", kind == "failed")
 
 
-def test_lines_are_written_at_once(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_dump_lines_are_written_without_delay(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     dumper.offer(passed(3))
     wait_until(lambda: dumper.stats().passed_groups)
     assert indices(stream_groups(dumps)) == [3]
 
 
-def test_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_dump_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper(step=lambda: 3)
     before = time.time()
     dumper.offer(passed())
@@ -86,7 +86,7 @@ def test_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:
     assert group.time == pytest.approx(before, abs=60)
 
 
-def test_existing_files_are_skipped(make_dumper: MakeDumper, tmp_path: Path) -> None:
+def test_existing_dump_files_are_not_changed(make_dumper: MakeDumper, tmp_path: Path) -> None:
     (tmp_path / PASSED.format(0)).write_bytes(b"to")  # a torn line: the file is left alone
     for _ in range(2):
         dumper = make_dumper(tmp_path)
@@ -152,7 +152,9 @@ def test_written_groups_are_read_back(groups: list[Group], threshold: float) -> 
     assert failed == [offered(group) for group in groups if max(group.scores) == 0]
 
 
-def test_group_that_json_lacks_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_that_is_not_json_is_dropped_with_an_error(
+    make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
+) -> None:
     dumper = make_dumper()
     for group in (passed(), make_group(metadata_json="{"), passed(), make_group(metadata_json="{")):
         dumper.offer(group)
@@ -168,7 +170,7 @@ def test_group_that_json_lacks_is_dropped(make_dumper: MakeDumper, caplog: pytes
 # The start
 
 
-def test_groups_before_start_are_kept(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_offered_before_start_are_written(make_dumper: MakeDumper, dumps: Path) -> None:
     before = _writer_threads()
     dumper = make_dumper(dumps / "with" / "parents", start=False)
     dumper.offer(passed(3))
@@ -182,7 +184,7 @@ def test_groups_before_start_are_kept(make_dumper: MakeDumper, dumps: Path) -> N
 # The end
 
 
-def test_close_ends_thread(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_closing_ends_the_writer_thread(make_dumper: MakeDumper, dumps: Path) -> None:
     before = len(_writer_threads())
     dumper = make_dumper()
     dumper.offer(passed())
@@ -194,7 +196,7 @@ def test_close_ends_thread(make_dumper: MakeDumper, dumps: Path) -> None:
     assert names(dumps) == [PASSED.format(0)]
 
 
-def test_group_after_close_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_offered_after_close_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):

@@ -121,34 +121,34 @@ each_end = pytest.mark.parametrize("name", SCENARIOS)
 
 
 @each_end
-def test_exit_status_tells_signal(ended: Futures, name: str) -> None:
+def test_exit_status_follows_the_signal(ended: Futures, name: str) -> None:
     environment = ended[name].result().environment
     assert environment.exit_status == (143 if "SIGTERM" in name else 130)
     assert "Traceback" not in environment.stderr
 
 
 @each_end
-def test_nothing_is_left_behind(ended: Futures, name: str) -> None:
+def test_ended_environment_leaves_no_process_or_file(ended: Futures, name: str) -> None:
     end = ended[name].result()
     assert (end.left_processes, left_behind(end.environment)) == (set(), [])
 
 
 @each_end
-def test_scored_groups_are_dumped(ended: Futures, name: str) -> None:
+def test_groups_scored_before_the_end_are_dumped(ended: Futures, name: str) -> None:
     end = ended[name].result()
     # At a threshold of 0, every group goes to one of the two kinds of dumps.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
 
 
 @each_orderly_end
-def test_groups_with_signal_are_delivered(ended: Futures, name: str) -> None:
+def test_groups_with_unequal_scores_are_delivered_at_the_end(ended: Futures, name: str) -> None:
     end = ended[name].result()
     kept = [group.kept for group in scored(end.environment) if group.kept is not None]
     assert [delivery.scores for delivery in end.training.proxy.delivered] == kept
 
 
 @each_orderly_end
-def test_end_is_announced(ended: Futures, name: str) -> None:
+def test_ended_environment_disconnects_and_logs_the_signal(ended: Futures, name: str) -> None:
     end = ended[name].result()
     assert end.training.proxy.disconnected == [0]
     [told] = error_lines(end.environment)
@@ -156,7 +156,7 @@ def test_end_is_announced(ended: Futures, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
-def test_problems_in_flight_are_finished_or_saved(ended: Futures, name: str, finished: bool) -> None:
+def test_problems_in_flight_at_the_end_are_saved(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
     done = {group.index for group in scored(end.environment)}
     assert end.in_flight <= (done if finished else end.put_back)

@@ -22,7 +22,7 @@ def run(*words: str, path: Path | None = None, python: tuple[str, ...] = ()) -> 
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def test_ctrl_c_during_imports_is_silent(tmp_path: Path) -> None:
+def test_ctrl_c_during_imports_prints_nothing(tmp_path: Path) -> None:
     (tmp_path / "atroposlib.py").write_text(CTRL_C)
     ended = run("serve", path=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
@@ -35,14 +35,14 @@ def test_atropos_is_imported_only_by_its_commands(tmp_path: Path, command: list[
     assert (ended.returncode >= 0, "Traceback" in ended.stderr) == (True, False)
 
 
-def test_missing_packages_are_one_line() -> None:
+def test_missing_packages_print_a_one_line_error() -> None:
     ended = run("-h", python=("-S",))  # without site-packages
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"python {SCRIPT}: required packages are not installed for {sys.executable}; ")
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_missing_extra_is_one_line(tmp_path: Path) -> None:
+def test_missing_atropos_extra_prints_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['atroposlib'] = None\n")
     ended = run("serve", path=tmp_path)
     assert ended.returncode == 1
@@ -50,7 +50,7 @@ def test_missing_extra_is_one_line(tmp_path: Path) -> None:
     assert ended.stderr == f"python {SCRIPT}: the packages for Atropos are not installed; run `{needed}`\n"
 
 
-def test_dropped_in_folder_refuses_another_core(tmp_path: Path) -> None:
+def test_dropped_in_folder_refuses_an_imported_other_core(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "copy_of_environment").symlink_to(REPOSITORY)

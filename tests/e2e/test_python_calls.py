@@ -40,14 +40,14 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def test_result_matches_folder(url: str, tmp_path: Path) -> None:
+def test_python_evaluate_returns_the_results_of_its_folder(url: str, tmp_path: Path) -> None:
     result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
     assert result.folder.parent == tmp_path / "kept"
     assert read_evaluation(result.folder) == result
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-def test_evaluate_runs_in_an_event_loop(url: str) -> None:
+def test_python_evaluate_works_inside_an_event_loop(url: str) -> None:
     async def in_a_notebook() -> Any:
         return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
 
@@ -64,23 +64,23 @@ def test_evaluate_runs_in_an_event_loop(url: str) -> None:
         ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
     ],
 )
-def test_wrong_argument_is_named(url: str, wrong: dict[str, Any], said: str) -> None:
+def test_error_names_the_wrong_argument(url: str, wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
     assert str(error.value).startswith(said)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_front_door_has_the_function() -> None:
+def test_package_exports_evaluate() -> None:
     assert reasoning_gym_environment.evaluate is evaluate
 
 
-def test_missing_server_is_named() -> None:
+def test_error_names_the_unreachable_server() -> None:
     with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 
 
-def test_notebook_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_notebook_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.setenv("OPENAI_BASE_URL", url)
 

@@ -146,7 +146,7 @@ def test_resumed_run_has_the_same_problems(stopped: Stopped) -> None:
             assert [problem[what] for problem in piece.handed_out] == [problem[what] for problem in expected]
 
 
-def test_no_position_is_missing(stopped: Stopped) -> None:
+def test_resumed_run_skips_no_position(stopped: Stopped) -> None:
     done: set[int] = set()
     for piece in stopped.pieces:
         left_out = set(range(piece.positions[-1])) - set(piece.positions)
@@ -154,7 +154,7 @@ def test_no_position_is_missing(stopped: Stopped) -> None:
         done |= piece.scored
 
 
-def test_resume_does_not_start_over(stopped: Stopped) -> None:
+def test_resumed_run_does_not_start_from_the_beginning(stopped: Stopped) -> None:
     for before, after in pairwise(stopped.pieces):
         assert after.positions[0] >= before.positions[0]  # the first may have been in flight all the time
         assert set(before.positions) & set(range(after.positions[-1])) - set(after.positions)
@@ -166,13 +166,13 @@ def test_resume_after_sigterm_repeats_nothing(stopped: Stopped) -> None:
             assert not set(after.positions) & before.scored
 
 
-def test_scenario_stops_with_unfinished_problems(stopped: Stopped) -> None:
+def test_stopped_runs_have_unfinished_problems(stopped: Stopped) -> None:
     # Without problems in flight and several levels, the tests above would pass for a run that saves nothing.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
-def test_delivered_groups_are_dumped_once(stopped: Stopped) -> None:
+def test_groups_delivered_before_a_stop_are_dumped_once(stopped: Stopped) -> None:
     groups = list(stream_groups(stopped.dumps))
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in groups}
     undumped = [one for one in stopped.delivered if one.key not in dumped]

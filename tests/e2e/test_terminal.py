@@ -62,17 +62,17 @@ def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
-def test_terminal_shows_bar(on_terminal: str) -> None:
+def test_progress_bar_is_shown_on_a_terminal(on_terminal: str) -> None:
     plain = re.sub(r"\x1b\[[\d;?]*\w", "", on_terminal)
     assert re.search(r"\rprocess \S+ 16/16 [\d.]+/s 0:00:00 mean score \d\.\d{3}\r", plain)
 
 
 @pytest.mark.slow
-def test_cursor_is_restored(on_terminal: str) -> None:
+def test_terminal_cursor_is_restored_at_the_end(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
 
-def test_file_gets_no_escape_sequences(url: str, processes: Processes) -> None:
+def test_output_in_a_file_has_no_escape_sequences(url: str, processes: Processes) -> None:
     words = command(url, groups=8)
     run = processes.start("command", words, python=True)
     assert run.end() == 0, run.stderr

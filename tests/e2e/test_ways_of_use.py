@@ -175,11 +175,11 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: st
     return Ways(tree, target, from_checkout, dropped_in, installed, command)
 
 
-def test_checkout_is_importable(ways: Ways) -> None:
+def test_package_is_importable_from_a_checkout(ways: Ways) -> None:
     probed(ways.from_checkout, REPOSITORY, "module", "core")
 
 
-def test_dropped_in_package_is_importable(ways: Ways) -> None:
+def test_package_is_importable_from_another_source_tree(ways: Ways) -> None:
     found = probed(ways.dropped_in, ways.tree, "module", "core", "library")
     assert found["dotted"] == "environments.reasoning_gym_environment.reasoning_gym_environment"
 
@@ -187,7 +187,7 @@ def test_dropped_in_package_is_importable(ways: Ways) -> None:
 @pytest.mark.parametrize(
     "how", [["-m", "environments.reasoning_gym_environment"], ["environments/reasoning_gym_environment"]]
 )
-def test_dropped_in_folder_runs_commands(ways: Ways, how: list[str]) -> None:
+def test_commands_run_from_another_source_tree(ways: Ways, how: list[str]) -> None:
     def run(*command: str) -> str:
         ended = subprocess.run(command, cwd=ways.tree, capture_output=True, text=True)
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -198,7 +198,7 @@ def test_dropped_in_folder_runs_commands(ways: Ways, how: list[str]) -> None:
 
 
 @pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
-def test_audit_knows_the_core_that_runs(ways: Ways, how: list[str]) -> None:
+def test_audit_error_is_handled_in_every_installation(ways: Ways, how: list[str]) -> None:
     """The error that the audit raises is one that the command line knows, wherever the core lies."""
     places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
     command = [sys.executable, *how, "audit", "--items", "0"]
@@ -207,7 +207,7 @@ def test_audit_knows_the_core_that_runs(ways: Ways, how: list[str]) -> None:
     assert ended.stderr.startswith(f"python -m {how[1]} audit: --items must be between")
 
 
-def test_installed_package_is_importable(ways: Ways) -> None:
+def test_package_is_importable_after_installation(ways: Ways) -> None:
     found = probed(ways.installed, ways.target, "module", "core")
     assert Path(found["library"]) == installed_library()
 
@@ -228,7 +228,7 @@ def _without_extra(requirement: Requirement) -> Requirement:
     return requirement
 
 
-def test_core_requires_no_atropos(ways: Ways) -> None:
+def test_core_package_requires_no_atropos(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     core = {one.name for one in needed if _extra(one) is None}
@@ -236,7 +236,7 @@ def test_core_requires_no_atropos(ways: Ways) -> None:
     assert not core & {"atroposlib", "transformers", "tokenizers", "wandb"}
 
 
-def test_requirements_agree(ways: Ways) -> None:
+def test_requirements_file_equals_package_requirements(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
@@ -244,7 +244,7 @@ def test_requirements_agree(ways: Ways) -> None:
     assert {_without_extra(one) for one in needed if _extra(one) in (None, "atropos")} == set(wanted)
 
 
-def test_installed_names_are_distinct(ways: Ways) -> None:
+def test_installation_adds_only_the_expected_modules(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}

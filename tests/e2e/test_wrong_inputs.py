@@ -247,7 +247,7 @@ def files(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("words", "said"), [*COMMANDS, *TASKS, *TWICE, *SETTINGS, *SERVERS, *FILES])
-def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
+def test_wrong_input_prints_a_one_line_error(cli: Cli, words: str, said: str) -> None:
     argv = words.split()
     if argv[0] in ("evaluate", "process") and "--base-url" not in argv:
         argv += NOWHERE
@@ -257,13 +257,13 @@ def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     assert "sk-secret" not in result.stderr
 
 
-def test_wrong_address_names_its_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_a_wrong_address_names_its_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     result = cli("evaluate", "m")
     assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint
 
 
-def test_missing_packages_are_named() -> None:
+def test_error_names_missing_packages() -> None:
     file = Path(reasoning_env.__file__).parents[1] / "reasoning_gym_environment.py"
     ended = subprocess.run([sys.executable, "-S", str(file), "tasks"], capture_output=True, text=True)
     assert ended.returncode == 1

@@ -57,7 +57,7 @@ def results(folder: EvaluationFolder) -> dict[str, Any]:
     return found
 
 
-def test_folder_is_named_for_the_model(begin: Begin, tmp_path: Path) -> None:
+def test_evaluation_folder_is_named_for_the_model(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path / "new" / "evals")
     assert folder.path.parent == tmp_path / "new" / "evals"
     assert folder.path.name.startswith("org_model_1-")
@@ -65,7 +65,7 @@ def test_folder_is_named_for_the_model(begin: Begin, tmp_path: Path) -> None:
     assert model_of(folder.path / SAMPLES) == "org/model:1"
 
 
-def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
+def test_unfinished_evaluation_folder_is_resumed(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = append(folder, 0)
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
@@ -76,7 +76,7 @@ def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finished", [False, True])
-def test_missing_results_resume(begin: Begin, tmp_path: Path, finished: bool) -> None:
+def test_folder_without_results_file_is_resumed(begin: Begin, tmp_path: Path, finished: bool) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     folder.write_results(UNFINISHED, finished=finished)
@@ -94,7 +94,7 @@ def test_folder_of_other_settings_is_not_resumed(begin: Begin, tmp_path: Path) -
     assert begin(tmp_path, settings={}).path != path
 
 
-def test_broken_results_do_not_stop_a_run(begin: Begin, tmp_path: Path) -> None:
+def test_malformed_results_file_does_not_prevent_a_run(begin: Begin, tmp_path: Path) -> None:
     path = leave_unfinished(begin, tmp_path)
     document = json.loads((path / RESULTS).read_text())
     for number, content in enumerate(broken_documents(document)):
@@ -105,7 +105,7 @@ def test_broken_results_do_not_stop_a_run(begin: Begin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_special_file_as_results_raises(
+def test_fifo_or_folder_as_results_file_does_not_hang(
     begin: Begin, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = leave_unfinished(begin, tmp_path)
@@ -124,7 +124,7 @@ def leave_unfinished(begin: Begin, root: Path) -> Path:
     return folder.path
 
 
-def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
+def test_resumed_evaluation_keeps_its_start_time(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     started = "2001-02-03T04:05:06+0000"
@@ -136,7 +136,7 @@ def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["finished", "other settings", "not wanted", "in use"])
-def test_other_folders_stay_unchanged(begin: Begin, tmp_path: Path, why: str) -> None:
+def test_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, tmp_path: Path, why: str) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     if why == "finished":
@@ -150,7 +150,7 @@ def test_other_folders_stay_unchanged(begin: Begin, tmp_path: Path, why: str) ->
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_other_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_changed_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As a new default of the system prompt makes them."""
     caplog.set_level("INFO")
     folder = begin(tmp_path, settings={"system_prompt": "Be brief.", "eval_seed": 1})
@@ -161,13 +161,15 @@ def test_other_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.
     assert expected in caplog.messages
 
 
-def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None:
+def test_unwritable_evals_folder_names_its_setting(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")
 
 
-def test_full_disk_error_says_what_is_saved(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_error_counts_the_saved_problems(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = begin(tmp_path)
     append(folder, 1)
 

@@ -14,7 +14,7 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_preset_has_the_published_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_preset_has_the_number_of_published_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_published(name)
     assert len(preset.tasks) == tasks
     assert tasks - len(preset.other_questions) == asked
@@ -22,14 +22,14 @@ def test_preset_has_the_published_tasks(name: str, tasks: int, asked: int, compa
 
 
 @each_preset
-def test_preset_names_its_own_tasks(name: str) -> None:
+def test_preset_settings_name_tasks_of_the_preset(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source
 
 
 @each_preset
-def test_published_scores_are_complete(name: str) -> None:
+def test_every_published_model_has_complete_scores(name: str) -> None:
     preset = load_published(name)
     assert len(preset.published) == 10
     assert preset.short.keys() == preset.published.keys()
@@ -49,7 +49,7 @@ PLAN = EvaluationPlan(RG_EASY.tasks, PRESET_SIZE, RG_EASY.repeats, FIRST_SEED, p
 LIBRARY = make_library(dict.fromkeys(RG_EASY.tasks, "games"), version=RG_EASY.library)
 
 
-def test_protocol_as_published_has_no_remarks() -> None:
+def test_evaluation_as_published_gets_no_remark() -> None:
     assert list(remarks_on(PLAN, RG_EASY, LIBRARY, 0.6)) == []
 
 
@@ -62,6 +62,8 @@ def test_protocol_as_published_has_no_remarks() -> None:
         (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
     ],
 )
-def test_differences_give_remarks(plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str) -> None:
+def test_difference_from_the_published_protocol_is_noted(
+    plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str
+) -> None:
     [remark] = remarks_on(plan, RG_EASY, library, temperature)
     assert word in remark

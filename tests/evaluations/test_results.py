@@ -29,21 +29,21 @@ def file(tmp_path: Path) -> Path:
     return write_groups(tmp_path / "groups.jsonl", gcd=[1.0, 0.0], lcm=[0.0, 0.0])
 
 
-def test_worst_task_comes_first(file: Path) -> None:
+def test_result_rows_begin_with_the_worst_task(file: Path) -> None:
     rows = read_groups(file).rows()
     assert [(row["task"], row["score"]) for row in rows] == [("lcm", 0.0), ("gcd", 0.5), ("ALL TASKS", 0.25)]
 
 
-def test_rows_have_intervals(file: Path) -> None:
+def test_result_rows_have_intervals(file: Path) -> None:
     assert all(row["score_low"] <= row["score"] <= row["score_high"] for row in read_groups(file).rows())
 
 
-def test_groups_can_be_iterated_twice(file: Path) -> None:
+def test_result_groups_can_be_iterated_twice(file: Path) -> None:
     groups = read_groups(file)
     assert list(groups) == list(groups) != []
 
 
-def test_rollout_has_its_record(file: Path) -> None:
+def test_rollout_row_has_reference_answer_and_completion(file: Path) -> None:
     rollout = next(read_groups(file).rollouts())
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
@@ -57,14 +57,14 @@ def test_rollouts_become_a_data_frame(file: Path) -> None:
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_rollout_has_its_group(file: Path) -> None:
+def test_rollout_row_has_metadata_of_its_group(file: Path) -> None:
     (file.parent / "groups.jsonl.header").write_text('{"made_with": {"models": ["small"]}}')
     first = next(read_groups(file).rollouts())
     facts = {name: first[name] for name in ("level", "params", "pass_rate", "group_size", "model")}
     assert facts == {"level": None, "params": {}, "pass_rate": 0.5, "group_size": 2, "model": "small"}
 
 
-def test_missing_pandas_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_pandas_names_the_package(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         read_groups(file).to_pandas()
@@ -78,7 +78,7 @@ def test_repr_of_groups_is_short(file: Path) -> None:
     assert repr(group.rollouts[0]) == "<rollout with score 1, reason None, answer '5'>"
 
 
-def test_notebook_table_is_escaped(tmp_path: Path) -> None:
+def test_notebook_table_escapes_html(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     file = write_groups(tmp_path / "<script>.jsonl", **{"<img src=x>": [0.0]})
     html = read_groups(file)._repr_html_()
@@ -86,7 +86,7 @@ def test_notebook_table_is_escaped(tmp_path: Path) -> None:
     assert "<script>" not in html
 
 
-def test_empty_file_has_no_rows(tmp_path: Path) -> None:
+def test_empty_result_file_has_no_rows(tmp_path: Path) -> None:
     groups = read_groups(write_groups(tmp_path / "empty.jsonl"))
     assert groups.rows() == []
 
@@ -96,13 +96,13 @@ def test_folder_without_results_raises(tmp_path: Path) -> None:
         read_evaluation(tmp_path)
 
 
-def test_results_of_a_later_format_raise(tmp_path: Path) -> None:
+def test_results_of_a_newer_format_raise(tmp_path: Path) -> None:
     write_evaluation(tmp_path, results={**RESULTS, "format": 2})
     with pytest.raises(ConfigError, match="not the results of an evaluation in format 1"):
         read_evaluation(tmp_path)
 
 
-def test_repr_is_a_line(tmp_path: Path) -> None:
+def test_repr_of_a_result_is_one_escaped_line(tmp_path: Path) -> None:
     overall = {"problems": 1, "completions": 1, "failed": 0, "mean_score": 0.5}
     results = {"model": "m\x1b[2J", "overall": overall, "tasks": {"gcd": overall, "lcm": overall}, "finished": True}
     expected = f"<m\\x1b[2J: mean score 0.500 over 2 tasks, in {tmp_path}>"

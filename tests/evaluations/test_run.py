@@ -152,13 +152,13 @@ def run(tmp_path: Path) -> Any:
     return run
 
 
-async def test_repeats_sample_several_completions(evaluate: Any) -> None:
+async def test_eval_repeats_samples_several_completions(evaluate: Any) -> None:
     _, (first, second) = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_scores_the_last_answer(evaluate: Any) -> None:
+async def test_library_score_uses_the_last_answer(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     _, results = await evaluate(*texts, preset=True)
@@ -175,14 +175,14 @@ async def test_library_scores_the_last_answer(evaluate: Any) -> None:
         ("long", DropReason.PROMPT_TOO_LONG),
     ],
 )
-async def test_dropped_problem_has_no_score(evaluate: Any, question: str, dropped: DropReason) -> None:
+async def test_dropped_problem_is_not_scored_zero(evaluate: Any, question: str, dropped: DropReason) -> None:
     session, (first, second, third) = await evaluate("1.0", question, "0.5", repeats=2)
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
     assert (second.failed, second.dropped) == (2, dropped)
     assert session.dropped == [(question, dropped)]
 
 
-async def test_results_have_the_plans_values(run: Any) -> None:
+async def test_results_record_the_resolved_plan(run: Any) -> None:
     """The settings leave the numbers open."""
     _, results = await run("1.0", "0.5")
     settings = results["settings"]
@@ -190,37 +190,39 @@ async def test_results_have_the_plans_values(run: Any) -> None:
     assert settings["eval_seed"] == 9
 
 
-async def test_failures_in_a_row_end_the_run(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_consecutive_failures_end_the_evaluation(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
     failures = r"3 evaluation .* in a row failed; the last: (ServerError: no reply|ScoringError: .* cannot score)$"
     with pytest.raises(ServerError, match=failures):
         await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50)
 
 
-async def test_permanent_failure_ends_the_run(run: Any) -> None:
+async def test_permanent_failure_ends_the_evaluation(run: Any) -> None:
     with pytest.raises(RefusedError):
         await run("1.0", "refused", *["1.0"] * 50)
 
 
 @pytest.mark.parametrize("dropped", ["gone", "long"])
-async def test_few_failures_do_not_end_the_run(run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_isolated_failures_do_not_end_the_evaluation(
+    run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
     _, results = await run(*[dropped, dropped, "1.0", "1.0"] * 5)
     assert (results["finished"], results["overall"]["failed"]) == (True, 10)
 
 
-async def test_long_prompts_are_no_failures(run: Any) -> None:
+async def test_too_long_prompts_do_not_count_as_failures(run: Any) -> None:
     _, results = await run("1.0", *["long"] * 19)
     assert results["overall"]["failed"] == 19
 
 
-async def test_no_problem_raises_and_leaves_no_folder(run: Any, tmp_path: Path) -> None:
+async def test_evaluation_without_problems_leaves_no_folder(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="no evaluation problem could be evaluated"):
         await run("gone", "gone")
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_evaluation_beside_a_training_logs_its_progress(
+async def test_evaluation_during_training_logs_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.PROGRESS_INTERVAL_S", 0.01)
@@ -235,7 +237,7 @@ async def test_evaluation_beside_a_training_logs_its_progress(
     await evaluation.conclude()
 
 
-async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
+async def test_interrupted_evaluation_is_resumed_without_repeats(tmp_path: Path) -> None:
     model = Echo()
     model.stuck = asyncio.Event()
     session = AskedSession(["1.0", "stuck", "stuck", "1.0"], 1, preset=False)
@@ -277,7 +279,7 @@ async def test_token_limits_follow_the_settings(
     assert (settings["max_token_length"], settings["max_completion_tokens"]) == limits
 
 
-async def test_samples_line_has_its_fields(evaluate: Any) -> None:
+async def test_samples_line_has_the_documented_fields(evaluate: Any) -> None:
     _, (result,) = await evaluate("1.0", preset=True)
     line = json.loads(result.line())
     assert (line["item_id"], line["index"], line["failed"], line["dropped"]) == ("gcd", 0, 0, None)

@@ -11,14 +11,14 @@ def results(step: int, score: float, **categories: float) -> Any:
     return {"step": step, "finished": True, "overall": overall, "categories": rows}
 
 
-def test_score_lines_have_categories() -> None:
+def test_score_log_lines_list_the_categories() -> None:
     assert score_lines(results(50, 0.375, games=0.5, algebra=0.25)) == [
         "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)",
         "evaluation at step 50, by category: algebra 0.250, games 0.500",
     ]
 
 
-def test_single_category_has_no_line() -> None:
+def test_score_log_omits_a_single_category() -> None:
     assert score_lines(results(50, 0.375, games=0.375)) == [
         "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)"
     ]

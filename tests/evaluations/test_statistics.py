@@ -25,7 +25,7 @@ def test_interval_is_reproducible() -> None:
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_of_many_values_is_approximated() -> None:
+def test_interval_of_many_values_approximates_the_bootstrap() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
@@ -47,7 +47,7 @@ def test_equal_values_have_a_wide_interval(
     assert interval == pytest.approx(expected, abs=1e-4)
 
 
-def test_nearly_equal_means_have_similar_intervals() -> None:
+def test_intervals_of_equal_and_nearly_equal_means_agree() -> None:
     equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
     assert equal == pytest.approx(apart, abs=0.01)
     assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
@@ -74,12 +74,12 @@ def signs_tried(changes: list[float]) -> float:
 
 
 @pytest.mark.parametrize("changes", [[1.0] * 8, [0.5, 0.0, -0.25], [0.3, 0.2, 0.9, -0.1, 0.4, 0.0, 0.7], [0.0] * 4])
-def test_p_counts_choices_of_signs(changes: list[float]) -> None:
+def test_p_value_equals_the_exact_sign_flip_test(changes: list[float]) -> None:
     assert paired_test(changes, [1 / len(changes)] * len(changes)).p == pytest.approx(signs_tried(changes))
 
 
 @pytest.mark.parametrize("size", [3, 6, 12, 40])
-def test_p_agrees_with_the_interval(size: int) -> None:
+def test_p_value_agrees_with_the_interval(size: int) -> None:
     generator = random.Random(size)
     told = []
     for _ in range(100):
@@ -91,7 +91,7 @@ def test_p_agrees_with_the_interval(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 60])
-def test_no_change_is_rarely_significant(size: int) -> None:
+def test_random_changes_are_rarely_significant(size: int) -> None:
     generator = random.Random(7)
     samples = [[generator.choice([-0.5, 0.0, 0.5]) for _ in range(size)] for _ in range(150)]
     assert sum(paired_test(changes, [1 / size] * size).p <= 0.05 for changes in samples) <= 150 * 0.08

@@ -17,7 +17,7 @@ def summary_of(*samples: DumpedGroup, **not_made: int) -> dict[str, Any]:
     return summarise(tally_by_task(samples), CATEGORIES, not_made)
 
 
-def test_task_row_has_counts_and_scores() -> None:
+def test_summary_of_a_task_has_counts_and_scores() -> None:
     row = summary_of(make_sample("gcd", 1.0, 0.5, index=0), make_sample("gcd", 0.0, 0.0, index=1))["tasks"]["gcd"]
     assert (row["category"], row["problems"], row["completions"], row["failed"]) == ("arithmetic", 2, 4, 0)
     assert (row["mean_score"], row["accuracy"], row["tokens"], row["seconds"]) == (0.375, 0.25, 10.0, 1.5)
@@ -38,7 +38,7 @@ def test_means_over_tasks_are_unweighted() -> None:
     assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
-def test_interval_over_tasks_is_narrower() -> None:
+def test_interval_over_all_tasks_is_narrower_than_of_one() -> None:
     right = {"gcd": 4, "lcm": 5, "maze": 6}
     samples = [make_sample(task, float(index < right[task]), index=index) for task in right for index in range(10)]
     found = summary_of(*samples)
@@ -61,12 +61,12 @@ def test_empty_summary_has_no_tasks() -> None:
     assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 
 
-def test_summary_has_the_library_score() -> None:
+def test_summary_has_the_library_score_beside_the_strict() -> None:
     found = summary_of(make_sample("gcd", 0.0, library_score=1.0), make_sample("lcm", 0.0, library_score=0.5))
     assert (found["overall"]["library_score"], found["overall"]["mean_score"]) == (0.75, 0.0)
 
 
-def test_unknown_tokens_do_not_count_as_zero() -> None:
+def test_unknown_token_counts_are_not_averaged_as_zero() -> None:
     rollouts = tuple(sampled(1.0, tokens=tokens) for tokens in (None, 30))
     assert summary_of(DumpedGroup("gcd", rollouts))["overall"]["tokens"] == 30
     assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None
@@ -77,7 +77,7 @@ def test_unknown_tokens_do_not_count_as_zero() -> None:
 REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
 
 
-def test_parameter_of_some_requests_is_recorded_with_null() -> None:
+def test_parameter_sent_in_some_requests_is_recorded_with_null() -> None:
     refused = SentRequest(REQUESTED, {"model": "m", "messages": [], "max_tokens": 900}, "m")
     record = record_requests([SentRequest(REQUESTED, REQUESTED, "m"), refused])
     assert record["parameters"] == {"temperature": [0.6, None], "max_tokens": [900]}
@@ -85,13 +85,13 @@ def test_parameter_of_some_requests_is_recorded_with_null() -> None:
     assert (record["requests"], record["models"]) == (2, ["m"])
 
 
-def test_largest_limit_is_recorded() -> None:
+def test_largest_sent_token_limit_is_recorded() -> None:
     sent = [SentRequest(REQUESTED, {**REQUESTED, "max_tokens": limit}, "m") for limit in (500, 700, 600)]
     record = record_requests(sent)
     assert record["parameters"]["max_tokens"] == [700]
     assert record["changed"] == {"max_tokens": {"requested": 900, "sent": 700}}
 
 
-def test_record_keeps_a_bounded_number_of_models() -> None:
+def test_number_of_recorded_model_names_is_limited() -> None:
     record = record_requests(SentRequest(REQUESTED, REQUESTED, f"m{number}") for number in range(100))
     assert (len(record["models"]), record["requests"]) == (MOST_VALUES, 100)

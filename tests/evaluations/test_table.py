@@ -48,33 +48,33 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_rare_outcomes_give_no_remark() -> None:
+def test_rare_outcomes_are_not_noted() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 
-def test_truncated_completions_name_limit_and_option() -> None:
+def test_note_on_truncation_names_limit_and_option() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
     assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
     assert remark.endswith("2,048 tokens with the prompt (--max-tokens)")
 
 
-def test_missing_answers_have_likely_causes() -> None:
+def test_note_on_missing_answers_names_likely_causes() -> None:
     [remark] = remarks_of(reasons={"no_answer": 0.5})
     assert remark.startswith("50% of completions have no answer tags: the model does not follow the format")
     assert "chat template" in remark
 
 
-def test_failed_completions_give_a_remark() -> None:
+def test_failed_completions_are_noted() -> None:
     [remark] = remarks_of(failed=6, completions=2, reasons={})
     assert remark.startswith("75% of completions failed")
 
 
-def test_remark_stands_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_results(results())
     assert "\n25% of completions failed: the server never returned them" in capsys.readouterr().out
 
 
-def test_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys)
     first = lines.index(next(line for line in lines if line[:1] == ["TASK"]))
     names = [line[0] for line in lines[first + 1 : first + 7]]
@@ -85,7 +85,7 @@ def test_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[first + 2][-5:-2] == ["2", "not", "made,"]
 
 
-def test_published_models_are_sorted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_models_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True, remarks=["the moon is full"])
     (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
     (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]
@@ -99,13 +99,15 @@ def test_published_models_are_sorted(capsys: pytest.CaptureFixture[str]) -> None
     assert ["is", "full."] in [line[-2:] for line in lines]
 
 
-def test_tasks_that_differ_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_changed_since_publication_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True)
     assert [line[:2] for line in lines if line[:1] == ["shortest_path"]] == [["shortest_path", "~"]] * 2
     assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]
 
 
-def test_terminal_shows_the_worst_tasks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_on_a_terminal_shows_only_the_worst_tasks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: 100)
     samples = [make_sample(f"task{number:02}", number / 100) for number in range(30)]
     lines = printed(capsys, **summarise(tally_by_task(samples), {}, {}))
@@ -113,7 +115,7 @@ def test_terminal_shows_the_worst_tasks(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["The", "worst", "20", "of", "30"] in [line[:5] for line in lines]
 
 
-def test_published_means_use_the_evaluated_tasks() -> None:
+def test_means_of_published_models_use_the_evaluated_tasks() -> None:
     rg_easy = load_published("rg-easy")
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
@@ -122,12 +124,12 @@ def test_published_means_use_the_evaluated_tasks() -> None:
     assert found["categories"]["graphs"] == found["tasks"]["shortest_path"] == scores["shortest_path"]
 
 
-def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluation_without_scores_prints_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, **summarise(tally_by_task([make_sample("gcd", failed=1)]), CATEGORIES, {})) == []
 
 
 @pytest.mark.parametrize("columns", [60, 200])
-def test_legend_explains_shown_columns(
+def test_legend_explains_only_the_shown_columns(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)
@@ -136,7 +138,7 @@ def test_legend_explains_shown_columns(
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_lines_fit_any_terminal(
+def test_table_lines_fit_a_narrow_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)

@@ -35,18 +35,18 @@ NUMBERS = [
 # ---------------------------------------------------------------------------- the config
 
 
-def test_numbers_have_ranges() -> None:
+def test_number_out_of_range_or_nan_raises() -> None:
     for field, value in product(NUMBERS, (-1_000_000, math.nan)):
         with pytest.raises(ConfigError, match=field):
             ReasoningGymEnvConfig(**{field: value})
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_group_of_one_is_not_filtered(group_size: int, filtered: bool) -> None:
+def test_equal_score_filter_is_off_for_groups_of_one(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_config_has_defaults() -> None:
+def test_environment_config_has_defaults() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
     assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]
@@ -63,7 +63,7 @@ def test_config_has_defaults() -> None:
         pytest.param(shutil.rmtree, id="not there"),
     ],
 )
-def test_broken_tokenizer_is_named(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+def test_error_names_the_unusable_tokenizer(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     folder = Path(shutil.copytree(TOKENIZER, tmp_path / "tokenizer"))
     damage(folder)
     with pytest.raises(ConfigError) as raised:
@@ -71,7 +71,7 @@ def test_broken_tokenizer_is_named(tmp_path: Path, damage: Callable[[Path], obje
     assert str(folder) in str(raised.value)
 
 
-def test_server_config_is_completed() -> None:
+def test_server_config_gets_the_tokenizer_name() -> None:
     config = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:4711/v1", model_name="m")
     env = ReasoningGymEnv(make_config(), config)
     [server] = [entry.config for entry in env.server.servers]
@@ -81,7 +81,7 @@ def test_server_config_is_completed() -> None:
 # ---------------------------------------------------------------------------- setup
 
 
-async def test_failed_setup_leaves_no_process() -> None:
+async def test_failed_setup_leaves_no_worker_process() -> None:
     before = descendants(os.getpid())
     env = make_env_object(task_params={"chain_sum": {"min_term": 3}})
     try:
@@ -111,7 +111,9 @@ def own_thresholds() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-async def test_imported_objects_are_frozen(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_setup_freezes_imported_objects_for_the_collector(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reasoning_env.atropos.run.calm_garbage_collector", calm_garbage_collector)
     frozen_before = gc.get_freeze_count()
     await make_env()

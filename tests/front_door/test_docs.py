@@ -27,21 +27,21 @@ PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
-def test_settings_table_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     commands(ReasoningGymEnv)["settings"](["--markdown"])
     page = (ROOT / "docs" / "settings.md").read_text()
     assert capsys.readouterr().out in page, "renew it: python reasoning_gym_environment.py settings --markdown"
 
 
-def test_readme_is_short() -> None:
+def test_readme_has_at_most_800_words() -> None:
     assert len(README.split()) <= 800
 
 
-def test_settings_are_described() -> None:
+def test_every_setting_has_a_description() -> None:
     assert [name for name, field in ReasoningGymEnvConfig.model_fields.items() if not field.description] == []
 
 
-def test_train_page_shows_shipped_config() -> None:
+def test_train_page_shows_the_shipped_config_file() -> None:
     shown = (ROOT / "docs" / "train.md").read_text().split("```yaml\n")[1].split("```")[0]
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "configs" / "vllm.yaml").read_text())
 
@@ -54,7 +54,7 @@ def test_shipped_config_is_valid(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shown", ["GRPOTrainer", "main_ppo"])
-def test_readme_shows_trainers_page(shown: str) -> None:
+def test_readme_trainer_snippets_equal_the_trainers_page(shown: str) -> None:
     """`tests/integrations` runs the snippets of the page with the trainers' packages."""
     blocks = [re.findall(r"^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for text in (README, TRAINERS)]
     [in_readme] = [block for block in blocks[0] if shown in block]
@@ -84,16 +84,16 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-def test_links_work() -> None:
+def test_links_in_docs_resolve() -> None:
     assert {page: broken for page in PAGES if (broken := broken_links(page))} == {}
 
 
-def test_pictures_are_local() -> None:
+def test_pictures_in_docs_are_local_files() -> None:
     """A picture of another server is broken without a network."""
     assert [page for page in PAGES if re.search(r"!\[[^]]*\]\(\w+://[^)]*\)", page.read_text())] == []
 
 
-def test_broken_links_are_found(tmp_path: Path) -> None:
+def test_link_check_finds_broken_links(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# Here it is\n[a](#here-it-is) [b](#there) [c](gone.md) [d](page.md#here-it-is) [e](https://x.org)"
@@ -130,7 +130,7 @@ def test_api_page_has_public_modules() -> None:
     assert [name for name in names if f"reasoning_env.{name}" not in page] == []
 
 
-def test_quoted_messages_exist() -> None:
+def test_messages_quoted_in_docs_exist_in_the_code() -> None:
     """The messages of the program, in pieces between what a message fills in (URL, TASK, N)."""
     table = (ROOT / "docs" / "run.md").read_text().split("## Troubleshooting")[1]
     quoted = re.findall("`([^`]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)))
@@ -182,7 +182,7 @@ def parses_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", shown_commands(), ids=" ".join)
 @pytest.mark.usefixtures("parses_only")
-def test_shown_command_parses(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shown_command_parses(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     match words:
         case ("make", target, *_):
             assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)

@@ -58,7 +58,7 @@ async def half_right(workers: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     return HalfRight(asked, env.reported[-1], samples, json.loads(written.read_text()))
 
 
-async def test_evaluation_uses_its_sampling_settings(half_right: HalfRight) -> None:
+async def test_evaluation_requests_use_the_eval_sampling_settings(half_right: HalfRight) -> None:
     assert half_right.asked == {(2, 0.25, 0.95)}
 
 
@@ -115,7 +115,7 @@ async def test_evaluation_logs_its_scores(
     assert len(told) == 2
 
 
-async def test_failure_does_not_end_training(
+async def test_failed_evaluation_does_not_end_training(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(data_dir_to_save_evals=str(tmp_path / "evals"))
@@ -148,7 +148,7 @@ async def test_preset_works_over_a_chat_server(make_env: MakeEnv, server: Infere
     assert (await env.report())["train/mean_completion_tokens"] > 1
 
 
-async def test_each_evaluation_has_its_folder(make_env: MakeEnv, tmp_path: Path) -> None:
+async def test_each_evaluation_writes_its_own_folder(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
     env._run.mode = Serve()
     for env.curr_step in (10, 20):
@@ -157,7 +157,9 @@ async def test_each_evaluation_has_its_folder(make_env: MakeEnv, tmp_path: Path)
     assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
 
 
-async def test_cost_is_logged_first(make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_evaluation_logs_its_cost_before_it_starts(
+    make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     env = await make_env(tasks="gcd,lcm", num_eval_samples_per_task=3, eval_repeats=2, eval_max_completion_tokens=50)
     with caplog.at_level("INFO"):
         await evaluated(env, tmp_path)

@@ -21,7 +21,7 @@ from .conftest import WRONG, Collect, MakeEnv, right
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang"])
-async def test_every_server_type_gives_a_group(
+async def test_group_is_collected_from_every_server_type(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
     env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")
@@ -48,7 +48,7 @@ async def test_every_server_type_gives_a_group(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
-async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
+async def test_trainer_token_limit_truncates_completions(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     env = await make_env(kind, group_size=2)
     item = await env.get_next_item()
     env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
@@ -66,7 +66,7 @@ async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServe
         pytest.param(Completion("?", token_ids=(7,), logprobs=(math.nan,)), 2, id="NaN"),
     ],
 )
-async def test_unfit_completions_are_replaced(
+async def test_completions_with_invalid_tokens_are_replaced(
     make_env: MakeEnv, server: InferenceServer, unfit: Completion, missing: int
 ) -> None:
     env = await make_env("completions", group_size=2, ensure_scores_are_not_same=False)
@@ -79,7 +79,7 @@ async def test_unfit_completions_are_replaced(
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
-async def test_group_of_one_is_written(
+async def test_group_of_one_is_written_to_the_group_file(
     make_env: MakeEnv, collect: Collect, tmp_path: Path, reply: str, score: float
 ) -> None:
     env = await make_env(group_size=1, data_path_to_save_groups=str(tmp_path / "groups.jsonl"))
@@ -90,7 +90,7 @@ async def test_group_of_one_is_written(
     assert json.loads(line)["scores"] == [score]
 
 
-async def test_failures_in_a_row_end_process(
+async def test_consecutive_failed_groups_end_process(
     make_env: MakeEnv, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
@@ -105,7 +105,9 @@ async def test_failures_in_a_row_end_process(
         await env.get_next_item()
 
 
-async def test_equal_scores_are_dumped_only(make_env: MakeEnv, collect: Collect, tmp_path: Path) -> None:
+async def test_group_with_equal_scores_is_dumped_but_not_sent(
+    make_env: MakeEnv, collect: Collect, tmp_path: Path
+) -> None:
     dumping = {"dump_rollouts": True, "dump_failed_rollouts": True, "data_dumps_dir": str(tmp_path)}
     env = await make_env(group_size=2, complexity_mode="random", **dumping)
     collected = [await collect(env, *replies) for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]
@@ -152,7 +154,7 @@ async def test_aborted_group_is_dropped(
     assert (report["dropped/inference_failed"], report["inference/ended/abort"]) == (1, 1)
 
 
-async def test_refused_completion_stays_in_group(make_env: MakeEnv, collect: Collect) -> None:
+async def test_refused_completion_stays_in_the_group_with_score_0(make_env: MakeEnv, collect: Collect) -> None:
     env = await make_env("completions")
     group, _ = await collect(env, "right", Completion(WRONG, "content_filter"), WRONG, WRONG)
     assert group["scores"] == [1.0, 0.0, 0.0, 0.0]

@@ -50,17 +50,17 @@ def listed(keyword: str) -> Sequence[str]:
     return words
 
 
-def test_image_starts_the_judge() -> None:
+def test_docker_image_starts_the_judge() -> None:
     program, command, *arguments = [*listed("ENTRYPOINT")[2:], *listed("CMD")]
     assert (program, command) == ("reasoning-gym-environment", "judge")
     assert (parsed(arguments).host, parsed(arguments).port) == ("0.0.0.0", 8400)
 
 
-def test_user_is_not_root() -> None:
+def test_docker_image_runs_as_a_non_root_user() -> None:
     assert "USER 10001:10001" in STEPS  # Kubernetes' runAsNonRoot wants a number
 
 
-def test_copied_files_exist() -> None:
+def test_files_copied_into_the_image_exist() -> None:
     sent = (ROOT / ".dockerignore").read_text().splitlines()
     sources = [word for step in STEPS if re.match("COPY [^-]", step) for word in step.split()[1:-1]]
     assert [source for source in sources if not (ROOT / source).exists() or f"!{source}" not in sent] == []
@@ -78,7 +78,7 @@ class Health(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(("status", "exit_code"), [(200, 0), (503, 1)])
-def test_health_check_follows_the_status(monkeypatch: pytest.MonkeyPatch, status: int, exit_code: int) -> None:
+def test_image_health_check_fails_on_status_503(monkeypatch: pytest.MonkeyPatch, status: int, exit_code: int) -> None:
     monkeypatch.setattr(Health, "status", status)
     python, option, program = listed("HEALTHCHECK")
     assert (python, option) == ("python", "-c")
@@ -109,7 +109,7 @@ def test_compose_run_api_listens_everywhere(monkeypatch: pytest.MonkeyPatch) -> 
     assert (started["host"], started["port"]) == ("0.0.0.0", 8000)
 
 
-def test_services_are_restricted() -> None:
+def test_compose_services_are_read_only_without_capabilities() -> None:
     ours: Mapping[str, Mapping[str, Any]] = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["build"]["target"] for service in ours.values()} <= {"judge", "atropos"}
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())

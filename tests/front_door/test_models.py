@@ -55,7 +55,7 @@ async def test_base_model_reply_ends_at_the_next_turn(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_draft_in_native_thinking_is_ignored(
+async def test_answer_inside_native_thinking_is_ignored(
     make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str
 ) -> None:
     env = await make_env(kind, tokenizer_name=magistral)
@@ -67,7 +67,9 @@ async def test_draft_in_native_thinking_is_ignored(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_unknown_thinking_gains_nothing(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
+async def test_answer_inside_unknown_thinking_marks_scores_zero(
+    make_env: MakeEnv, server: InferenceServer, kind: str
+) -> None:
     env = await make_env(kind, ensure_scores_are_not_same=False)
     item = await env.get_next_item()
     text = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
@@ -121,7 +123,7 @@ def test_unknown_thinking_format_raises() -> None:
         ("{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}", "it loses the question"),
     ],
 )
-def test_useless_template_is_one_line(tmp_path: Path, template: str | None, says: str) -> None:
+def test_unusable_chat_template_raises_a_one_line_error(tmp_path: Path, template: str | None, says: str) -> None:
     path = tmp_path / "own.jinja"
     if template is not None:
         path.write_text(template)

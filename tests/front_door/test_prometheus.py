@@ -42,7 +42,7 @@ def url(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
     return lambda: re.findall(r"http://\S+/metrics", caplog.text)[-1]
 
 
-async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
+async def test_prometheus_metrics_count_groups(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)
     async with env._run.report.serve_metrics():
         before = await scrape(url())
@@ -57,7 +57,9 @@ async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Cal
     assert after['reasoning_train_tasks_score_count{task="chain_sum"}'] == after["reasoning_train_score_count"] == 4
 
 
-async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
+async def test_metrics_port_is_closed_with_the_run(
+    workers: Any, server: InferenceServer, url: Callable[[], str]
+) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)
     async with env._run.report.serve_metrics():
         pass
@@ -66,7 +68,7 @@ async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, u
     await env.close()
 
 
-async def test_port_in_use_ends_serve(workers: Any, server: InferenceServer) -> None:
+async def test_metrics_port_in_use_raises(workers: Any, server: InferenceServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         env = make_env_object([server.config()], pool=workers, metrics_port=taken.getsockname()[1])
         with pytest.raises(
@@ -75,7 +77,7 @@ async def test_port_in_use_ends_serve(workers: Any, server: InferenceServer) -> 
             await env.env_manager()
 
 
-async def test_page_lists_all_metrics(
+async def test_metrics_page_lists_all_metrics(
     workers: Any, server: InferenceServer, tmp_path: Path, url: Callable[[], str]
 ) -> None:
     env = make_env_object(
@@ -89,7 +91,7 @@ async def test_page_lists_all_metrics(
     assert served - set(listed) == set()
 
 
-def test_watched_metrics_exist() -> None:
+def test_metrics_recommended_in_docs_exist() -> None:
     table = RUN_PAGE.read_text().split("## Watch a run")[1].split("## ")[0]
     watched = re.findall(r"^\| `([\w/]+)` \|", table, re.MULTILINE)
     names = re.findall(r"`(\w+/[\w/]+)`", metrics_page.PAGE.read_text())
@@ -98,6 +100,6 @@ def test_watched_metrics_exist() -> None:
     assert [name for name in watched if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
 
 
-def test_page_is_written() -> None:
+def test_metrics_page_is_up_to_date() -> None:
     text = metrics_page.PAGE.read_text()
     assert metrics_page.page(text) == text, "run `python -m tools.metrics_page`"

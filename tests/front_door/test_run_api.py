@@ -59,14 +59,14 @@ async def test_group_larger_than_batch_raises(make: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-async def test_missing_number_of_steps_raises(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
+async def test_missing_total_steps_in_both_settings_raises(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
     await api.reset()
     await api.train(num_steps=steps)
     with pytest.raises(ConfigError, match=rf"\(it registered {steps}\).*set env\.total_steps"):
         await make(total_steps=-1)
 
 
-async def test_mock_server_keeps_configured_workers(make: MakeEnv, api: ServedRunApi) -> None:
+async def test_mock_server_keeps_the_configured_worker_count(make: MakeEnv, api: ServedRunApi) -> None:
     env = await make()
     env.server = object()
     await env.get_status()
@@ -111,7 +111,7 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
 ServeGroups = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_subclass_data_is_resumed(resume: MakeEnv, serve: ServeGroups) -> None:
+async def test_checkpoint_data_of_a_subclass_is_resumed(resume: MakeEnv, serve: ServeGroups) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.save_checkpoint(STEP, {"mine": [1, 2]})
@@ -135,17 +135,17 @@ async def test_instances_share_no_problem(
     assert await count_shared(serve, environments) == 0
 
 
-async def test_no_problem_is_shared_without_checkpoint_dir(make: MakeEnv, serve: ServeGroups) -> None:
+async def test_environments_without_checkpoint_dir_share_no_problem(make: MakeEnv, serve: ServeGroups) -> None:
     assert await count_shared(serve, [await make(), await make()]) == 0
 
 
-async def test_second_environment_of_an_instance_raises(resume: MakeEnv, make: MakeEnv) -> None:
+async def test_second_environment_of_the_same_instance_raises(resume: MakeEnv, make: MakeEnv) -> None:
     await resume(0)
     with pytest.raises(ConfigError, match=r"env\.instance"):
         await make()
 
 
-async def test_undelivered_problems_come_again(
+async def test_problems_of_undelivered_groups_are_served_again(
     resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)

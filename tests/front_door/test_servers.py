@@ -37,7 +37,7 @@ USELESS: list[Fault] = [
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "chat"])
-async def test_useless_server_ends_the_start(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
+async def test_permanent_server_fault_ends_the_start(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     for fault in USELESS:
         server.fail(fault)
         with pytest.raises(ServerError, match=server.url):
@@ -52,7 +52,7 @@ async def test_useless_server_ends_the_start(make_env: MakeEnv, server: Inferenc
         ("openai", True, "WARNING", r"not for training\. To get exact tokens, serve .* `vllm serve`"),
     ],
 )
-async def test_start_logs_the_reply_kind(
+async def test_start_logs_what_the_server_returns(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, has_trainer: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)

@@ -46,8 +46,8 @@ NOT_HERE = {
     "VLLM_CPU_KVCACHE_SPACE": "needs vLLM: tests/integrations/test_vllm.py",
     "s/vllm.": "needs vLLM and Atropos' trainer",
     "from ray.data import": "needs Ray: tests/integrations/test_ray_data.py",
-    "class LastLetterConfig": "a part of examples/own_task.py, which test_own_task_is_shown compares",
-    "def score_answer(self": "a part of examples/own_task.py, which test_own_task_is_shown compares",
+    "class LastLetterConfig": "a part of examples/own_task.py, compared by a test below",
+    "def score_answer(self": "a part of examples/own_task.py, compared by a test below",
     "git clone": "needs the address of a repository",
     "source .venv/bin/activate": "changes the user's shell",
     "run-api --port": "runs until it is stopped; tests/e2e starts it in each run",
@@ -113,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", [block for block in PYTHON if block.excuse is None], ids=lambda block: block.name)
-def test_python_blocks_run(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_blocks_of_the_docs_run(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = block.text
     for there, here in REPLACED.items():
         text = text.replace(there, str(here))
@@ -125,13 +125,13 @@ def test_python_blocks_run(block: Block, folder: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=lambda block: block.name)
-def test_yaml_blocks_are_valid(block: Block) -> None:
+def test_yaml_blocks_of_the_docs_are_valid(block: Block) -> None:
     content = yaml.safe_load(block.text)
     ReasoningGymEnvConfig(**{"tokenizer_name": "x", **content.get("env", {})})
     assert all(ServerConfig(**server).base_url for server in content.get("openai", []))
 
 
-def test_json_and_toml_blocks_are_valid() -> None:
+def test_json_and_toml_blocks_of_the_docs_are_valid() -> None:
     for block in BLOCKS:
         if block.language == "json":
             json.loads(block.text)
@@ -139,7 +139,7 @@ def test_json_and_toml_blocks_are_valid() -> None:
             tomllib.loads(block.text)
 
 
-def test_own_task_is_shown() -> None:
+def test_docs_show_the_lines_of_examples_own_task() -> None:
     shown = [block.text for block in PYTHON if "own_task.py" in (block.excuse or "")]
     example = textwrap.dedent((ROOT / "examples" / "own_task.py").read_text())
     # Without the types, which the page leaves out.
@@ -163,15 +163,15 @@ def is_known(line: str) -> bool:
     return any(word in line for word in NOT_HERE)
 
 
-def test_every_shell_line_is_tested() -> None:
+def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     """A line that this finds needs a test that runs it, or a row of NOT_HERE."""
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_every_exception_matches_a_block() -> None:
+def test_list_of_unrun_blocks_has_no_stale_entry() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 
 @pytest.mark.parametrize("reason", sorted(set(NOT_HERE.values())))
-def test_reasons_name_existing_tests(reason: str) -> None:
+def test_list_of_unrun_blocks_names_existing_tests(reason: str) -> None:
     assert [path for path in re.findall(r"[\w/]+\.py", reason) if "/" in path and not (ROOT / path).is_file()] == []

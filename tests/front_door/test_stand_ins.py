@@ -55,7 +55,7 @@ def answer(problem: Problem) -> str:
 
 
 @pytest.mark.parametrize(("kind", "given"), [*((kind, GROUP_SIZE) for kind in FORMS), ("vllm", 2), ("chat", 6)])
-async def test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> None:
+async def test_atropos_test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> None:
     env = await make(kind)
     item = await env.get_next_item()
     teach(env, kind, item.problem, [answer(item.problem), *[WRONG] * (given - 1)])
@@ -66,7 +66,7 @@ async def test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> No
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_harness_serves_an_evaluation(make: MakeEnv, tmp_path: Path, kind: str) -> None:
+async def test_atropos_test_harness_serves_an_evaluation(make: MakeEnv, tmp_path: Path, kind: str) -> None:
     env = await make(kind, num_eval_samples_per_task=2, data_dir_to_save_evals=str(tmp_path))
     for problem in await env.session.evaluation_set.problems():
         teach(env, kind, problem, [answer(problem)] * 4)
@@ -89,7 +89,7 @@ FAILURES: dict[str, Callable[[], AsyncMock]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_failing_server_drops_the_group(make: MakeEnv, failure: str) -> None:
+async def test_failing_mock_server_drops_the_group(make: MakeEnv, failure: str) -> None:
     env = await make()
     call = FAILURES[failure]()
     env.server = SimpleNamespace(completion=call)
@@ -99,7 +99,7 @@ async def test_failing_server_drops_the_group(make: MakeEnv, failure: str) -> No
     assert env._run.session.metrics.dropped == {"inference_failed": 1}
 
 
-async def test_server_is_used_after_a_failure(make: MakeEnv) -> None:
+async def test_mock_server_is_used_again_after_a_failure(make: MakeEnv) -> None:
     env = await make()
     env.server = SimpleNamespace(completion=AsyncMock(side_effect=ConnectionError))
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -110,7 +110,7 @@ async def test_server_is_used_after_a_failure(make: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("of_a_server", [False, True])
-async def test_replaced_method_is_used(make_env: MakeEnv, of_a_server: bool) -> None:
+async def test_replaced_server_method_is_called(make_env: MakeEnv, of_a_server: bool) -> None:
     env = await make_env("openai")
     item = await env.get_next_item()
     replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)
@@ -120,7 +120,9 @@ async def test_replaced_method_is_used(make_env: MakeEnv, of_a_server: bool) -> 
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_missing_reply_is_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str) -> None:
+async def test_missing_reply_of_a_mock_logs_one_warning(
+    make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
     env = await make(kind)
     caplog.clear()
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -129,7 +131,7 @@ async def test_missing_reply_is_one_warning(make: MakeEnv, caplog: pytest.LogCap
     assert "You solve reasoning problems." in message
 
 
-async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
+async def test_missing_method_of_a_mock_logs_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
     env = await make("openai")
     env.server = object()
     caplog.clear()
@@ -139,7 +141,7 @@ async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])
-async def test_own_metrics_are_logged_with_a_stand_in_server(make: MakeEnv, stand_in: Any) -> None:
+async def test_environment_metrics_are_logged_with_a_mock_server(make: MakeEnv, stand_in: Any) -> None:
     env = await make()
     env.server = stand_in
     assert "train/own" in await report_with(env, {"train/own": 1.0})
@@ -151,7 +153,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_models_are_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tokenizer_raises_instead_of_downloading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

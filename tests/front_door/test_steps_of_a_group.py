@@ -26,7 +26,7 @@ def completions(item: Any) -> list[Rollout]:
     return [Rollout(text, (1, 2), (-100, 2), None, "stop") for text in texts]
 
 
-async def test_scored_group_is_returned(make_env: MakeEnv, collect: Collect) -> None:
+async def test_collect_trajectories_returns_the_scored_group(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env()
     env._run.dumper = Mock()
     group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
@@ -48,7 +48,7 @@ async def test_scored_group_is_returned(make_env: MakeEnv, collect: Collect) -> 
         (None, WorkerError("no verifier can be started"), "scoring_failed"),
     ],
 )
-async def test_failed_group_is_dropped(
+async def test_failed_request_or_scoring_drops_the_group(
     make_env: MakeEnv, completing: Exception | None, judging: Exception | None, reason: str
 ) -> None:
     env: Any = await make_env()
@@ -61,7 +61,7 @@ async def test_failed_group_is_dropped(
     assert await env.get_next_item(), "the run goes on"
 
 
-async def test_subclass_error_drops_group(make_env: MakeEnv) -> None:
+async def test_error_in_subclass_code_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.complete = AsyncMock(return_value=completions(item))
@@ -71,7 +71,7 @@ async def test_subclass_error_drops_group(make_env: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("where", ["complete", "judge"])
-async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) -> None:
+async def test_problem_of_a_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) -> None:
     env: Any = await make_env()
     item, waiting = await env.get_next_item(), asyncio.Event()
 
@@ -90,7 +90,7 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
     assert env._run.session.metrics.total.groups.total() == 0
 
 
-async def test_scored_group_resets_failures(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scored_group_resets_the_failure_count(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
     env: Any = await make_env(group_size=2)
     env._run.mode = Process()
@@ -101,7 +101,7 @@ async def test_scored_group_resets_failures(make_env: MakeEnv, monkeypatch: pyte
     assert await env.get_next_item()
 
 
-async def test_fatal_error_ends_run(make_env: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
+async def test_fatal_error_is_raised_by_the_next_item(make_env: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
     error = RefusedError("too long")
     env: Any = await make_env()
     item = await env.get_next_item()
@@ -137,7 +137,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     env._run.mode = Imported()
 
 
-async def test_delivered_group_is_not_in_flight(sending: Any) -> None:
+async def test_problem_of_a_delivered_group_leaves_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1000
     await env.handle_send_to_api(group, item)
@@ -148,7 +148,7 @@ async def test_delivered_group_is_not_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_overridden_hook_ends_the_flight(sending: Any) -> None:
+async def test_overridden_send_hook_takes_its_problem_from_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)
@@ -157,7 +157,7 @@ async def test_overridden_hook_ends_the_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_too_long_group_is_not_in_flight(sending: Any) -> None:
+async def test_problem_of_a_too_long_group_leaves_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # a member reaches the trainer's limit
     await env.handle_send_to_api(group, item)
@@ -165,7 +165,7 @@ async def test_too_long_group_is_not_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_without_signal_is_not_in_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_problem_of_an_equal_score_group_leaves_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
@@ -173,7 +173,7 @@ async def test_group_without_signal_is_not_in_flight(make_env: MakeEnv, collect:
     env._run.mode = Imported()
 
 
-async def test_collected_group_is_not_in_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_problem_of_a_directly_collected_group_leaves_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0
@@ -183,7 +183,7 @@ async def test_collected_group_is_not_in_flight(make_env: MakeEnv, collect: Coll
 
 
 @pytest.mark.parametrize("mode", [Serve(), Process()])
-async def test_packed_group_shares_arrays(make_env: MakeEnv, mode: Mode) -> None:
+async def test_packed_group_shares_token_arrays_with_rollouts(make_env: MakeEnv, mode: Mode) -> None:
     env: Any = await make_env()
     env._run.mode = mode
     arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}

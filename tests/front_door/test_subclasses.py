@@ -115,31 +115,31 @@ class WithOwnConfig(Env):
     env_config_cls = OwnConfig
 
 
-def test_config_init_returns_own_config() -> None:
+def test_config_init_returns_the_subclass_config() -> None:
     config, _ = WithOwnConfig.config_init()
     assert isinstance(config, OwnConfig)
 
 
 @pytest.mark.parametrize("env_cls", [Own, WithOwnConfig])
-def test_own_field_is_a_command_line_option(env_cls: type[Env]) -> None:
+def test_subclass_setting_is_a_command_line_option(env_cls: type[Env]) -> None:
     config: Any = build_launch(env_cls, Serve(), {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25
 
 
-def test_own_field_is_read_from_yaml(tmp_path: Path) -> None:
+def test_subclass_setting_is_read_from_yaml(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("env:\n  bonus: 0.75\n")
     config: Any = build_launch(Own, Serve(), {"config": str(file)}).config
     assert config.bonus == 0.75
 
 
-async def test_skipped_problem_is_done(env: Own) -> None:
+async def test_problem_skipped_by_a_subclass_leaves_flight(env: Own) -> None:
     assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
     assert env.session.in_flight == 4
 
 
 @pytest.mark.parametrize("mode", [Imported(), Serve(), Process()])
-async def test_group_has_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
+async def test_subclass_hook_gets_token_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
     env._run.mode = mode
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]
@@ -148,29 +148,31 @@ async def test_group_has_lists(env: Own, server: InferenceServer, mode: Mode) ->
     assert {type(one) for name in LONG_FIELDS for one in group[name]} == {list}
 
 
-async def test_added_field_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_group_field_added_by_a_subclass_reaches_run_api(
+    env: Own, server: InferenceServer, api: ServedRunApi
+) -> None:
     assert (await sent_to_run_api(env, server, api))["group_overrides"] == {"task": "gcd"}
 
 
-async def test_bonus_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_score_bonus_of_a_subclass_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
     assert (await sent_to_run_api(env, server, api))["scores"] == [1.5, 0.0]
 
 
-async def test_estimates_ignore_bonus(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_mean_score_ignores_the_bonus_of_a_subclass(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
     await sent_to_run_api(env, server, api)
     assert (await env.report())["train/mean_score"] == 0.5
 
 
-async def test_own_evaluation_is_used(env: Own) -> None:
+async def test_evaluation_of_a_subclass_is_used(env: Own) -> None:
     await env.evaluate()
     assert env.reported[-1]["eval/own"] == 1.0
 
 
-async def test_own_metrics_are_reported(env: Own) -> None:
+async def test_metrics_of_a_subclass_are_reported(env: Own) -> None:
     assert {"own/metric", "workers/queued_jobs"} <= (await env.report()).keys()
 
 
-async def test_commands_call_own_setup(workers: Any, server: InferenceServer, tmp_path: Path) -> None:
+async def test_commands_call_setup_of_a_subclass(workers: Any, server: InferenceServer, tmp_path: Path) -> None:
     fields = make_config(tasks="gcd", group_size=2, total_steps=1, data_path_to_save_groups=str(tmp_path / "groups"))
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.process_manager()

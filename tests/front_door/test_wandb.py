@@ -31,7 +31,7 @@ def no_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 
 @pytest.mark.slow
-async def test_offline_run_needs_no_account(make_env: MakeEnv, collect: Collect, no_account: Path) -> None:
+async def test_offline_wandb_run_needs_no_account(make_env: MakeEnv, collect: Collect, no_account: Path) -> None:
     async with ServedRunApi() as run_api:
         env = await make_env(
             group_size=2,
@@ -96,7 +96,7 @@ def matches(key: str, name: str) -> bool:
     return re.fullmatch(re.sub("[A-Z]+", "[^/]+", name), key) is not None
 
 
-async def test_no_wandb_run_by_default(make_env: MakeEnv, no_account: Path) -> None:
+async def test_wandb_is_off_by_default(make_env: MakeEnv, no_account: Path) -> None:
     env = await make_env(use_wandb=False, rollout_server_url="http://127.0.0.1:9")
     await env.setup_wandb()
     await env.wandb_log()

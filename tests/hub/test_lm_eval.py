@@ -25,7 +25,7 @@ def load_utils() -> Any:
     return module
 
 
-def test_every_category_is_a_task() -> None:
+def test_lm_eval_has_a_task_for_every_category() -> None:
     categories = {task.category for task in TASKS.values()} - {"other"}  # composite
     group = yaml.safe_load((FOLDER / "reasoning_gym.yaml").read_text())
     assert set(group["task"]) == {f"reasoning_gym_{category}" for category in categories}
@@ -33,7 +33,7 @@ def test_every_category_is_a_task() -> None:
 
 
 @pytest.mark.parametrize("rewards", ["strict", "library"])
-def test_scores_equal_a_direct_judge(monkeypatch: pytest.MonkeyPatch, rewards: str) -> None:
+def test_lm_eval_scores_equal_a_direct_judge(monkeypatch: pytest.MonkeyPatch, rewards: str) -> None:
     settings = {"rewards": rewards, "num_eval_samples_per_task": 2, "num_generators": 1, "num_verifiers": 1}
     monkeypatch.setenv("REASONING_SETTINGS", json.dumps(settings))
     utils = load_utils()
@@ -48,7 +48,7 @@ def test_scores_equal_a_direct_judge(monkeypatch: pytest.MonkeyPatch, rewards: s
 
 
 @pytest.mark.slow
-def test_harness_evaluates_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lm_eval_harness_evaluates_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     lm_eval = pytest.importorskip("lm_eval", reason="needs lm-eval")
     from lm_eval.tasks import TaskManager
 

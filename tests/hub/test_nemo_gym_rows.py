@@ -12,7 +12,7 @@ from reasoning_env import Bridge
 SERVER = Path(__file__).parents[2] / "hub" / "nemo_gym" / "resources_servers" / "reasoning_gym_environment"
 
 
-def test_example_rows_ask_the_problems_of_their_references() -> None:
+def test_example_rows_have_the_messages_of_their_references() -> None:
     rows = [json.loads(line) for line in (SERVER / "data" / "example.jsonl").read_text().splitlines()]
     assert len(rows) == 5
     with Bridge(num_generators=1, num_verifiers=1) as bridge:
@@ -21,7 +21,7 @@ def test_example_rows_ask_the_problems_of_their_references() -> None:
             assert row["responses_create_params"] == {"input": bridge.messages(problem)}
 
 
-def test_rows_of_problems() -> None:
+def test_rows_script_converts_problems_to_nemo_gym_rows() -> None:
     message = {"role": "user", "content": "π?"}
     problem = {"index": 0, "reference": "gcd:train:1", "messages": [message], "question": "π?", "answer": "3"}
     ended = subprocess.run(

@@ -29,7 +29,9 @@ class Limited:
 
 
 @pytest.mark.parametrize("asks_for_s", [1.0, None])
-async def test_limit_finds_the_rate_of_a_server(asks_for_s: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_rate_converges_to_the_server_limit(
+    asks_for_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = Limited(asks_for_s)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)
@@ -46,7 +48,7 @@ async def test_limit_finds_the_rate_of_a_server(asks_for_s: float | None, monkey
     assert server.refusals < 120
 
 
-async def test_rate_returns_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_rate_recovers_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway answers 503 for a minute while its server restarts, and the server has no limit."""
     server = Limited(None)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
@@ -62,7 +64,7 @@ async def test_rate_returns_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> 
     assert server.now_s < 61.0 + 25.0
 
 
-async def test_rate_returns_after_a_pause_that_a_gateway_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_rate_recovers_after_a_retry_after_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Limited(30.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)
@@ -73,7 +75,7 @@ async def test_rate_returns_after_a_pause_that_a_gateway_asks_for(monkeypatch: p
     assert 30.0 <= server.now_s < 30.0 + 25.0
 
 
-async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_refused_together_lower_the_rate_once(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Limited(1.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)
@@ -86,12 +88,12 @@ async def test_requests_sent_together_are_refused_once(monkeypatch: pytest.Monke
     assert began[3] == pytest.approx(1.15 + 1.05)
 
 
-async def test_no_refusal_means_no_limit() -> None:
+async def test_requests_without_refusals_are_not_delayed() -> None:
     limit = AdaptiveLimit(clock=lambda: 0.0)
     assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
 
 
-def test_rate_is_reported_after_ten_replies() -> None:
+def test_request_rate_is_reported_after_ten_replies() -> None:
     times = iter([0.0, 0.0, 4.0])
     limit = AdaptiveLimit(clock=lambda: next(times))
     assert [limit.replied() for _ in range(11)] == [*[None] * 9, 2.5, None]

@@ -18,7 +18,7 @@ from reasoning_env.inference.completer import ServerSpec
 from reasoning_env.inference.server import Server
 
 
-async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_waiting_for_a_server_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def probe(_timeout_s: float) -> Sequence[Absence]:
         return [Absence("http://one: Connection refused")]
 
@@ -43,7 +43,7 @@ def test_proxy_is_not_used_for_localhost(monkeypatch: pytest.MonkeyPatch, url: s
     assert goes_through_proxy(url) is proxied
 
 
-def test_secrets_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_secrets_returns_keys_of_servers_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setenv("HF_TOKEN", "hf-token")
@@ -60,12 +60,12 @@ def test_secrets_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?api-version=1&key=k"])
-def test_shown_address_has_no_keys(query: str) -> None:
+def test_shown_server_address_hides_keys(query: str) -> None:
     server = Server(ServerSpec(f"http://me:password@host:9/v1{query}", "m", "", 1.0))
     assert server.address == "http://host:9/v1"
 
 
-def test_clients_reach_localhost_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_localhost_is_added_to_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "near.example")
     monkeypatch.setenv("NO_PROXY", "")

@@ -53,7 +53,7 @@ class HTTPError(Exception):
     ],
     ids=repr,
 )
-def test_failure_kind_follows_the_error(error: Exception, meaning: FailureKind) -> None:
+def test_error_type_decides_the_failure_kind(error: Exception, meaning: FailureKind) -> None:
     assert explain_failure(error).kind is meaning
 
 
@@ -67,7 +67,7 @@ def test_failure_kind_follows_the_error(error: Exception, meaning: FailureKind) 
     ],
     ids=repr,
 )
-def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
+def test_failure_message_names_the_setting_to_change(error: Exception, setting: str) -> None:
     assert setting in str(explain_failure(error).remedy)
 
 
@@ -80,11 +80,11 @@ def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
     ],
     ids=repr,
 )
-def test_unreadable_reply_in_plain_words(error: Exception, words: str) -> None:
+def test_unreadable_reply_is_described_in_plain_words(error: Exception, words: str) -> None:
     assert explain_failure(error).description == words
 
 
-def test_retry_error_is_its_last_attempt() -> None:
+def test_retry_error_is_explained_by_its_last_attempt() -> None:
     @retry(stop=stop_after_attempt(2))
     async def ask() -> Any:
         raise HTTPError(404)
@@ -94,7 +94,7 @@ def test_retry_error_is_its_last_attempt() -> None:
     assert explain_failure(raised.value).status == 404
 
 
-def test_description_is_one_line() -> None:
+def test_failure_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
@@ -124,7 +124,7 @@ def test_retry_after_uses_the_server_clock(sent: str) -> None:
     assert explain_failure(error).retry_after_s == 7.0
 
 
-def test_reason_of_plain_text_is_known() -> None:
+def test_http_reply_to_a_tls_handshake_counts_as_refused() -> None:
     # What this OpenSSL calls an answer that is not TLS is among the names.
     server = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(server, ssl.MemoryBIO(), server_hostname="h")
@@ -181,7 +181,9 @@ def history(**fields: Any) -> History:
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_decision_follows_the_history(failure: Failure, met: History, limits: Timeouts, expected: float | str) -> None:
+def test_retry_decision_depends_on_earlier_failures(
+    failure: Failure, met: History, limits: Timeouts, expected: float | str
+) -> None:
     decision = decide(failure, met, limits)
     if isinstance(expected, float):
         assert decision == expected
@@ -190,11 +192,11 @@ def test_decision_follows_the_history(failure: Failure, met: History, limits: Ti
         assert re.search(expected, str(decision))
 
 
-def test_timeout_while_others_succeed_is_raised() -> None:
+def test_timeout_raises_while_other_requests_succeed() -> None:
     assert isinstance(decide(TIMED_OUT, history(**BESIDE), PATIENT), TimeoutError)
 
 
-def test_first_refusal_ends_the_run() -> None:
+def test_refusal_of_the_first_request_ends_the_run() -> None:
     assert isinstance(decide(REFUSED, history(), PATIENT), RefusedError)
 
 
@@ -202,7 +204,7 @@ def test_first_refusal_ends_the_run() -> None:
     ("failure", "successes", "beside_successes", "others_succeeded"),
     [(ABSENT, 5, 1, False), (ABSENT, 6, 2, True), (BUSY, 6, 1, True)],
 )
-def test_failure_updates_the_history(
+def test_failure_updates_the_retry_history(
     failure: Failure, successes: int, beside_successes: int, others_succeeded: bool
 ) -> None:
     before = History(failures=1, failures_beside_successes=1, successes=5)
@@ -228,11 +230,13 @@ def test_failure_updates_the_history(
         ({}, None, ""),
     ],
 )
-def test_finish_reason_is_read(finish_reason: object, stop_reason: object, word: str) -> None:
+def test_finish_reason_is_read_from_every_server_notation(
+    finish_reason: object, stop_reason: object, word: str
+) -> None:
     assert finish_word(finish_reason, stop_reason) == word
 
 
-def test_unknown_word_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
     for word in ["drained", "drained", "DRAINED", "abort", "stop"]:
         endings.broken_off(word, is_empty=False)
@@ -240,7 +244,7 @@ def test_unknown_word_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "'drained'" in message
 
 
-def test_number_of_words_is_limited(caplog: pytest.LogCaptureFixture) -> None:
+def test_number_of_logged_finish_reasons_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
     for number in range(10 * MOST_WORDS):
         assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
@@ -248,7 +252,9 @@ def test_number_of_words_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     assert "\x1b" not in caplog.text
 
 
-async def test_long_waits_are_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_long_waits_for_replies_are_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(served_model, "LONG_WAIT_S", 0.05)
     requests, replies = PatientRequests(logging.getLogger("test")), asyncio.Event()
 
@@ -286,7 +292,7 @@ async def give_up(requests: PatientRequests, word: str) -> None:
         await requests.complete(1, ask, Timeouts(None, 600.0, tries=1))
 
 
-async def test_words_become_metric_names() -> None:
+async def test_finish_reasons_become_metric_names() -> None:
     requests = PatientRequests(logging.getLogger("test"))
     for word in ["abort", "abort", "Weight Update/now", "?"]:
         await give_up(requests, word)

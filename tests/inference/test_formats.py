@@ -61,7 +61,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_are_read_in_any_pieces(
+def test_reply_numbers_are_read_at_any_chunk_size(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
@@ -72,7 +72,7 @@ def test_numbers_are_read_in_any_pieces(
 
 @each_format
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
-def test_invalid_number_in_a_later_piece_raises(
+def test_invalid_number_in_a_later_chunk_raises(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, value: object
 ) -> None:
     body = json.dumps(write(token_format, ([5] * 100, [-0.5] * 99 + [value]))).encode()
@@ -83,7 +83,7 @@ def test_invalid_number_in_a_later_piece_raises(
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_are_exact(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+def test_log_probabilities_are_read_exactly(token_format: TokenFormat, separators: tuple[str, str]) -> None:
     chance = random.Random(7)
     values = [-chance.expovariate(1.0) * 10.0 ** chance.randrange(-30, 3) for _ in range(2000)]
     values += [0.0, -0.0, -1.0, -5e-324, -1.7976931348623157e308, struct.unpack("f", struct.pack("f", -0.1))[0]]
@@ -96,12 +96,12 @@ def test_numbers_are_exact(token_format: TokenFormat, separators: tuple[str, str
 
 
 @each_format
-def test_completion_may_have_no_tokens(token_format: TokenFormat) -> None:
+def test_completion_without_tokens_is_read(token_format: TokenFormat) -> None:
     assert read(token_format, json.dumps(write(token_format, ([], []))).encode()) == [([], [], "stop")]
 
 
 @pytest.mark.parametrize("in_list", [False, True])
-def test_sglang_may_return_one_completion(in_list: bool) -> None:
+def test_single_completion_of_sglang_is_read(in_list: bool) -> None:
     reply = write(SGLANG, ([5], [-0.5]))
     assert isinstance(reply, dict)
     body = json.dumps([reply] if in_list else reply).encode()
@@ -133,14 +133,16 @@ def test_truncated_reply_raises(token_format: TokenFormat) -> None:
     ],
     ids=str,
 )
-def test_impossible_numbers_raise(token_format: TokenFormat, tokens: list[Any], values: list[Any], reason: str) -> None:
+def test_invalid_token_ids_and_log_probabilities_raise(
+    token_format: TokenFormat, tokens: list[Any], values: list[Any], reason: str
+) -> None:
     with pytest.raises(ReplyError, match=reason):
         read(token_format, json.dumps(write(token_format, (tokens, values))).encode())
 
 
 @each_format
 @pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
-def test_reply_of_another_shape_raises(token_format: TokenFormat, body: str) -> None:
+def test_reply_of_wrong_shape_raises(token_format: TokenFormat, body: str) -> None:
     with pytest.raises(ReplyError):
         read(token_format, body.encode())
 
@@ -170,7 +172,7 @@ HOSTILE_TEXTS = [
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_text_does_not_change_numbers(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+def test_hostile_text_does_not_change_log_probabilities(token_format: TokenFormat, separators: tuple[str, str]) -> None:
     given = write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
     expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
     for text, texts_first in product(HOSTILE_TEXTS, (True, False)):
@@ -200,7 +202,7 @@ def test_too_few_finish_reasons_raise(indent: int | None) -> None:
 
 @pytest.mark.parametrize("missing", ["token_ids", "logprobs"])
 @pytest.mark.parametrize("how", ["null", "left out"])
-def test_reply_without_a_part_raises(missing: str, how: str) -> None:
+def test_reply_without_a_required_field_raises(missing: str, how: str) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]))
     if how == "null":
         reply["choices"][0][missing] = None
@@ -218,7 +220,9 @@ def test_reply_without_a_part_raises(missing: str, how: str) -> None:
 @pytest.mark.parametrize(
     ("base_url", "query"), [("http://one:9/v1", ""), ("http://one:9/v1/", ""), ("http://one:9/v1?a=b", "?a=b")]
 )
-def test_format_has_its_url(token_format: TokenFormat, url: str, base_url: str, query: str) -> None:
+def test_request_url_is_built_from_base_url_and_format(
+    token_format: TokenFormat, url: str, base_url: str, query: str
+) -> None:
     assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == f"{url}{query}"
 
 
@@ -235,20 +239,20 @@ def test_hostile_text_does_not_change_token_ids(separators: tuple[str, str]) -> 
     assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
 
 
-def test_keys_may_have_any_order() -> None:
+def test_reply_keys_may_have_any_order() -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
     turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
     assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]
 
 
 @pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
-def test_damaged_body_raises(end: str) -> None:
+def test_damaged_reply_body_raises(end: str) -> None:
     body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
     with pytest.raises(ReplyError):
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
 
 
-async def test_other_tasks_run_between_pieces() -> None:
+async def test_event_loop_runs_other_tasks_between_chunks() -> None:
     turns, done_in = 0, []
 
     def count() -> None:
@@ -262,7 +266,7 @@ async def test_other_tasks_run_between_pieces() -> None:
     assert len(set(done_in)) == 20
 
 
-async def test_failed_work_frees_its_turn() -> None:
+async def test_failed_decoding_frees_the_decoder() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1
@@ -278,5 +282,5 @@ async def test_failed_work_frees_its_turn() -> None:
         (b"", ""),
     ],
 )
-def test_model_that_answered(body: bytes, model: str) -> None:
+def test_model_name_of_a_reply_is_read_and_escaped(body: bytes, model: str) -> None:
     assert COMPLETIONS.model_of(body) == model

@@ -66,7 +66,9 @@ def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> ServedModel
     return serve(f"{server.url}/v1", formats=[CHAT], timeouts=timeouts, timeout_s=PATIENCE_S)
 
 
-async def test_lost_completions_are_requested_again(former: Former, caplog: pytest.LogCaptureFixture) -> None:
+async def test_completions_lost_in_an_outage_are_requested_again(
+    former: Former, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     async with hosted(former, Timeouts(None, PATIENCE_S, tries=1)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 3, SAMPLING))
@@ -75,7 +77,7 @@ async def test_lost_completions_are_requested_again(former: Former, caplog: pyte
     assert f"server {former.url}/v1 is back" in caplog.text
 
 
-async def test_stale_connections_are_replaced(former: Former, caplog: pytest.LogCaptureFixture) -> None:
+async def test_stale_connections_are_replaced_after_an_outage(former: Former, caplog: pytest.LogCaptureFixture) -> None:
     former.recover()
     async with hosted(former) as model:
         await model.complete(PROMPT, 4, SAMPLING)  # their connections stay, and lead to the former server
@@ -86,7 +88,7 @@ async def test_stale_connections_are_replaced(former: Former, caplog: pytest.Log
             assert len(await model.complete(PROMPT, 8, SAMPLING)) == 8
 
 
-async def test_server_that_stays_away_raises(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_never_comes_back_raises(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.1)
     async with hosted(former, Timeouts(None, 0.2)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
@@ -144,7 +146,9 @@ async def outcome(asking: asyncio.Task[Any]) -> str:
         (OSError(113, "no route"), "waits"),
     ],
 )
-async def test_error_decides_whether_requests_are_lost(connections: Connections, error: OSError, expected: str) -> None:
+async def test_only_refused_or_reset_connections_lose_requests(
+    connections: Connections, error: OSError, expected: str
+) -> None:
     """A network that fails for a moment delivers the replies all the same."""
     reachability = Reachability(URL)
     asking = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
@@ -155,7 +159,7 @@ async def test_error_decides_whether_requests_are_lost(connections: Connections,
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "refused"), TimeoutError()])
 @pytest.mark.parametrize(("away_s", "expected"), [(0.05, "lost"), (PATIENCE_S, "waits")])
-async def test_outage_length_decides_lost_requests(
+async def test_requests_are_lost_only_after_a_long_outage(
     connections: Connections, monkeypatch: pytest.MonkeyPatch, error: OSError, away_s: float, expected: str
 ) -> None:
     monkeypatch.setattr(module, "AWAY_S", away_s)
@@ -164,7 +168,7 @@ async def test_outage_length_decides_lost_requests(
     assert await outcome(asking) == expected
 
 
-async def test_request_after_return_is_kept(connections: Connections) -> None:
+async def test_request_sent_after_the_outage_is_kept(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))
@@ -174,7 +178,7 @@ async def test_request_after_return_is_kept(connections: Connections) -> None:
     assert await outcome(kept) == "waits"
 
 
-async def test_reply_proves_the_return(connections: Connections) -> None:
+async def test_reply_shows_that_the_server_is_back(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))
@@ -182,7 +186,7 @@ async def test_reply_proves_the_return(connections: Connections) -> None:
     assert await outcome(lost) == "lost"
 
 
-async def test_lost_request_raises_its_error(connections: Connections) -> None:
+async def test_lost_request_raises_even_after_a_connection_error(connections: Connections) -> None:
     """Whatever the end of a connection raises, the request was lost."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()
@@ -194,7 +198,7 @@ async def test_lost_request_raises_its_error(connections: Connections) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://host/v1", "a stand-in"])
-async def test_unwatched_server_is_not_probed(connections: Connections, url: str) -> None:
+async def test_server_without_a_host_and_port_is_not_probed(connections: Connections, url: str) -> None:
     asking = asyncio.create_task(Reachability(url).outlast(asyncio.Event().wait()))
     assert await outcome(asking) == "waits"
     assert connections.tried == 0

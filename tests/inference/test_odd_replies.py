@@ -56,13 +56,13 @@ async def failure_of(reply: bytes) -> BaseException:
 
 
 @pytest.mark.parametrize("reply", GARBLED.values(), ids=GARBLED)
-async def test_garbled_reply_has_no_status(reply: bytes) -> None:
+async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
     failure = explain_failure(await failure_of(reply))
     assert (failure.kind, failure.status) == (FailureKind.UNUSABLE, None)
     assert failure.description.startswith("its reply is not valid HTTP (400, message=")
 
 
-def test_date_in_retry_after_is_read() -> None:
+def test_retry_after_date_is_converted_to_seconds() -> None:
     asked = seconds_asked(format_datetime(datetime.now(UTC) + timedelta(seconds=600)))
     assert asked == pytest.approx(600.0, abs=60.0)
 
@@ -78,7 +78,7 @@ def test_date_in_retry_after_is_read() -> None:
         ("-5", 0.0),
     ],
 )
-def test_retry_after_is_limited(header: str, seconds: float | None) -> None:
+def test_retry_after_is_limited_to_a_maximum(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds
 
 
@@ -103,7 +103,7 @@ async def received(
 
 
 @each_format
-async def test_text_with_more_tokens_is_broken_off(token_format: TokenFormat, chat: ChatFormat) -> None:
+async def test_text_longer_than_its_tokens_counts_as_interrupted(token_format: TokenFormat, chat: ChatFormat) -> None:
     cut = chat.encode(WORDS)[:-3]
     found = await received(token_format, chat, WORDS, cut)
     assert isinstance(found, BrokenOffError)
@@ -114,7 +114,7 @@ async def test_text_with_more_tokens_is_broken_off(token_format: TokenFormat, ch
 @pytest.mark.parametrize(
     "text", [WORDS, f"{WORDS}<|im_end|>", WORDS.removesuffix("</answer>"), ""], ids=["same", "marks", "stop", "none"]
 )
-async def test_text_that_agrees_is_a_completion(token_format: TokenFormat, chat: ChatFormat, text: str) -> None:
+async def test_text_that_matches_its_tokens_is_accepted(token_format: TokenFormat, chat: ChatFormat, text: str) -> None:
     found = await received(token_format, chat, text, chat.encode(f"{WORDS}<|im_end|>"))
     assert isinstance(found, Rollout)
     assert found.text == WORDS
@@ -122,7 +122,9 @@ async def test_text_that_agrees_is_a_completion(token_format: TokenFormat, chat:
 
 @each_format
 @pytest.mark.parametrize("word", ["stop", "length"])
-async def test_no_tokens_are_broken_off(token_format: TokenFormat, chat: ChatFormat, word: str) -> None:
+async def test_reply_without_text_and_tokens_is_interrupted(
+    token_format: TokenFormat, chat: ChatFormat, word: str
+) -> None:
     found = await received(token_format, chat, "", [], word)
     assert isinstance(found, BrokenOffError)
     assert "without text and with 0 tokens" in str(found)
@@ -140,7 +142,7 @@ EMPTY = {
     ("count", "word", "is_whole"),
     [(0, "stop", False), (0, "content_filter", True), (1, "stop", True), (None, "stop", True)],
 )
-async def test_empty_text_without_tokens_is_broken_off(
+async def test_empty_text_without_tokens_counts_as_interrupted(
     fields: dict[str, object], count: int | None, word: str, is_whole: bool
 ) -> None:
     completion = read_choice(read_json(json.dumps({**fields, "finish_reason": word}).encode()), count)
@@ -151,5 +153,5 @@ async def test_empty_text_without_tokens_is_broken_off(
     assert isinstance(found, Rollout) is is_whole
 
 
-def test_refusal_with_deep_json_is_a_refusal() -> None:
+def test_refusal_with_deeply_nested_json_counts_as_refused() -> None:
     assert explain_failure(StatusError(400, b"[" * 100_000, {})).kind is FailureKind.REFUSED

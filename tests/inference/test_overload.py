@@ -74,7 +74,7 @@ class Answers:
         *(pytest.param(COMPLETIONS, *given.values, id=f"tokens-{given.id}") for given in OVERLOAD),
     ],
 )
-async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
+async def test_overload_reply_counts_as_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
         server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
         with pytest.raises(Exception) as raised:  # noqa: PT011  # errors of any kind
@@ -84,7 +84,7 @@ async def test_overload_means_busy(reply_format: ReplyFormat, status: int, body:
 
 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
-async def test_overload_within_a_choice_is_recognised(reply_format: ReplyFormat, body: Any) -> None:
+async def test_overload_error_inside_a_choice_is_recognised(reply_format: ReplyFormat, body: Any) -> None:
     async with Answers((200, body)).server as listening:
         server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
         with pytest.raises(ErrorReply) as raised:
@@ -93,7 +93,7 @@ async def test_overload_within_a_choice_is_recognised(reply_format: ReplyFormat,
     assert explain_failure(raised.value).may_be_overload
 
 
-async def test_other_completions_of_the_reply_are_kept() -> None:
+async def test_completions_beside_an_overload_error_are_kept() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:
@@ -115,7 +115,7 @@ async def test_other_completions_of_the_reply_are_kept() -> None:
         pytest.param(200, in_choice({"code": 503}, message={"content": ""}), id="503 within a choice"),
     ],
 )
-async def test_overload_costs_no_group(status: int, body: Any) -> None:
+async def test_overload_drops_no_group(status: int, body: Any) -> None:
     """Other requests succeed between the refusals of one, more often than failures are tried again."""
     answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]
     async with Answers(*answers).server as listening:
@@ -133,7 +133,7 @@ async def test_overload_costs_no_group(status: int, body: Any) -> None:
         (200, {"error": {"message": "your plan has ended", "code": "insufficient_funds"}}),
     ],
 )
-async def test_other_errors_are_no_overload(status: int, body: Any) -> None:
+async def test_other_errors_do_not_count_as_busy(status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
         server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [CHAT]))
         with pytest.raises(Exception) as raised:  # noqa: PT011

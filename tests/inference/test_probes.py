@@ -15,11 +15,11 @@ def remedy(url: str, status: int = 404) -> str | None:
     "url",
     ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
 )
-def test_missing_v1_is_suggested(url: str) -> None:
+def test_base_url_without_v1_gets_a_suggestion(url: str) -> None:
     assert remedy(url) == "check {openai.base_url}: most servers want http://host:9001/v1"
 
 
-def test_proxy_path_is_kept_in_suggestion() -> None:
+def test_suggested_base_url_keeps_the_proxy_path() -> None:
     assert remedy("https://host/openai/") == "check {openai.base_url}: most servers want https://host/openai/v1"
 
 
@@ -27,11 +27,11 @@ def test_proxy_path_is_kept_in_suggestion() -> None:
     ("url", "status"),
     [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500), ("http://host/d?api-version=1", 404)],
 )
-def test_complete_url_gets_no_suggestion(url: str, status: int) -> None:
+def test_base_url_with_v1_gets_no_suggestion(url: str, status: int) -> None:
     assert remedy(url, status) is None
 
 
-def test_braces_in_url_are_unchanged() -> None:
+def test_braces_in_a_suggested_url_are_unchanged() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: most servers want http://host/{{a}}/v1"
 
 
@@ -45,5 +45,5 @@ def test_braces_in_url_are_unchanged() -> None:
         ([], None),
     ],
 )
-def test_context_length_is_found(models: list[dict[str, object]], length: int | None) -> None:
+def test_context_length_is_found_in_the_model_list(models: list[dict[str, object]], length: int | None) -> None:
     assert find_context_length([SimpleNamespace(**model) for model in models], "m") == length

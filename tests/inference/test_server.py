@@ -128,7 +128,7 @@ async def test_refused_parameter_is_left_out(server: Server, said: str, left: se
     assert [request.keys() - {"model", "messages"} for request in server.requests[1:]] == [left, left]
 
 
-async def test_refused_limit_is_lowered(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_token_limit_is_lowered(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     said = "max_tokens is too large: 995. This model supports at most 384 completion tokens"
     server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
     async with client(server) as model:
@@ -137,13 +137,13 @@ async def test_refused_limit_is_lowered(server: Server, caplog: pytest.LogCaptur
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
-async def test_outage_is_waited_for(server: Server) -> None:
+async def test_request_waits_until_an_outage_ends(server: Server) -> None:
     server.answers = [(503, "loading", {}), REPLY]
     async with client(server) as model:
         assert len(await model.complete(PROMPT, 1, SAMPLING)) == 1
 
 
-async def test_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
+async def test_received_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
     busy = (429, "slow", {"Retry-After": "0.05"})
     server.answers = [REPLY, busy, busy, busy, busy, REPLY]
     async with client(server) as model:
@@ -176,7 +176,7 @@ STREAMED = (200, EVENTS, {"Content-Type": "text/event-stream"})
     "said",
     ["This model only support stream mode, please enable the stream parameter", "only streaming is supported"],
 )
-async def test_server_may_only_stream(server: Server, said: str) -> None:
+async def test_server_that_only_streams_is_supported(server: Server, said: str) -> None:
     server.answers = [(400, refusal(said), {}), STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -185,7 +185,7 @@ async def test_server_may_only_stream(server: Server, said: str) -> None:
     assert (server.requests[1]["stream"], server.requests[1]["stream_options"]) == (True, {"include_usage": True})
 
 
-async def test_server_may_stream_unasked(server: Server) -> None:
+async def test_unrequested_stream_is_read(server: Server) -> None:
     server.answers = [STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -193,7 +193,7 @@ async def test_server_may_stream_unasked(server: Server) -> None:
     assert "stream" not in server.requests[0]
 
 
-async def test_error_within_a_stream_is_retried(server: Server) -> None:
+async def test_error_inside_a_stream_is_retried(server: Server) -> None:
     error = 'data: {"choices": [{"delta": {"content": "y"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
     server.answers = [(200, error, {"Content-Type": "text/event-stream"}), STREAMED]
     async with client(server) as model:
@@ -278,7 +278,7 @@ async def test_garbled_reply_is_retried(reply: bytes) -> None:
     assert (rollout.text, replies) == ("yes", [])
 
 
-async def test_refusal_after_the_start_concerns_one_prompt(server: Server) -> None:
+async def test_refusal_after_the_start_fails_only_one_request(server: Server) -> None:
     server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -331,7 +331,7 @@ JSON = {"Content-Type": "application/json"}
         ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is not JSON|405"),
     ],
 )
-async def test_fault_at_start_is_one_line(server: Server, answer: Any, said: str) -> None:
+async def test_server_fault_at_start_raises_a_one_line_error(server: Server, answer: Any, said: str) -> None:
     server.answers = [answer]
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match=said) as error:
@@ -412,7 +412,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_refusal_is_a_completion(server: Server, choice: Any) -> None:
+async def test_refusal_is_returned_as_a_completion(server: Server, choice: Any) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -447,7 +447,7 @@ MAGISTRAL = [
         pytest.param(None, "", "", id="null"),
     ],
 )
-async def test_content_may_have_parts(server: Server, content: Any, text: str, thinking: str) -> None:
+async def test_message_content_may_be_a_list_of_parts(server: Server, content: Any, text: str, thinking: str) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -469,7 +469,7 @@ async def test_start_waits_as_long_as_the_server_asks(server: Server) -> None:
     assert len(server.requests) == 2
 
 
-async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None:
+async def test_start_times_out_during_a_long_retry_after(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "120"})]
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="asks to wait 120 s"):
@@ -477,7 +477,7 @@ async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None
     assert len(server.requests) == 2
 
 
-async def test_silent_server_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_never_replies_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="accepts requests but does not reply"):
@@ -495,11 +495,11 @@ def spec(url: str) -> ServerSpec:
     return ServerSpec(url, "", "k", 5.0)
 
 
-async def test_single_model_is_found(server: Server) -> None:
+async def test_only_model_of_a_server_is_found(server: Server) -> None:
     assert await only_model(spec(server.url), 5.0) == "m"
 
 
-async def test_absent_server_has_no_single_model() -> None:
+async def test_model_lookup_at_an_unreachable_server_raises() -> None:
     with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start one"):
         await only_model(spec("http://127.0.0.1:9/v1"), 0.1)
 
@@ -512,14 +512,14 @@ async def test_absent_server_has_no_single_model() -> None:
         ([], "name the model: .* does not list its models"),
     ],
 )
-async def test_missing_or_ambiguous_model_raises(server: Server, models: Any, said: str) -> None:
+async def test_zero_or_several_models_raise(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
         await only_model(spec(server.url), 5.0)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_key_is_reported(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+async def test_refused_api_key_is_reported(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
     with pytest.raises(
@@ -539,7 +539,9 @@ async def test_text_completions_are_returned(server: Server) -> None:
     assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
 
 
-async def test_stop_text_is_left_out(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_stop_text_is_not_sent_after_the_server_dropped_it(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     server.keeps_stop = False
     async with client(server, server_type="openai") as model:
         for _ in range(2):
@@ -549,7 +551,7 @@ async def test_stop_text_is_left_out(server: Server, caplog: pytest.LogCaptureFi
     assert len([message for message in caplog.messages if "stop string" in message]) == 1
 
 
-async def test_unfinished_answer_stays_unfinished(server: Server) -> None:
+async def test_unclosed_answer_tag_is_not_completed(server: Server) -> None:
     server.texts = ["<answer>4</answer>", "<answer>5"]
     async with client(server, server_type="openai") as model:
         texts = [(await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING))[0].text for _ in range(2)]
@@ -576,7 +578,7 @@ async def test_server_type_is_detected(server: Server, status: int, message: str
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_other_refusals_do_not_set_the_type(server: Server, status: int, message: str) -> None:
+async def test_unrelated_refusals_do_not_set_the_server_type(server: Server, status: int, message: str) -> None:
     server.answers = [(status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=str(status)):
@@ -592,7 +594,7 @@ async def test_https_to_an_http_server_is_explained(server: Server, server_type:
             await model.check(60.0)
 
 
-async def test_missing_v1_is_suggested(server: Server) -> None:
+async def test_base_url_without_v1_gets_a_suggestion(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=r"404.*most servers want http://\S+/v1$"):

@@ -114,21 +114,21 @@ NO_LIMIT = {
 
 
 @pytest.mark.parametrize(("message", "most"), LIMIT_OF_COMPLETION.values(), ids=LIMIT_OF_COMPLETION)
-def test_limit_of_completion_is_read(message: str, most: int) -> None:
+def test_token_limit_is_read_from_the_error(message: str, most: int) -> None:
     assert allowed_tokens(message, SENT, PROMPT) == AllowedTokens(most)
 
 
 @pytest.mark.parametrize(("message", "allowed"), CONTEXT.values(), ids=CONTEXT)
-def test_context_leaves_room_beside_the_prompt(message: str, allowed: tuple[int, int]) -> None:
+def test_token_limit_leaves_room_for_the_prompt(message: str, allowed: tuple[int, int]) -> None:
     assert allowed_tokens(message, SENT, PROMPT) == AllowedTokens(*allowed)
 
 
 @pytest.mark.parametrize("message", NO_LIMIT.values(), ids=NO_LIMIT)
-def test_other_errors_allow_nothing(message: str) -> None:
+def test_unrelated_errors_give_no_token_limit(message: str) -> None:
     assert allowed_tokens(message, SENT, PROMPT) is None
 
 
-def test_prompt_fills_the_context() -> None:
+def test_prompt_longer_than_the_context_allows_no_tokens() -> None:
     message = (
         "maximum context length is 4096 tokens, you requested 37768 (5000 in the messages, 32768 in the completion)"
     )
@@ -143,10 +143,10 @@ def test_prompt_fills_the_context() -> None:
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_bound_itself_is_refused(message: str, sent: int, allowed: int) -> None:
+def test_exclusive_bound_in_the_error_is_respected(message: str, sent: int, allowed: int) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 
-def test_too_few_tokens_to_think() -> None:
+def test_refused_too_small_limit_gives_no_token_limit() -> None:
     message = "max_tokens or model output limit was reached. Please try again with higher max_tokens."
     assert allowed_tokens(message, 1, PROMPT) is None

@@ -128,18 +128,18 @@ def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.Tem
     return found
 
 
-def test_falsepass_scores_everything(probes: list[dict[str, Any]]) -> None:
+def test_falsepass_probes_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
     assert len(probes) > 500
     assert [probe["variant"] for probe in probes if probe["errors"]] == []
 
 
-def test_no_bad_completion_is_right(probes: list[dict[str, Any]]) -> None:
+def test_no_bad_completion_gets_full_score(probes: list[dict[str, Any]]) -> None:
     """Near answers of tasks with partial credit earn a part."""
     bad = [probe for probe in probes if probe["expected"] == "zero" and probe["score"] is not None]
     assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
 
 
-def test_good_completions_are_right(probes: list[dict[str, Any]]) -> None:
+def test_good_completions_get_full_score(probes: list[dict[str, Any]]) -> None:
     """A reply that names the answer tags twice earns nothing: the answer rule wants exactly one pair."""
     refused = defaultdict(set)
     for probe in probes:

@@ -48,23 +48,23 @@ def format_of(template: Path, tokenizer: Any) -> ChatFormat:
     return ChatFormat(made, template.stem, template_options=options)
 
 
-def test_prompt_is_complete(format_of: ChatFormat) -> None:
+def test_template_prompt_contains_system_prompt_and_question(format_of: ChatFormat) -> None:
     text = format_of.prompt(build_messages(SYSTEM, QUESTION)).text
     assert text.count(SYSTEM) == 1
     assert text.count(QUESTION) == 1
     assert text.index(SYSTEM) < text.index(QUESTION)
 
 
-def test_prompt_round_trip(format_of: ChatFormat) -> None:
+def test_prompt_tokens_decode_to_the_prompt_text(format_of: ChatFormat) -> None:
     prompt = format_of.prompt(build_messages(SYSTEM, QUESTION))
     assert format_of.decode(prompt.tokens) == prompt.text
 
 
-def test_reply_ends_the_turn(format_of: ChatFormat, template: Path) -> None:
+def test_end_of_turn_matches_the_model_family(format_of: ChatFormat, template: Path) -> None:
     assert format_of.end_of_turn == family_of(template.stem).end
 
 
-def test_draft_in_thinking_is_removed(format_of: ChatFormat, template: Path) -> None:
+def test_answer_inside_thinking_is_removed(format_of: ChatFormat, template: Path) -> None:
     family = family_of(template.stem)
     thinking = family.thinks.format(draft="I write <answer>3</answer> in <answer> tags.")
     tokens = format_of.completion_tokens(f"{thinking}So: <answer>24</answer>{family.end}", finished=False)

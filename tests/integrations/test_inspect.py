@@ -52,13 +52,13 @@ def evaluate(folder: Path, skill: float, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("skill", [0.0, 1.0])
-def test_every_sample_is_scored(tmp_path: Path, skill: float) -> None:
+def test_every_inspect_sample_is_scored(tmp_path: Path, skill: float) -> None:
     log = evaluate(tmp_path, skill, tasks="gcd,chain_sum", limit=3)
     assert len(log.samples) == 6
     assert {sample.scores["judged"].value for sample in log.samples} == {skill}
 
 
-def test_shown_command_scores_samples(tmp_path: Path) -> None:
+def test_documented_inspect_command_scores_samples(tmp_path: Path) -> None:
     [shown] = shown_commands("inspect eval")
     shown[shown.index("--model") + 1] = "openai-api/rig/rig"
     with InferenceServer(ScriptedPolicy(1.0, seed=1)) as server:
@@ -77,25 +77,25 @@ def test_shown_command_scores_samples(tmp_path: Path) -> None:
     assert [sample.scores["judged"].value for sample in log.samples] == [1.0] * 10
 
 
-def test_means_are_by_task(tmp_path: Path) -> None:
+def test_inspect_reports_the_mean_by_task(tmp_path: Path) -> None:
     log = evaluate(tmp_path, 1.0, tasks="gcd,chain_sum", limit=2)
     [score, *_] = log.results.scores
     assert {"gcd", "chain_sum"} <= set(score.metrics)
 
 
-def test_own_tasks_are_evaluated(tmp_path: Path) -> None:
+def test_task_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
     """The policy does not know the task; a judge without the module would fail the samples."""
     log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
 
 
-def test_preset_brings_its_problems(tmp_path: Path) -> None:
+def test_inspect_preset_uses_the_preset_problems(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_scores_equal_a_direct_judge(rewards: str) -> None:
+async def test_inspect_scores_equal_a_direct_judge(rewards: str) -> None:
     task = adapter.reasoning_gym(settings=arm(rewards), tasks="coin_flip,gcd", limit=2, seed=123)
     expected = judge_directly(rewards)
     assert [sample.id for sample in task.dataset] == list(dict.fromkeys(one.reference for one in expected))
@@ -140,7 +140,7 @@ def values(log: Any) -> dict[str, float]:
     return {sample.id: sample.scores["judged"].value for sample in log.samples}
 
 
-def test_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
+def test_inspect_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     """A retry makes the mock model again, whose own reply is no answer."""
     [log] = inspect_ai.eval(six, model=FailingMock(six, 4).model, log_dir=str(tmp_path), **QUIET)
     assert log.status == "error"
@@ -150,7 +150,7 @@ def test_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     assert values(retried) == dict(zip(references, [1.0] * 3 + [0.0] * 3, strict=True))
 
 
-def test_eval_set_samples_only_what_is_missing(tmp_path: Path, six: Any) -> None:
+def test_inspect_eval_set_samples_only_missing_problems(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six, 4)
     done, [header] = inspect_ai.eval_set(
         six, model=mock.model, log_dir=str(tmp_path), retry_attempts=2, retry_wait=0.1, **QUIET
@@ -161,7 +161,7 @@ def test_eval_set_samples_only_what_is_missing(tmp_path: Path, six: Any) -> None
     assert mock.asked == 7
 
 
-def test_reducer_joins_epochs(tmp_path: Path, six: Any) -> None:
+def test_inspect_epochs_are_reduced_to_a_mean(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six)
     for question in [sample.input[-1].text for sample in six.dataset][:3]:
         mock._answers[question] = "wrong"

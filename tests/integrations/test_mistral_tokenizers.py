@@ -24,27 +24,27 @@ def own(request: pytest.FixtureRequest) -> Any:
     return transformers.MistralCommonBackend(str(request.param))
 
 
-def test_prompt_is_complete(own: Any) -> None:
+def test_mistral_prompt_contains_system_prompt_and_question(own: Any) -> None:
     text = ChatFormat(own, "mistral").prompt(MESSAGES).text
     assert text.count("Answer in the tags, friend.") == text.count("How many legs have 3 spiders?") == 1
 
 
-def test_prompt_has_template_tokens(own: Any) -> None:
+def test_mistral_prompt_equals_the_template_tokens(own: Any) -> None:
     written = own.apply_chat_template([dict(message) for message in MESSAGES], tokenize=True, return_dict=False)
     assert ChatFormat(own, "mistral").prompt(MESSAGES).tokens == tuple(written)
 
 
-def test_reply_ends_with_eos(own: Any) -> None:
+def test_mistral_reply_ends_with_eos(own: Any) -> None:
     assert ChatFormat(own, "mistral").completion_tokens("24", finished=True)[-1] == own.eos_token_id
 
 
-def test_completion_round_trip(own: Any) -> None:
+def test_mistral_completion_round_trips_through_tokens(own: Any) -> None:
     chat = ChatFormat(own, "mistral")
     tokens = chat.completion_tokens("It is <answer>24</answer>", finished=True)
     assert chat.completion_text(tokens) == "It is <answer>24</answer>"
 
 
-def test_tokenizer_is_safe_from_threads(own: Any) -> None:
+def test_mistral_tokenizer_works_from_several_threads(own: Any) -> None:
     chat = ChatFormat(own, "mistral")
     alone = [use(chat, number) for number in range(50)]
     with ThreadPoolExecutor(8) as executor:

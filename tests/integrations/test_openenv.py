@@ -147,7 +147,7 @@ def socket(server: RunningServer) -> Iterator[Socket]:
         yield socket
 
 
-def test_implemented_checks_pass() -> None:
+def test_openenv_validation_checks_pass() -> None:
     report = run_validation(FOLDER, max_level=Level.RUNTIME, provider=Provider())
     by_status: dict[CheckStatus, set[str]] = {}
     for result in report.results:
@@ -160,18 +160,18 @@ def test_implemented_checks_pass() -> None:
     assert {tuple(reasons) for reasons in skipped.values()} == {("grader not implemented in this build",)}
 
 
-def test_folder_of_hosts_hides_no_package() -> None:
+def test_hub_folder_does_not_shadow_the_openenv_package() -> None:
     subprocess.run([sys.executable, "-c", "import openenv.core"], cwd=ROOT / "hub", check=True, timeout=PATIENCE_S)
 
 
-def test_url_criteria_pass(server: RunningServer) -> None:
+def test_openenv_validate_url_passes(server: RunningServer) -> None:
     command = [Path(sys.executable).with_name("openenv"), "validate", "--url", server.base_url]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stdout
     assert '"passed": true' in ended.stdout or "Verdict: PASS" in ended.stdout
 
 
-async def test_episodes_of_eight_sessions_score_as_session(server: RunningServer, client_module: Any) -> None:
+async def test_concurrent_episodes_score_as_a_direct_session(server: RunningServer, client_module: Any) -> None:
     async with Session(**SETTINGS) as session:
         problems = [await session.draw(index) for index in range(200)]
         texts = [completion(problem, number) for number, problem in enumerate(problems)]
@@ -197,7 +197,7 @@ async def test_episodes_of_eight_sessions_score_as_session(server: RunningServer
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_rewards_equal_a_direct_judge(rewards: str) -> None:
+def test_openenv_rewards_equal_a_direct_judge(rewards: str) -> None:
     server = RunningServer(**arm(rewards))
     try:
         with Socket(server) as socket:
@@ -208,7 +208,7 @@ def test_rewards_equal_a_direct_judge(rewards: str) -> None:
         server.stop()
 
 
-def test_readme_example_runs_an_episode(
+def test_openenv_readme_example_runs_an_episode(
     server: RunningServer, client_module: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = (FOLDER / "README.md").read_text().split("```python\n")[1].split("```")[0]
@@ -222,7 +222,7 @@ def completion(problem: Problem, number: int) -> str:
     return WRONG if number % 3 == 0 else f"<think>hm</think><answer>{problem.answer}</answer>"
 
 
-def test_observation_has_only_the_prompt(socket: Socket) -> None:
+def test_reset_observation_has_only_the_prompt(socket: Socket) -> None:
     data = socket.ask("reset", {"task": "gcd", "seed": 3})["data"]
     observation = data["observation"]
     assert set(observation) == {"messages", "metadata", "reason", "parts"}
@@ -231,7 +231,7 @@ def test_observation_has_only_the_prompt(socket: Socket) -> None:
     assert len(json.dumps(data)) < 2000
 
 
-def test_state_names_the_problem(socket: Socket) -> None:
+def test_state_has_the_problem_reference(socket: Socket) -> None:
     first = socket.ask("reset", {"task": "gcd", "level": 0.5, "seed": 3, "episode_id": "e"})
     state = socket.ask("state")["data"]
     assert (state["episode_id"], state["step_count"], state["task"], state["level"]) == ("e", 0, "gcd", 0.5)
@@ -239,7 +239,7 @@ def test_state_names_the_problem(socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("text", ["<answer>no</answer>", 42, 4.5, True, [1, 2], "", "\ud800", "x" * 3_000_000])
-def test_texts_and_numbers_are_judged(socket: Socket, text: object) -> None:
+def test_step_accepts_any_text_or_number(socket: Socket, text: object) -> None:
     socket.ask("reset", {"task": "gcd", "seed": 3})
     reply = socket.ask("step", {"text": text})
     assert reply["type"] == "observation", str(reply)[:300]
@@ -256,7 +256,7 @@ def test_parts_multiply_to_the_reward(socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("action", [{}, {"text": None}, {"text": {"a": 1}}, {"answer": "5"}, {"text": "a", "b": 1}])
-def test_other_actions_are_refused(socket: Socket, action: dict[str, object]) -> None:
+def test_step_refuses_invalid_actions(socket: Socket, action: dict[str, object]) -> None:
     socket.ask("reset", {"seed": 3})
     reply = socket.ask("step", action)
     assert (reply["type"], reply["data"]["code"]) == ("error", "VALIDATION_ERROR")
@@ -284,7 +284,7 @@ def test_other_actions_are_refused(socket: Socket, action: dict[str, object]) ->
         ({"reference": "x" * 10**6}, "a reference has at most 65536 characters, not 1000000"),
     ],
 )
-def test_wrong_reset_is_one_line(socket: Socket, options: dict[str, object], told: str) -> None:
+def test_wrong_reset_option_returns_a_one_line_error(socket: Socket, options: dict[str, object], told: str) -> None:
     socket.ask("reset", {"seed": 3})
     reply = socket.ask("reset", options)
     assert reply["type"] == "error"
@@ -293,7 +293,7 @@ def test_wrong_reset_is_one_line(socket: Socket, options: dict[str, object], tol
 
 
 @pytest.mark.parametrize("kind", ["never asked", "answered"])
-def test_step_without_problem_is_an_error(socket: Socket, kind: str) -> None:
+def test_step_before_reset_returns_an_error(socket: Socket, kind: str) -> None:
     if kind == "answered":
         socket.ask("reset", {"seed": 3})
         socket.ask("step", {"text": WRONG})
@@ -302,7 +302,7 @@ def test_step_without_problem_is_an_error(socket: Socket, kind: str) -> None:
     assert "there is no problem to answer" in reply["data"]["message"]
 
 
-def test_http_routes_return_errors(server: RunningServer) -> None:
+def test_http_routes_return_errors_for_invalid_requests(server: RunningServer) -> None:
     reset = httpx.post(f"{server.base_url}/reset", json={"task": "gdc"})
     step = httpx.post(f"{server.base_url}/step", json={"action": {"text": "x"}})
     assert (reset.status_code, step.status_code) == (422, 422)
@@ -318,7 +318,7 @@ def route(server: RunningServer, name: str, **body: object) -> httpx.Response:
     return httpx.post(f"{server.base_url}/reasoning_gym_environment/{name}", json=body, timeout=PATIENCE_S)
 
 
-def test_splits_and_tasks_are_listed(server: RunningServer, socket: Socket) -> None:
+def test_openenv_lists_splits_and_tasks(server: RunningServer, socket: Socket) -> None:
     splits = httpx.get(f"{server.base_url}/reasoning_gym_environment/splits").json()
     assert splits == [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
     count = route(server, "num_tasks", split="test").json()["num_tasks"]
@@ -329,7 +329,7 @@ def test_splits_and_tasks_are_listed(server: RunningServer, socket: Socket) -> N
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_training_tasks_have_numbers(server: RunningServer, socket: Socket) -> None:
+def test_training_tasks_are_numbered(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",
@@ -349,7 +349,7 @@ def test_training_tasks_have_numbers(server: RunningServer, socket: Socket) -> N
         ("num_tasks", {"split": None}, 422, "valid string"),
     ],
 )
-def test_wrong_task_requests_are_errors(
+def test_wrong_task_requests_return_errors(
     server: RunningServer, name: str, body: dict[str, object], status: int, told: str
 ) -> None:
     reply = route(server, name, **body)
@@ -357,12 +357,12 @@ def test_wrong_task_requests_are_errors(
     assert told in reply.text
 
 
-def test_wrong_settings_end_the_start() -> None:
+def test_wrong_settings_end_the_openenv_server() -> None:
     with pytest.raises(AssertionError, match="the server ended"):
         RunningServer(taks="gcd")
 
 
-def test_abandoned_problems_are_dropped(monkeypatch: pytest.MonkeyPatch, client_module: Any) -> None:
+def test_problems_of_closed_episodes_are_dropped(monkeypatch: pytest.MonkeyPatch, client_module: Any) -> None:
     from server import environment
 
     monkeypatch.setenv(environment.SETTINGS, '{"tasks": "gcd"}')

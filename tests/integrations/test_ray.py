@@ -82,7 +82,7 @@ async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) ->
 
 
 @on_module_loop
-async def test_dead_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
+async def test_dead_ray_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
     judges = RayJudges(SETTINGS)
 
     async def judge(reference: str, texts: list[str]) -> list[float]:
@@ -92,7 +92,7 @@ async def test_dead_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
 
 
 @on_module_loop
-async def test_dead_node_is_skipped(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dead_ray_node_is_skipped(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
     judges = RayJudges(SETTINGS)
     cluster.remove_node(cluster.second, allow_graceful=False)
@@ -101,7 +101,7 @@ async def test_dead_node_is_skipped(cluster: Any, problems: Any, monkeypatch: py
 
 
 @on_module_loop
-async def test_killed_judge_restarts(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_killed_ray_judge_restarts(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)
     judges = RayJudges(SETTINGS)
     problem, texts, expected = problems[0]
@@ -131,7 +131,7 @@ async def serving(*options: str) -> AsyncIterator[str]:
 
 
 @on_module_loop
-async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
+async def test_judge_command_serves_a_ray_cluster(cluster: Any, problems: Any) -> None:
     async with serving("--ray", cluster.address) as url, aiohttp.ClientSession() as client:
 
         async def judge(reference: str, texts: list[str]) -> list[float]:
@@ -150,7 +150,7 @@ COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
 
 
 @on_module_loop
-async def test_cluster_runs_a_score_function(cluster: Any) -> None:
+async def test_ray_cluster_runs_a_score_function(cluster: Any) -> None:
     """Rows are judged on both nodes, and on one when the other is gone."""
     judges = RayJudges(ReasoningSettings(num_verifiers=1), score=SCORE)
     verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))
@@ -163,7 +163,7 @@ async def test_cluster_runs_a_score_function(cluster: Any) -> None:
 
 
 @on_module_loop
-async def test_command_serves_a_score_function(cluster: Any) -> None:
+async def test_judge_command_serves_a_score_function_on_ray(cluster: Any) -> None:
     options = ("--score", SCORE, "--verifiers", "1", "--ray", cluster.address)
     async with serving(*options) as url, aiohttp.ClientSession() as client:
         body = {"row": {"answer": "42"}, "texts": COMPLETIONS}
@@ -172,7 +172,7 @@ async def test_command_serves_a_score_function(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
-def test_missing_cluster_is_one_line(scheme: str) -> None:
+def test_missing_ray_cluster_raises_a_one_line_error(scheme: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host, port = free.getsockname()
@@ -180,7 +180,7 @@ def test_missing_cluster_is_one_line(scheme: str) -> None:
         judge_command(["--ray", f"{scheme}{host}:{port}"], ROOT)
 
 
-def test_example_judges_on_ray() -> None:
+def test_ray_example_judges_completions() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.ray_judges"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )

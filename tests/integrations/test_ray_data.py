@@ -64,7 +64,7 @@ async def judged_here() -> list[dict[str, Any]]:
         return sorted([row async for row in verdicts(session, rows)], key=lambda row: row["index"])
 
 
-def test_killed_node_loses_no_row(cluster: Any) -> None:
+def test_killed_ray_node_loses_no_row(cluster: Any) -> None:
     two = ray.data.ActorPoolStrategy(size=2)
     made = problem_rows(SETTINGS, WANTED, parts=2, compute=two, num_cpus=0.5)
     sampled = made.map_batches(complete_slowly, batch_size=5, batch_format="pyarrow", num_cpus=0.5)
@@ -78,7 +78,7 @@ def test_killed_node_loses_no_row(cluster: Any) -> None:
     assert sorted(found, key=lambda row: row["index"]) == asyncio.run(judged_here())
 
 
-def test_other_columns_keep_their_types() -> None:
+def test_ray_data_columns_keep_their_types() -> None:
     """Whatever the types: Ray makes pickled objects of some columns, and an earlier stage may have scored the rows."""
 
     async def judge() -> tuple[pyarrow.Table, pyarrow.Table]:
@@ -104,7 +104,7 @@ def test_other_columns_keep_their_types() -> None:
     assert (judged["mine"].to_pylist(), judged["scores"].to_pylist()) == (["b"], [[0.0]])
 
 
-def test_example_writes_parquet(tmp_path: Path) -> None:
+def test_ray_data_example_writes_parquet(tmp_path: Path) -> None:
     with InferenceServer() as server:
         words = [sys.executable, "-m", "examples.ray_data", f"{server.url}/v1", "model", str(tmp_path / "rows")]
         subprocess.run(words, cwd=ROOT, check=True, timeout=PATIENCE_S)

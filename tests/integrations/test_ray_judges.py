@@ -95,12 +95,12 @@ def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("reasoning_env.integrations.ray", None)
 
 
-async def test_node_gives_verdicts(ray_judges: Any) -> None:
+async def test_ray_node_returns_verdicts(ray_judges: Any) -> None:
     verdicts = await ray_judges().judge("reference", ["a", "b"])
     assert [verdict.answer for verdict in verdicts] == ["a", "b"]
 
 
-async def test_another_node_judges(ray_judges: Any) -> None:
+async def test_failed_judgement_is_retried_on_a_second_node(ray_judges: Any) -> None:
     judges = ray_judges()
     NodeSession.errors = [WorkerError("no worker")]
     assert len(await judges.judge("reference", ["a"])) == 1
@@ -108,7 +108,9 @@ async def test_another_node_judges(ray_judges: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [WorkerError("no worker"), RayError("the node is gone")])
-async def test_failure_of_all_nodes_raises(ray_judges: Any, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failure_of_all_ray_nodes_raises(
+    ray_judges: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judges = ray_judges()
     assert judges.fault is None
     NodeSession.errors = [error, error]
@@ -119,7 +121,7 @@ async def test_failure_of_all_nodes_raises(ray_judges: Any, error: Exception, mo
     assert judges.fault is None
 
 
-async def test_session_error_is_raised(ray_judges: Any) -> None:
+async def test_session_error_of_a_ray_node_is_raised(ray_judges: Any) -> None:
     judges = ray_judges()
     NodeSession.errors = [GeneratorFaultError("unexpected")]
     with pytest.raises(GeneratorFaultError, match="unexpected"):

@@ -44,7 +44,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("reasoning_env.integrations.trl", None)
 
 
-async def test_rows_are_the_columns(adapter: Any) -> None:
+async def test_score_reward_passes_dataset_columns_as_rows(adapter: Any) -> None:
     bridge = AskedBridge()
     reward = adapter.score_reward(bridge, "math")
     extras: dict[str, Any] = {}
@@ -100,7 +100,7 @@ async def test_parts_multiply_to_the_reward(adapter: Any) -> None:
     assert [prod(of_one) for of_one in zip(*parts.values(), strict=True)] == await gym.reward(words, [REFERENCE] * 3)
 
 
-async def test_parts_are_judged_once(adapter: Any) -> None:
+async def test_reward_functions_judge_each_batch_once(adapter: Any) -> None:
     bridge = GradedBridge()
     functions = adapter.TrlEnvironment(bridge).rewards()
     logged: list[str] = []
@@ -110,6 +110,6 @@ async def test_parts_are_judged_once(adapter: Any) -> None:
     assert logged == ["reason", "reason"]
 
 
-async def test_missing_verdict_has_no_parts(adapter: Any) -> None:
+async def test_missing_verdict_gives_no_reward_parts(adapter: Any) -> None:
     parts = await rewards_by_name(adapter.TrlEnvironment(GradedBridge()).rewards(), ["right", "lost"])
     assert parts == {"format": [1.0, None], "answer": [1.0, None], "length": [1.0, None]}

@@ -76,14 +76,14 @@ def levels(bridge: Bridge) -> float:
     return bridge.report()["sampler/mean_level"]
 
 
-def test_every_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
+def test_every_trl_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
     gym = Watched(bridge)
     make_trainer(gym, tmp_path, 10).train()
     assert len(gym.scores) == 320
     assert None not in gym.scores
 
 
-def test_trl_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_trains_on_reward_parts(bridge: Bridge, tmp_path: Path) -> None:
     """GDPO, with the reward functions that the page shows."""
     gym = TrlEnvironment(bridge)
     trainer = make_trainer(gym, tmp_path, 2)
@@ -96,14 +96,14 @@ def test_trl_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
     assert [logged[f"rewards/{part}/mean"] for part in ("format", "answer", "length")] == [0.0, 0.0, 1.0]
 
 
-def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
+def test_curriculum_levels_rise_in_trl_training(bridge: Bridge, tmp_path: Path) -> None:
     gym = Watched(bridge, oracle=True)
     make_trainer(gym, tmp_path, 4).train()
     assert set(gym.scores) == {1.0}
     assert levels(bridge) > 0.3
 
 
-def test_cut_completions_name_the_trainers_limit(
+def test_truncation_warning_names_max_completion_length(
     bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_trainer(TrlEnvironment(bridge), tmp_path, 8).train()
@@ -113,7 +113,7 @@ def test_cut_completions_name_the_trainers_limit(
 
 
 @pytest.mark.parametrize("name", ["GRPO", "RLOO"])
-def test_rows_of_a_file_are_scored(model: str, tmp_path: Path, name: str) -> None:
+def test_trl_scores_rows_of_a_problems_file(model: str, tmp_path: Path, name: str) -> None:
     """A file of `problems --format trl` as training and as evaluation data."""
     rows = tmp_path / "rows.jsonl"
     options = ["--format", "trl", "--count", "8", "--tasks", "gcd", "--out", str(rows)]
@@ -136,7 +136,7 @@ def test_rows_of_a_file_are_scored(model: str, tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_rewards_equal_a_direct_judge(rewards: str) -> None:
+def test_trl_rewards_equal_a_direct_judge(rewards: str) -> None:
     expected = judge_directly(rewards)
     with Bridge(**arm(rewards)) as bridge:
         gym = TrlEnvironment(bridge)
@@ -144,7 +144,7 @@ def test_rewards_equal_a_direct_judge(rewards: str) -> None:
     assert found == [one.score for one in expected]
 
 
-def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_skips_problems_with_long_prompts(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(Watched(bridge), tmp_path, 1)
     room = trainer.model.config.max_position_embeddings
     trainer.train()
@@ -154,7 +154,9 @@ def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
     assert not bridge.fits(replace(problem, question="word " * room))
 
 
-def test_learned_positions_log_a_warning(bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_learned_position_embeddings_log_a_warning(
+    bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
     callback = TrlEnvironment(bridge).callback()
     small = {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
@@ -169,7 +171,7 @@ def test_learned_positions_log_a_warning(bridge: Bridge, tmp_path: Path, caplog:
     assert told == [False, True]
 
 
-def test_metrics_are_logged(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_logs_the_environment_metrics(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
     trainer.train()
     logged = trainer.state.log_history[0]
@@ -187,7 +189,7 @@ def test_metrics_are_logged(bridge: Bridge, tmp_path: Path) -> None:
         ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; use Bridge\(group_size=4\)"),
     ],
 )
-def test_wrong_trainer_arguments_raise(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
+def test_wrong_trl_arguments_raise(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
     given = {"shuffle_dataset": False, "num_generations": 8, "max_completion_length": 8}
     arguments = SimpleNamespace(**given | argument)
     with pytest.raises(ConfigError, match=line):
@@ -219,12 +221,12 @@ def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return found["trainer"].state
 
 
-def test_documented_code_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_trl_code_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_shown("GRPOTrainer", model, monkeypatch).global_step == 1
 
 
-def test_documented_rows_are_scored(
+def test_documented_trl_rows_are_scored(
     bridge: Bridge, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -249,7 +251,7 @@ def score(completion, prompt, answer):
 """
 
 
-def test_documented_score_function_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_trl_score_function_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows whose completions earn 1, a half, an error and the end of the process."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     monkeypatch.chdir(tmp_path)
@@ -278,7 +280,7 @@ def start(output: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_killed_training_resumes(tmp_path: Path) -> None:
+def test_killed_trl_training_resumes(tmp_path: Path) -> None:
     with start(tmp_path, "--steps", "1000") as killed:
         saved = tmp_path / "checkpoint-5" / "reasoning_stream.json"
         until = time.monotonic() + PATIENCE_S
@@ -297,7 +299,7 @@ def test_killed_training_resumes(tmp_path: Path) -> None:
     assert gym.drawn[: len(in_flight)] == in_flight
 
 
-def test_two_ranks_share_groups(tmp_path: Path) -> None:
+def test_two_trl_ranks_sample_the_same_groups(tmp_path: Path) -> None:
     """Both sample; the first draws every row and observes the groups of both."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
     ended = subprocess.run(

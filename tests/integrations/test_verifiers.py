@@ -57,7 +57,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("skill", [1.0, 0.0])
-def test_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
+def test_verifiers_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
     assert [error["message"] for trace in traces for error in trace["errors"]] == []
@@ -88,12 +88,12 @@ def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
     return {name: {reason: count for reason, count in found.items() if count} for name, found in checks.items()}
 
 
-def test_all_tasks_validate(tmp_path: Path) -> None:
+def test_every_task_passes_verifiers_validation(tmp_path: Path) -> None:
     """Two tasks have many right answers and no example, so nothing says what their right answer is."""
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 
-def test_hub_wheel_is_complete(tmp_path: Path) -> None:
+def test_hub_wheel_runs_without_the_repository(tmp_path: Path) -> None:
     """The wheel that a hub reads is built and installed, and its taskset runs without this clone."""
     wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
     output.mkdir()
@@ -113,35 +113,35 @@ def taskset(**settings: Any) -> Any:
     return adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(**{"tasks": "gcd", "seed": 3, **settings}))
 
 
-def test_problem_is_the_prompt() -> None:
+def test_taskset_prompt_is_the_problem() -> None:
     [task] = islice(taskset(), 1)
     assert "greatest common divisor" in task.data.prompt.lower()
     assert task.data.reference.startswith("gcd:train:")
 
 
-def test_settings_set_the_level() -> None:
+def test_taskset_settings_set_the_level() -> None:
     [task] = islice(taskset(level=0.5), 1)
     assert task.data.reference.split(":")[3] == "0.5"
 
 
-def test_evaluation_is_finite() -> None:
+def test_evaluation_taskset_ends_after_the_evaluation_set() -> None:
     tasks = list(taskset(tasks="gcd,chain_sum", seed=None, evaluation=True, num_eval_samples_per_task=2))
     assert [Reference.parse(task.data.reference).split for task in tasks] == ["eval"] * 4
     with Bridge(tasks="gcd,chain_sum", num_eval_samples_per_task=2) as bridge:
         assert [task.key for task in tasks] == [problem.reference for problem in bridge.evaluation_problems()]
 
 
-def test_preset_is_finite() -> None:
+def test_preset_taskset_ends_after_the_preset() -> None:
     assert len(list(taskset(seed=None, preset="rg-easy"))) == 50
 
 
 @pytest.mark.parametrize(("message", "system"), [("Be brief.", "Be brief."), ("", None)])
-def test_system_prompt_follows_the_settings(message: str, system: str | None) -> None:
+def test_taskset_uses_the_configured_system_prompt(message: str, system: str | None) -> None:
     [task] = islice(taskset(system_message=message), 1)
     assert task.data.system_prompt == system
 
 
-async def test_wrong_gold_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_task_with_a_wrong_reference_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     class Harsh:
         def remake(self, reference: str) -> Problem:
             return make_problem(answer="2")
@@ -154,7 +154,7 @@ async def test_wrong_gold_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> 
     assert await task.validate(None) is False
 
 
-async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_taskset_judges_each_completion_once(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
 
     class Judge:
@@ -173,7 +173,7 @@ async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(judged) == 1
 
 
-async def test_own_task_is_judged() -> None:
+async def test_taskset_judges_tasks_of_task_modules() -> None:
     class Trace:
         id = "1"
         last_reply = "<answer>none</answer>"
@@ -200,7 +200,7 @@ async def test_infrastructure_error_is_raised(monkeypatch: pytest.MonkeyPatch) -
         await task.judged(Trace())
 
 
-def test_random_levels_differ() -> None:
+def test_taskset_random_levels_differ() -> None:
     levels = {Reference.parse(task.data.reference).level for task in islice(taskset(level="random"), 8)}
     assert len(levels) > 1
     assert None not in levels
@@ -212,7 +212,7 @@ def test_random_level_of_evaluation_raises() -> None:
 
 
 @pytest.mark.parametrize(("rewards", "score"), [("library", 1.0), ("plain", 1.0), ("strict", 0.0)])
-async def test_settings_reach_the_reward(rewards: str, score: float) -> None:
+async def test_rewards_setting_reaches_the_taskset_judge(rewards: str, score: float) -> None:
     """The library pays 0 for a problem of coin_flip whose right answer is close to 0."""
     settings = {"rewards": rewards}
     with Bridge(tasks="coin_flip", seed=3, **settings) as bridge:

@@ -80,7 +80,7 @@ def item(row: Any, completion: str) -> DataProto:
     return DataProto(batch=batch, non_tensor_batch=others)
 
 
-def test_rows_have_their_columns(rows: Any) -> None:
+def test_verl_rows_have_the_documented_columns(rows: Any) -> None:
     assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert set(rows["ability"]) <= {"gcd", "chain_sum"}
     assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
@@ -109,12 +109,12 @@ async def judged(rows: Any, texts: list[str], *more: str) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("manager", ["naive", "dapo", "gdpo", "rate_limited"])
-async def test_reward_manager_scores_rows(rows: Any, manager: str) -> None:
+async def test_verl_reward_manager_scores_rows(rows: Any, manager: str) -> None:
     assert await scores_of(rows, f"reward.reward_manager.name={manager}") == [1.0] * 6 + [0.0] * 6
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_rewards_equal_a_direct_judge(rows: Any, rewards: str) -> None:
+async def test_verl_rewards_equal_a_direct_judge(rows: Any, rewards: str) -> None:
     expected = judge_directly(rewards)
     own = rows.iloc[[0] * len(expected)].assign(
         reward_model=[{"style": "rule", "ground_truth": one.reference} for one in expected]
@@ -124,7 +124,7 @@ async def test_rewards_equal_a_direct_judge(rows: Any, rewards: str) -> None:
     assert [each["reward_score"] for each in found] == pytest.approx([one.score for one in expected])
 
 
-async def test_remote_manager_scores_rows(rows: Any) -> None:
+async def test_verl_remote_reward_manager_scores_rows(rows: Any) -> None:
     ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}})
     try:
         name = "reward.custom_reward_function.name=compute_score_blocking"
@@ -146,7 +146,7 @@ def score(completion, ground_truth, **extra_info):
 
 
 @pytest.mark.parametrize("manager", ["naive", "remote"])
-async def test_score_function_judges_rows(rows: Any, manager: str, tmp_path: Path) -> None:
+async def test_verl_rows_are_judged_by_a_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
     """The arguments that the page shows for a score function, which ends its process at one completion."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     words = shown_block("text", "compute_score_of_row").replace("my_rewards", f"{tmp_path}/my_rewards.py").split()
@@ -167,12 +167,12 @@ async def test_score_function_judges_rows(rows: Any, manager: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("manager", ["batch", "prime"])
-def test_older_manager_raises(manager: str) -> None:
+def test_older_verl_reward_manager_raises(manager: str) -> None:
     with pytest.raises(ValueError, match="Unknown reward manager"):
         resolve_reward_manager_cls(arguments(f"reward.reward_manager.name={manager}"))
 
 
-def test_documented_commands_write_rows(tmp_path: Path) -> None:
+def test_documented_commands_write_verl_rows(tmp_path: Path) -> None:
     train, test, _ = shown_commands("main_ppo")
     for words in (train, test):
         script = str(ROOT / words[1])
@@ -185,7 +185,7 @@ def test_documented_commands_write_rows(tmp_path: Path) -> None:
     assert not trained & tested
 
 
-def test_documented_trainer_reaches_its_gpus(rows: Any, tmp_path: Path) -> None:
+def test_documented_verl_command_starts_until_gpus_are_missing(rows: Any, tmp_path: Path) -> None:
     *_, [_, *words] = shown_commands("main_ppo")
     model = Qwen2Config(vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     model.architectures = ["Qwen2ForCausalLM"]
@@ -213,7 +213,7 @@ def test_documented_trainer_reaches_its_gpus(rows: Any, tmp_path: Path) -> None:
     assert "Total available GPUs 0 is less than total desired GPUs 8" in ended.stdout, ended.stdout[-3000:]
 
 
-async def test_lasting_infrastructure_error_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeated_infrastructure_error_is_raised_to_verl(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RESTART_PAUSES_S", (0.0,))
     monkeypatch.setattr(process_bridge("{}"), "ajudge", AsyncMock(return_value=[None]))
     with pytest.raises(ScoringError, match="judging a completion failed"):

@@ -157,19 +157,19 @@ both = pytest.mark.parametrize("server_type", PROTOCOLS)
 
 
 @both
-async def test_forward_pass_repeats_log_probabilities(make_client: Any, model: Any, server_type: str) -> None:
+async def test_sampled_logprobs_equal_a_forward_pass(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(8)
     assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
 
 
 @both
-async def test_completions_of_a_request_differ(make_client: Any, server_type: str) -> None:
+async def test_completions_of_one_vllm_request_differ(make_client: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(8)
     assert len({tuple(one.tokens) for one in rollouts}) == 8
 
 
 @both
-async def test_mask_holds_completion(make_client: Any, server_type: str) -> None:
+async def test_mask_covers_exactly_the_completion_tokens(make_client: Any, server_type: str) -> None:
     client = make_client(server_type)
     (rollout,) = await client.complete(1)
     prompt = list(client.prompt.tokens)
@@ -178,14 +178,14 @@ async def test_mask_holds_completion(make_client: Any, server_type: str) -> None
 
 
 @both
-async def test_full_context_ends_completion(make_client: Any, server_type: str) -> None:
+async def test_completion_ends_at_the_context_length(make_client: Any, server_type: str) -> None:
     short = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train", max_completion_tokens=2)
     rollouts = await make_client(server_type).complete(8, short)
     assert {one.token_count for one in rollouts if one.finish_reason == "length"} == {2}
 
 
 @both
-async def test_stopped_completion_ends_turn(make_client: Any, model: Any, server_type: str) -> None:
+async def test_completion_that_stopped_has_an_end_of_turn(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(32)
     stopped = [one for one in rollouts if one.finish_reason == "stop"]
     assert stopped
@@ -194,7 +194,7 @@ async def test_stopped_completion_ends_turn(make_client: Any, model: Any, server
 
 
 @both
-async def test_end_of_answer_is_kept(make_client: Any, model: Any, server_type: str) -> None:
+async def test_closing_answer_tag_is_kept_at_a_stop_text(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type, stop_after_answer=True).complete(64)
     closing = model[1].convert_tokens_to_ids("</answer>")
     ended = [one for one in rollouts if one.tokens[-1] == closing]
@@ -202,7 +202,7 @@ async def test_end_of_answer_is_kept(make_client: Any, model: Any, server_type: 
     assert all(one.text.endswith("</answer>") and one.finish_reason == "stop" for one in ended)
 
 
-async def test_context_overflow_is_one_line(make_client: Any) -> None:
+async def test_context_overflow_raises_a_one_line_error(make_client: Any) -> None:
     beyond = Sampling(temperature=1.0, top_p=1.0, token_limit=4 * CONTEXT, split="train")
     with pytest.raises(ServerError, match=rf"refuses requests .*{CONTEXT}") as raised:
         await make_client("completions").complete(1, beyond)
@@ -210,13 +210,15 @@ async def test_context_overflow_is_one_line(make_client: Any) -> None:
 
 
 @pytest.mark.parametrize(("split", "different"), [("train", 8), ("eval", 1)])
-async def test_evaluation_keeps_model_filters(make_client: Any, servers: Servers, split: str, different: int) -> None:
+async def test_evaluation_keeps_sampling_defaults_of_the_model(
+    make_client: Any, servers: Servers, split: str, different: int
+) -> None:
     client = make_client("completions", servers["second"].url, settings={"api_key": KEY})
     rollouts = await client.complete(8, replace(TRAINING, split=split))
     assert len({tuple(one.tokens) for one in rollouts}) == different
 
 
-async def test_cancelled_request_ends_on_the_server(make_client: Any, servers: Servers) -> None:
+async def test_cancelled_request_is_aborted_on_the_server(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
@@ -227,7 +229,7 @@ async def test_cancelled_request_ends_on_the_server(make_client: Any, servers: S
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
-async def test_new_weights_are_sampled(processes: Processes, folder: Path, model: Any) -> None:
+async def test_completions_follow_new_weights(processes: Processes, folder: Path, model: Any) -> None:
     other = build(2, width=128, layers=2)[0]
     learning = Vllm(folder, processes.folder / "served")
     own = Processes(processes.folder / "learning")
@@ -246,7 +248,7 @@ async def test_new_weights_are_sampled(processes: Processes, folder: Path, model
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_wrong_model_is_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_model_name_raises_a_one_line_error(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["completions"].url, settings={"model_name": "other"})
     with pytest.raises(ServerError, match=r"`other` does not exist.*openai\.model_name") as raised:
         await client.check()
@@ -254,7 +256,7 @@ async def test_wrong_model_is_one_line(make_client: Any, servers: Servers, serve
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_wrong_key_is_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_api_key_raises_a_one_line_error(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["second"].url, settings={"api_key": "wrong"})
     with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
         await client.check()
@@ -264,7 +266,7 @@ async def test_wrong_key_is_one_line(make_client: Any, servers: Servers, server_
 # ---------------------------------------------------------------------------- what replies look like
 
 
-def test_replies_look_as_recorded(servers: Servers, model: Any) -> None:
+def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> None:
     prompt = model[1].encode("sun", add_special_tokens=False)
     shapes: dict[str, Any] = {"vllm": version("vllm")}
     for name, (path, body) in requests_for(prompt, CONTEXT).items():
@@ -339,7 +341,7 @@ def serve(processes: Processes, folder: Path, servers: Servers, request: pytest.
 
 
 @pytest.mark.parametrize("name", ["completions", "vllm"])
-def test_trainer_gets_what_was_sampled(serve: Any, model: Any, name: str) -> None:
+def test_trainer_gets_the_sampled_tokens_and_logprobs(serve: Any, model: Any, name: str) -> None:
     serving = serve(name)
     serving.take(4)
     assert "tokens and log-probabilities as sampled" in serving.environment.stderr
@@ -362,7 +364,7 @@ def test_groups_arrive_after_server_death(serve: Any, model: Any, servers: Serve
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_second_server_continues(serve: Any, servers: Servers) -> None:
+def test_second_server_continues_after_a_death(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()
@@ -371,7 +373,7 @@ def test_second_server_continues(serve: Any, servers: Servers) -> None:
     assert servers["completions"].metric("generation_tokens_total") > done
 
 
-def test_requests_end_with_serve(serve: Any, servers: Servers) -> None:
+def test_ending_serve_aborts_requests_on_the_server(serve: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)

@@ -64,14 +64,14 @@ def test_invalid_address_raises(url: str) -> None:
         JudgeClient(url)
 
 
-async def test_verdicts_keep_the_order() -> None:
+async def test_verdicts_of_the_judge_keep_the_order() -> None:
     async with client_of(Foreign((200, SOUND, None))) as client:
         verdicts = await client.judge("x", TEXTS)
     assert [(verdict.score, verdict.answer) for verdict in verdicts] == [(1.0, "7"), (0.0, None)]
 
 
 @pytest.mark.parametrize("told", [{}, {"parts": {"format": 1.0, "answer": 1.0, "length": 1.0}}])
-async def test_verdict_has_the_parts(told: dict[str, Any]) -> None:
+async def test_verdict_is_equal_with_and_without_reward_parts(told: dict[str, Any]) -> None:
     """A server that tells parts, and one that does not, give the verdict of a session."""
     async with client_of(Foreign((200, {"verdicts": [ROW | told]}, None))) as client:
         [verdict] = await client.judge("x", ["a"])
@@ -79,14 +79,14 @@ async def test_verdict_has_the_parts(told: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 502, 503, 504])
-async def test_busy_server_is_retried(status: int) -> None:
+async def test_busy_judge_is_retried(status: int) -> None:
     foreign = Foreign((status, {"error": "busy"}, None), (status, "no JSON", None), (200, SOUND, None))
     async with client_of(foreign) as client:
         assert len(await client.judge("x", TEXTS)) == 2
     assert len(foreign.asked) == 3
 
 
-async def test_retry_after_is_respected() -> None:
+async def test_retry_after_of_the_judge_is_respected() -> None:
     foreign = Foreign((503, {}, "1"), (200, SOUND, None))
     async with client_of(foreign) as client:
         await client.judge("x", TEXTS)
@@ -94,13 +94,13 @@ async def test_retry_after_is_respected() -> None:
 
 
 @pytest.mark.parametrize("retry_after", [None, "99999", "-1"])
-async def test_busy_server_is_given_up(retry_after: str | None) -> None:
+async def test_busy_judge_raises_after_the_timeout(retry_after: str | None) -> None:
     async with client_of(Foreign((429, {"error": "busy"}, retry_after)), timeout_s=0.3) as client:
         with pytest.raises(ScoringError, match=r"timeout after 0.3 s; the last reply: busy"):
             await client.judge("x", TEXTS)
 
 
-async def test_silent_server_is_given_up() -> None:
+async def test_silent_judge_raises_after_the_timeout() -> None:
     class Silent(Foreign):
         async def score(self, request: web.Request) -> web.StreamResponse:
             await asyncio.sleep(0.5)
@@ -111,7 +111,7 @@ async def test_silent_server_is_given_up() -> None:
             await client.judge("x", TEXTS)
 
 
-async def test_absent_server_is_given_up() -> None:
+async def test_unreachable_judge_raises_after_the_timeout() -> None:
     client = JudgeClient(f"http://127.0.0.1:{unused_port()}", 0.2)
     with pytest.raises(ScoringError):
         await client.judge("x", TEXTS)
@@ -136,13 +136,13 @@ async def test_absent_server_is_given_up() -> None:
         {"verdicts": [ROW, {**ROW, "answer": 7}]},
     ],
 )
-async def test_invalid_verdicts_raise(body: Any) -> None:
+async def test_invalid_verdicts_of_the_judge_raise(body: Any) -> None:
     async with client_of(Foreign((200, body, None))) as client:
         with pytest.raises(ScoringError):
             await client.judge("x", TEXTS)
 
 
-async def test_internal_error_raises() -> None:
+async def test_internal_error_of_the_judge_raises_without_retry() -> None:
     foreign = Foreign((500, {"error": "an internal error"}, "5"))
     async with client_of(foreign) as client:
         with pytest.raises(ScoringError, match="an internal error"):
@@ -151,20 +151,20 @@ async def test_internal_error_raises() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
-async def test_refusal_is_raised(status: int) -> None:
+async def test_request_refused_by_the_judge_raises(status: int) -> None:
     async with client_of(Foreign((status, {"error": "a wrong token"}, None))) as client:
         with pytest.raises(ReasoningEnvError, match="refused the request: a wrong token"):
             await client.judge("x", TEXTS)
 
 
 @pytest.mark.parametrize("reply", [(422, {"error": "late", "kind": "not_generated"}, None), (413, {}, None)])
-async def test_unjudgeable_group_raises(reply: tuple[int, Any, str | None]) -> None:
+async def test_ungenerated_or_too_large_group_raises(reply: tuple[int, Any, str | None]) -> None:
     async with client_of(Foreign(reply)) as client:
         with pytest.raises(GenerationError):
             await client.judge("x", TEXTS)
 
 
-async def test_bridge_returns_none() -> None:
+async def test_bridge_returns_none_for_an_unavailable_judge() -> None:
     async with client_of(Foreign((503, {}, None))) as client:
         bridge = Bridge(judge=JudgeClient(client._url, 0.2))
         assert await bridge.ajudge("x", TEXTS) == [None, None]

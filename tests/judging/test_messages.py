@@ -13,7 +13,7 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
-def test_brackets_in_texts_do_not_count(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+def test_json_signs_inside_strings_are_not_counted(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     """Whatever signs of JSON stand in texts, only the two texts, their list, the reference and the object count."""
     monkeypatch.setattr(bodies, "PIECE_BYTES", piece_bytes)
     chance = random.Random(1)
@@ -25,18 +25,18 @@ def test_brackets_in_texts_do_not_count(monkeypatch: pytest.MonkeyPatch, piece_b
 
 
 @pytest.mark.parametrize("texts", [b'["", ""]', b"[1, 2]", b"[[], []]", b'[{"": 1}, 2]'])
-def test_number_of_values_is_limited(texts: bytes) -> None:
+def test_number_of_json_values_is_limited(texts: bytes) -> None:
     with pytest.raises(TooManyValuesError):
         read_request(b'{"ref": "", "texts": %b}' % texts, ScoreRequest, 4)
 
 
-def test_texts_are_counted_before_parsing() -> None:
+def test_json_values_are_counted_before_parsing() -> None:
     with pytest.raises(TooManyValuesError):
         read_request(b'{"texts": [' + b'"",' * 1000, ScoreRequest, 100)
 
 
 @pytest.mark.parametrize("around", [b"[%b]", b'{"a": %b}'])
-def test_nesting_depth_is_limited(around: bytes) -> None:
+def test_json_nesting_depth_is_limited(around: bytes) -> None:
     def request(depth: int) -> bytes:
         value = b"1"
         for _ in range(depth):

@@ -77,7 +77,7 @@ async def error_of(reply: Any) -> str:
 # ---------------------------------------------------------------------------- formats
 
 
-async def test_texts_get_verdicts_in_order(client: Client) -> None:
+async def test_score_route_returns_verdicts_in_order(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
     assert await reply.json() == {
         "verdicts": [
@@ -97,12 +97,12 @@ async def test_texts_get_verdicts_in_order(client: Client) -> None:
     }
 
 
-async def test_slime_gets_a_number(client: Client) -> None:
+async def test_rm_route_returns_a_number_for_slime(client: Client) -> None:
     reply = await client.post("/rm", json={"prompt": "p", "response": "right", "label": REFERENCE})
     assert await reply.json() == 1.0
 
 
-async def test_openrlhf_gets_its_lists(client: Client) -> None:
+async def test_get_reward_route_returns_lists_for_openrlhf(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["Q? right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert await reply.json() == {
         "rewards": [1.0],
@@ -125,7 +125,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_labels_are_judged_in_batches() -> None:
+async def test_reward_labels_are_judged_in_batches() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
@@ -155,35 +155,35 @@ def test_completion_is_found_after_its_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_may_repeat_its_prompt() -> None:
+def test_completion_that_repeats_its_prompt_is_found() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_leading_space_of_a_prompt_may_be_lost() -> None:
+def test_completion_is_found_if_leading_spaces_are_lost() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_prompt_written_by_the_model_is_no_prompt() -> None:
+def test_prompt_far_from_the_start_of_a_query_is_not_found() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_prompt_may_repeat_its_end() -> None:
+def test_completion_is_found_after_a_repetitive_prompt() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_prompt_of_spaces_is_not_found() -> None:
+def test_prompt_of_only_spaces_is_not_found() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_query_without_its_prompt_is_422(client: Client) -> None:
+async def test_query_without_its_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of its prompt" in await error_of(reply)
 
 
-async def test_health_of_a_faulty_judge_is_503() -> None:
+async def test_health_route_of_a_faulty_judge_returns_503() -> None:
     judge = Judge()
     judge.fault = "no verifier is alive: out of memory"
     async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
@@ -199,12 +199,12 @@ async def scraped(client: Client) -> str:
     return text
 
 
-async def test_metrics_count_verdicts(client: Client) -> None:
+async def test_judge_metrics_count_verdicts(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
     assert 'reasoning_judge_verdicts_total{reason="scored"} 2.0\n' in await scraped(client)
 
 
-async def test_metrics_begin_at_zero(client: Client) -> None:
+async def test_judge_metrics_start_at_zero(client: Client) -> None:
     text = await scraped(client)
     for reason in Reason:
         assert f'reasoning_judge_verdicts_total{{reason="{reason.value}"}} 0.0\n' in text
@@ -212,19 +212,19 @@ async def test_metrics_begin_at_zero(client: Client) -> None:
     assert 'reasoning_judge_request_duration_seconds_count{route="/rm"} 0.0\n' in text
 
 
-async def test_metrics_are_described(client: Client) -> None:
+async def test_judge_metrics_have_descriptions(client: Client) -> None:
     text = await scraped(client)
     described = set(re.findall(r"^# HELP (\S+) \S", text, re.M)) & set(re.findall(r"^# TYPE (\S+) \w+$", text, re.M))
     names = {re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"^(\w+)[ {]", text, re.M)}
     assert names == described - {"reasoning_answers_most_frequent_share"}
 
 
-async def test_metrics_time_requests(client: Client) -> None:
+async def test_judge_metrics_measure_request_durations(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]})
     assert 'reasoning_judge_request_duration_seconds_count{route="/score"} 1.0\n' in await scraped(client)
 
 
-async def test_metrics_count_faults(client: Client, judge: Judge) -> None:
+async def test_judge_metrics_count_faults(client: Client, judge: Judge) -> None:
     judge.errors = [ScoringError("no worker")] * 3
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]})
     text = await scraped(client)
@@ -232,7 +232,7 @@ async def test_metrics_count_faults(client: Client, judge: Judge) -> None:
     assert 'reasoning_judge_replies_total{status="503"} 1.0\n' in text
 
 
-async def test_metrics_have_the_most_frequent_answer(client: Client) -> None:
+async def test_judge_metrics_have_the_most_frequent_answer_share(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
     text = await scraped(client)
     assert 'reasoning_answers_most_frequent_share{task="gcd"} 0.75\n' in text
@@ -260,33 +260,33 @@ async def test_metrics_have_the_most_frequent_answer(client: Client) -> None:
         ("/get_reward", b'{"query": ["a"], "prompts": [], "labels": []}', "must have the same length; got 1, 0 and 0"),
     ],
 )
-async def test_malformed_request_is_named(client: Client, path: str, body: bytes, line: str) -> None:
+async def test_malformed_request_returns_the_cause(client: Client, path: str, body: bytes, line: str) -> None:
     reply = await client.post(path, data=body)
     assert reply.status == 400
     assert line in await error_of(reply)
 
 
-async def test_invalid_reference_is_422(client: Client, judge: Judge) -> None:
+async def test_invalid_reference_returns_422(client: Client, judge: Judge) -> None:
     judge.errors = [InvalidReferenceError("x", "expected task:split")]
     reply = await client.post("/rm", json={"response": "right", "label": "x"})
     assert reply.status == 422
     assert "expected task:split" in await error_of(reply)
 
 
-async def test_unknown_route_is_one_line(client: Client) -> None:
+async def test_unknown_route_returns_a_one_line_error(client: Client) -> None:
     reply = await client.get("/nowhere")
     assert reply.status == 404
     assert (await error_of(reply)).startswith("unknown path '/nowhere'; use /score,")
 
 
 @pytest.mark.parametrize(("method", "path", "right"), [("GET", "/score", "POST"), ("POST", "/health", "GET")])
-async def test_wrong_method_is_one_line(client: Client, method: str, path: str, right: str) -> None:
+async def test_wrong_method_returns_a_one_line_error(client: Client, method: str, path: str, right: str) -> None:
     reply = await client.request(method, path)
     assert reply.status == 405
     assert await error_of(reply) == f"use {right} for {path}"
 
 
-async def test_client_may_expect_100_continue(client: Client) -> None:
+async def test_server_sends_100_continue_on_request(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]}, expect100=True)
     assert reply.status == 200
 
@@ -311,7 +311,7 @@ async def test_right_token_is_accepted(judge: Judge, header: str) -> None:
 # ---------------------------------------------------------------------------- faults of ours
 
 
-async def test_fault_is_retried(client: Client, judge: Judge) -> None:
+async def test_worker_failure_is_retried_by_the_server(client: Client, judge: Judge) -> None:
     judge.errors = [ScoringError("a worker died"), ScoringError("again")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert await reply.json() == 1.0
@@ -319,7 +319,7 @@ async def test_fault_is_retried(client: Client, judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("error", [ScoringError("a worker died"), WorkerError("no workers")])
-async def test_lasting_fault_is_503(client: Client, judge: Judge, error: Exception) -> None:
+async def test_repeated_worker_failure_returns_503(client: Client, judge: Judge, error: Exception) -> None:
     judge.errors = [error] * 3
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 503
@@ -327,21 +327,21 @@ async def test_lasting_fault_is_503(client: Client, judge: Judge, error: Excepti
     assert await error_of(reply) == str(error)
 
 
-async def test_internal_error_is_hidden(client: Client, judge: Judge) -> None:
+async def test_internal_error_text_is_not_returned(client: Client, judge: Judge) -> None:
     judge.errors = [ZeroDivisionError("secret")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
     assert "secret" not in await reply.text()
 
 
-async def test_ungenerated_problem_is_422(client: Client, judge: Judge) -> None:
+async def test_problem_that_cannot_be_generated_returns_422(client: Client, judge: Judge) -> None:
     judge.errors = [GenerationError("took over 5 s")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 422
     assert await reply.json() == {"error": "took over 5 s", "kind": "not_generated"}
 
 
-async def test_internal_error_is_500(client: Client, judge: Judge) -> None:
+async def test_internal_error_returns_500(client: Client, judge: Judge) -> None:
     judge.errors = [GeneratorFaultError("an unexpected error")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
@@ -418,14 +418,14 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /score HT", b"POST /score HTTP/1.1\r\nHost: a\r\n"])
-async def test_incomplete_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_request_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "HEAD_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(data)
         assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
 
 
-async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_request_head_is_not_logged(judge: Judge, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(judge) as served:
         broken = b"POST /score HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nContent-Length: -5\r\n\r\n"
         assert await status_of(await served.send(broken)) == 400
@@ -442,7 +442,7 @@ async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCapture
     ],
     ids=["no HTTP", "broken head", "long address", "long header"],
 )
-async def test_error_before_a_route_is_json(judge: Judge, data: bytes) -> None:
+async def test_malformed_request_head_returns_a_json_error(judge: Judge, data: bytes) -> None:
     line = "the head of the request is not valid HTTP, or is too large"
     async with serving(judge) as served:
         reader = await served.send(data)
@@ -452,7 +452,7 @@ async def test_error_before_a_route_is_json(judge: Judge, data: bytes) -> None:
         assert json.loads(await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_S)) == {"error": line}
 
 
-async def test_incomplete_body_is_408(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_body_returns_408(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(request_of(b"{", 1000))
@@ -468,7 +468,7 @@ async def test_disconnect_cancels_the_request() -> None:
         await asyncio.wait_for(judge.cancelled.wait(), PATIENCE_S)
 
 
-async def test_shutdown_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_shutdown_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JudgeServer, "SHUTDOWN_TIMEOUT_S", 0.2)
     judge = SlowJudge()
     began = time.monotonic()
@@ -482,14 +482,14 @@ async def test_shutdown_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("body", [request_of(b"x", 2**20 + 1), request_of(b"x" * (2**20 + 1))])
-async def test_large_body_is_refused(judge: Judge, body: bytes) -> None:
+async def test_body_over_the_limit_is_refused(judge: Judge, body: bytes) -> None:
     async with serving(judge, max_body_mb=1) as served:
         reader = await served.send(body)
         assert await status_of(reader) == 413
         assert b"larger than 1 MB (--max-body-mb)" in await reader.readuntil(b"}")
 
 
-async def test_large_chunked_body_is_refused(judge: Judge) -> None:
+async def test_chunked_body_over_the_limit_is_refused(judge: Judge) -> None:
     chunks = b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + 20 * (
         b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     )
@@ -497,7 +497,7 @@ async def test_large_chunked_body_is_refused(judge: Judge) -> None:
         assert await status_of(await served.send(chunks)) == 413
 
 
-async def test_compressed_body_is_rejected(judge: Judge) -> None:
+async def test_compressed_request_body_is_rejected(judge: Judge) -> None:
     async with serving(judge) as served:
         head = b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n"
         assert await status_of(await served.send(head + b"\x1f\x8b\x08" * 3)) == 415
@@ -514,7 +514,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_large_body_waits_for_memory() -> None:
+async def test_large_bodies_wait_for_free_memory() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         readers = [await served.send(request_of(LARGE)) for _ in range(5)]
@@ -524,7 +524,7 @@ async def test_large_body_waits_for_memory() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_small_request_does_not_wait(judge: Judge) -> None:
+async def test_small_body_is_not_delayed_by_large_bodies(judge: Judge) -> None:
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(3):
             await served.send(request_of(LARGE[:-1], len(LARGE)))
@@ -532,7 +532,7 @@ async def test_small_request_does_not_wait(judge: Judge) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_incomplete_bodies_time_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_bodies_time_out_and_free_memory(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge, max_body_mb=1) as served:
         halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]
@@ -553,7 +553,7 @@ async def test_disconnected_clients_free_memory() -> None:
         assert await asyncio.wait_for(status_of(await served.send(request_of(LARGE))), PATIENCE_S) == 200
 
 
-async def test_unread_reply_ends_in_time(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reply_that_nobody_reads_times_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REPLY_TIMEOUT_S", 1.0)
     unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the system takes
     async with serving(judge) as served:
@@ -582,13 +582,15 @@ async def test_unread_reply_ends_in_time(judge: Judge, monkeypatch: pytest.Monke
         ),
     ],
 )
-async def test_too_many_texts_are_refused(client: Client, path: str, body: dict[str, Any], line: str) -> None:
+async def test_request_with_too_many_texts_is_refused(
+    client: Client, path: str, body: dict[str, Any], line: str
+) -> None:
     reply = await client.post(path, data=io.BytesIO(json.dumps(body).encode()))
     assert reply.status == 413
     assert line in await error_of(reply)
 
 
-async def test_most_texts_are_judged(client: Client) -> None:
+async def test_maximum_number_of_texts_is_judged(client: Client) -> None:
     texts = [f"{number}" for number in range(4096)]
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": texts})
     assert [row["answer"] for row in (await reply.json())["verdicts"]] == texts
@@ -596,7 +598,7 @@ async def test_most_texts_are_judged(client: Client) -> None:
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.slow
-async def test_full_server_is_healthy() -> None:
+async def test_health_route_answers_while_memory_is_full() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(2):
@@ -609,7 +611,7 @@ async def test_full_server_is_healthy() -> None:
 # ---------------------------------------------------------------------------- with a session
 
 
-async def test_health_follows_the_session() -> None:
+async def test_health_route_returns_503_after_the_session_closes() -> None:
     session = Session(tasks=["chain_sum"], num_generators=1, num_verifiers=1)
     async with session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         await until(lambda: session.pool.fault is None)

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_missing_pytorch_is_reported(tmp_path: Path) -> None:
+def test_missing_pytorch_prints_a_one_line_error(tmp_path: Path) -> None:
     code = "import sys; sys.modules['torch'] = None; from learn.command import main; sys.exit(main(sys.argv[1:]))"
     ended = subprocess.run(
         [sys.executable, "-c", code, "--folder", str(tmp_path)], cwd=ROOT, capture_output=True, text=True

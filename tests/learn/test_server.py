@@ -37,7 +37,7 @@ async def generate(server: ModelServer, prompt: list[int], **fields: Any) -> Any
     return await ask(server, "/generate", asked | fields)
 
 
-async def test_logprobs_match_trainer(server: ModelServer, tiny: tuple[Any, Any]) -> None:
+async def test_server_logprobs_equal_the_trainer_logprobs(server: ModelServer, tiny: tuple[Any, Any]) -> None:
     replies = await asyncio.gather(*(generate(server, prompt) for prompt in PROMPTS))
     for prompt, reply in zip(PROMPTS, replies, strict=True):
         for completion in reply["logprobs"]:
@@ -47,12 +47,12 @@ async def test_logprobs_match_trainer(server: ModelServer, tiny: tuple[Any, Any]
             assert ours[0, len(prompt) - 1 :].tolist() == pytest.approx(told, abs=1e-4)
 
 
-async def test_greedy_completions_are_equal(server: ModelServer) -> None:
+async def test_greedy_completions_of_a_prompt_are_equal(server: ModelServer) -> None:
     reply = await generate(server, PROMPTS[0], temperature=0.0)
     assert len(set(reply["text"])) == 1
 
 
-async def test_new_weights_are_used(server: ModelServer, tmp_path: Path) -> None:
+async def test_server_uses_published_weights(server: ModelServer, tmp_path: Path) -> None:
     await generate(server, PROMPTS[0])
     other, _ = build(2, width=16, layers=1)
     save_weights(other, tmp_path / "new.safetensors")

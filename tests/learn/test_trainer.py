@@ -42,7 +42,7 @@ def group_of(model: Any, tokenizer: Any, prompt: list[int]) -> dict[str, Any]:
     }
 
 
-def test_loss_falls_on_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> None:
+def test_training_lowers_the_loss_of_a_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> None:
     batch, recipe = collate(groups), Recipe()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     losses = []
@@ -55,7 +55,7 @@ def test_loss_falls_on_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> 
     assert losses[-1] < losses[0] - 0.01
 
 
-def test_masked_tokens_teach_nothing(model: Any, groups: list[dict[str, Any]]) -> None:
+def test_masked_tokens_do_not_change_the_loss(model: Any, groups: list[dict[str, Any]]) -> None:
     plain, _ = policy_loss(model, collate(groups), Recipe())
     changed = copy.deepcopy(groups)
     for group in changed:
@@ -69,7 +69,7 @@ def test_masked_tokens_teach_nothing(model: Any, groups: list[dict[str, Any]]) -
     assert not batch.active.any()
 
 
-def test_advantages_are_centred(groups: list[dict[str, Any]]) -> None:
+def test_advantages_are_centred_on_the_group_mean(groups: list[dict[str, Any]]) -> None:
     assert advantages(groups[0]) == [0.75, -0.25, -0.25, -0.25]
 
 
@@ -78,22 +78,22 @@ def overridden(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
 
 
-def test_overridden_score_counts_in_mean(groups: list[dict[str, Any]]) -> None:
+def test_zero_advantage_override_still_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
     assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]
 
 
-def test_overridden_rollout_is_left_out(groups: list[dict[str, Any]]) -> None:
+def test_zero_advantage_rollout_is_left_out_of_the_loss(groups: list[dict[str, Any]]) -> None:
     batch = collate([overridden(groups[0])])
     assert batch is not None
     assert batch.advantages[:, 0].tolist() == [-0.25, -0.25, -0.25]
     assert batch.rollouts == 4
 
 
-def test_batch_without_signal_is_none(groups: list[dict[str, Any]]) -> None:
+def test_batch_with_equal_scores_is_skipped(groups: list[dict[str, Any]]) -> None:
     assert collate([{**groups[0], "scores": [0.5] * 4}]) is None
 
 
-def test_trainer_resumes_its_state(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_trainer_resumes_from_a_checkpoint(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path)
     for _ in range(2):
         trainer.train(groups)
@@ -112,7 +112,7 @@ def test_trainer_resumes_its_state(model: Any, groups: list[dict[str, Any]], tmp
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
 
 
-def test_shuffled_rewards_keep_sum(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_shuffled_rewards_are_a_permutation(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path, recipe=dataclasses.replace(Recipe(), shuffle_rewards=True))
     mixed = [{**groups[0], "scores": list(range(40)), **{key: groups[0][key] * 10 for key in LISTS}}]
     trainer.train(mixed)

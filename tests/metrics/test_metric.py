@@ -41,13 +41,13 @@ def reading(name: str, kind: Kind, value: object) -> Reading:
     return read_once
 
 
-def test_count_becomes_a_counter() -> None:
+def test_count_metric_becomes_a_prometheus_counter() -> None:
     count = reading("problems/failures", Kind.COUNT, 3)
     assert for_wandb([count]) == {"problems/failures": 3}
     assert scraped(count) == ["reasoning_problems_failures_total 3.0"]
 
 
-def test_labelled_count_has_its_sum() -> None:
+def test_labelled_count_metric_also_has_its_sum() -> None:
     count = reading("problems/flawed/CAUSE", Kind.COUNT, {"easy": 2, "wrong": 0})
     assert for_wandb([count]) == {"problems/flawed": 2, "problems/flawed/easy": 2, "problems/flawed/wrong": 0}
     assert scraped(count) == [
@@ -56,13 +56,13 @@ def test_labelled_count_has_its_sum() -> None:
     ]
 
 
-def test_present_value_becomes_a_gauge() -> None:
+def test_value_metric_becomes_a_prometheus_gauge() -> None:
     outage = reading("inference/outage_s", Kind.NOW, 1.5)
     assert for_wandb([outage]) == {"inference/outage_s": 1.5}
     assert scraped(outage) == ["reasoning_inference_outage_seconds 1.5"]
 
 
-def test_mean_becomes_a_summary() -> None:
+def test_mean_metric_becomes_a_prometheus_summary() -> None:
     mean = reading("train_tasks/TASK/mean_score", Kind.MEAN, {"gcd": Tally(4, 3.0, 1.0)})
     assert for_wandb([mean]) == {"train_tasks/gcd/mean_score": 0.75}
     assert scraped(mean) == [
@@ -71,29 +71,29 @@ def test_mean_becomes_a_summary() -> None:
     ]
 
 
-def test_maximum_is_reported_beside_the_mean() -> None:
+def test_mean_metric_also_reports_the_maximum() -> None:
     mean = reading("time/mean_scoring_s", Kind.MEAN_MAX, Tally(2, 3.0, 2.0))
     assert for_wandb([mean]) == {"time/mean_scoring_s": 1.5, "time/max_scoring_s": 2.0}
     assert scraped(mean) == ["reasoning_time_scoring_seconds_count 2.0", "reasoning_time_scoring_seconds_sum 3.0"]
 
 
-def test_share_becomes_a_counter() -> None:
+def test_share_metric_becomes_a_prometheus_counter() -> None:
     share = reading("train/share_correct", Kind.SHARE, Tally(4, 1))
     assert for_wandb([share]) == {"train/share_correct": 0.25}
     assert scraped(share) == ["reasoning_train_correct_total 1.0"]
 
 
-def test_empty_mean_is_left_out() -> None:
+def test_mean_metric_without_values_is_not_reported() -> None:
     mean = reading("train/mean_score", Kind.MEAN, Tally())
     assert for_wandb([mean]) == {}
     assert scraped(mean) == ["reasoning_train_score_count 0.0", "reasoning_train_score_sum 0.0"]
 
 
-def test_unknown_value_is_left_out() -> None:
+def test_unknown_value_metric_is_not_reported() -> None:
     assert list(read([Metric[None]("trainer/step", Kind.NOW, "words", lambda _: None)], None)) == []
 
 
-def test_special_characters_in_labels_are_escaped() -> None:
+def test_special_characters_in_metric_labels_are_escaped() -> None:
     assert scraped(reading("inference/ended/WORD", Kind.COUNT, {'a"\\n': 1})) == [
         'reasoning_inference_ended_total{word="a\\"\\\\n"} 1.0'
     ]
@@ -102,7 +102,7 @@ def test_special_characters_in_labels_are_escaped() -> None:
 # ---------------------------------------------------------------------------- the parts
 
 
-def test_stream_metrics_are_read() -> None:
+def test_problem_stream_statistics_become_metrics() -> None:
     stream = StreamStats(
         ready=5,
         in_flight=1,
@@ -126,20 +126,20 @@ def test_stream_metrics_are_read() -> None:
     }
 
 
-def test_rejections_begin_at_zero() -> None:
+def test_rejection_metrics_start_at_zero_for_every_cause() -> None:
     causes = ["wrong", "copied", "easy", "frequent", "held_out", "too_long"]
     values = for_wandb(read(STREAM, StreamStats()))
     assert [values[f"problems/flawed/{cause}"] for cause in causes] == [0] * 6
 
 
-def test_waiting_groups_are_counted() -> None:
+def test_dump_and_delivery_counts_become_metrics() -> None:
     dumps = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
     assert for_wandb(read(DUMPS, dumps)) == {"dumps/written": 9, "dumps/waiting": 2, "dumps/dropped": 4}
     delivery = DeliveryStats(delivered=8, waiting=5)
     assert for_wandb(read(DELIVERY, delivery)) == {"delivery/delivered": 8, "delivery/waiting": 5}
 
 
-def test_sampler_metrics_are_read() -> None:
+def test_task_sampler_statistics_become_metrics() -> None:
     report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
     of_gcd = {"share": 0.25, "pass_rate": 0.5, "signal_chance": 0.75, "level": 0.5}
     of_acre = {"share": 0.75, "pass_rate": 1.0, "signal_chance": 0.125}
@@ -155,13 +155,13 @@ def test_sampler_metrics_are_read() -> None:
     ("answers", "share"),
     [(["0", "0", "0", "right"], 0.75), (["0", None, None], 1.0), (["0", *["1"] * 1_000], 1.0)],
 )
-def test_share_of_the_most_frequent_answer_is_read(answers: list[str | None], share: float) -> None:
+def test_most_frequent_answer_share_becomes_a_metric(answers: list[str | None], share: float) -> None:
     recent = RecentAnswers()
     recent.add("gcd", answers)
     assert for_wandb(read(ANSWERS, recent)) == {"answers/most_frequent_share/gcd": share}
 
 
-def test_task_without_answers_has_no_share() -> None:
+def test_most_frequent_answer_share_is_omitted_without_answers() -> None:
     recent = RecentAnswers()
     recent.add("gcd", [None])
     assert for_wandb(read(ANSWERS, recent)) == {}

@@ -41,20 +41,20 @@ def test_outcome_follows_score_and_reason(score: float, reason: str | None, cut:
     assert outcome(score, reason, cut=cut) == word
 
 
-def test_answer_in_the_reasoning_is_held_back() -> None:
+def test_answer_only_in_the_reasoning_has_its_own_outcome() -> None:
     assert outcome(0.0, "no_text", cut=False, thinking="So <answer>4</answer>") == "held_back"
     assert outcome(0.0, "no_text", cut=False, thinking="So 4") == "no_text"
 
 
 @pytest.mark.parametrize("word", sorted(set(OUTCOMES) - {"right", "partial", "wrong"}))
-def test_every_outcome_has_a_remark(word: str) -> None:
+def test_every_outcome_has_an_explanation(word: str) -> None:
     [remark] = outcome_remarks({word: 1.0}, "max_token_length").values()
     assert remark.startswith("100% of completions ")
 
 
 @pytest.mark.parametrize("reason", Reason)
 @pytest.mark.parametrize("cut", [False, True])
-def test_every_reason_gives_a_known_outcome(reason: Reason, cut: bool) -> None:
+def test_every_verdict_reason_maps_to_an_outcome(reason: Reason, cut: bool) -> None:
     assert outcome(0.0, reason.value, cut=cut) in OUTCOMES
 
 
@@ -72,17 +72,17 @@ def test_every_reason_gives_a_known_outcome(reason: Reason, cut: bool) -> None:
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_outcome_of_a_group_follows_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_group_outcome_follows_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally_adds_and_merges() -> None:
+def test_tally_accumulates_count_sum_and_maximum() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_penalised_group_is_not_all_right() -> None:
+def test_group_with_a_length_penalty_is_not_all_right() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

@@ -42,7 +42,7 @@ def values_of(groups: Mapping[str, Sums]) -> dict[str, float]:
 # ---------------------------------------------------------------------------- reports
 
 
-def test_report_has_means_over_rollouts() -> None:
+def test_training_report_has_means_over_rollouts() -> None:
     rollouts = [
         make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
         make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
@@ -93,7 +93,7 @@ ANY_GROUPS = st.builds(
 
 
 @given(st.lists(ANY_GROUPS, min_size=1, max_size=6))
-def test_shares_sum_to_one(groups: list[Group]) -> None:
+def test_outcome_shares_sum_to_one(groups: list[Group]) -> None:
     report = reported(recorded(*groups))
     for prefix, words in (("train_reasons/", OUTCOMES), ("train_groups/", GroupOutcome)):
         shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
@@ -101,14 +101,14 @@ def test_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_report_has_shares_of_frames() -> None:
+def test_report_has_shares_of_removed_formatting() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
     report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}
     assert frames == {"answers/frame/label": 0.25, "answers/frame/code": 0.25}
 
 
-def test_dropped_counts_are_cumulative() -> None:
+def test_counts_of_dropped_groups_are_cumulative() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
     for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
         recorder.record_dropped(reason)
@@ -124,14 +124,14 @@ def test_dropped_counts_are_cumulative() -> None:
     }
 
 
-def test_recorder_keeps_the_last_level() -> None:
+def test_recorder_keeps_the_latest_level_of_each_task() -> None:
     recorder = recorded(
         *[make_group([RIGHT], "maze", level=level) for level in (0.5, 0.25)], make_group([RIGHT], "gcd")
     )
     assert recorder.last_level == {"maze": 0.25, "gcd": None}
 
 
-def test_sums_since_the_start_are_kept() -> None:
+def test_totals_are_kept_after_an_interval_report() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
     recorder.record_group(make_group([RIGHT, RIGHT]))
@@ -176,7 +176,7 @@ def test_progress_line_has_rates() -> None:
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_totals_are_kept_by_task() -> None:
+def test_recorder_keeps_totals_by_task() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
     maze, total = recorder.by_task["maze"], recorder.total
     assert (maze.groups.total(), maze.score, maze.unanswered) == (2, Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
@@ -200,14 +200,14 @@ def read_words(dumps: DumpStats | None = None, delivery: DeliveryStats | None = 
 # ---------------------------------------------------------------------------- remarks
 
 
-def test_missing_answers_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_note_on_missing_answers_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
     recorded(*[unanswered] * 60)
     [record] = caplog.records
     assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
 
 
-def test_remarks_use_the_latest_completions_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_notes_use_only_the_latest_completions(caplog: pytest.LogCaptureFixture) -> None:
     """The first 200 completions do not count among the next 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)

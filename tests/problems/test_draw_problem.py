@@ -25,7 +25,7 @@ async def draw_of(outcomes: Sequence[object], tries: Tries) -> object:
     return await draw_problem(attempt, tries)
 
 
-async def test_first_problem_is_served() -> None:
+async def test_draw_returns_the_first_acceptable_problem() -> None:
     tries = Tries(max_failures=MAX_FAILURES)
     assert await draw_of([Rejection.HELD_OUT, FAILURE, Rejection.REPEATED, SERVED], tries) == SERVED
     assert (tries.made, tries.rejected, tries.repeats) == (3, 0, 0)
@@ -44,25 +44,25 @@ async def test_first_problem_is_served() -> None:
         ),
     ],
 )
-async def test_too_many_rejections_raise(rejections: list[Rejection], last: str) -> None:
+async def test_draw_raises_after_too_many_rejections(rejections: list[Rejection], last: str) -> None:
     assert await draw_of([*rejections[:-1], SERVED], Tries()) == SERVED
     with pytest.raises(ExhaustedError, match=f"^{len(rejections)} draws in a row .* {last}$"):
         await draw_of([*rejections, SERVED], Tries())
 
 
-async def test_rejections_of_an_earlier_search_count() -> None:
+async def test_draw_counts_rejections_of_an_interrupted_draw() -> None:
     with pytest.raises(ExhaustedError):
         await draw_of([Rejection.REPEATED], Tries(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
 
-async def test_failures_in_a_row_raise() -> None:
+async def test_draw_raises_after_consecutive_failures() -> None:
     tries = Tries(max_failures=MAX_FAILURES)
     with pytest.raises(GenerationError, match=f"^{MAX_FAILURES} failures in a row, the last: too slow$"):
         await draw_of([FAILURE, Rejection.TOO_LONG, *[FAILURE] * MAX_FAILURES, SERVED], tries)
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_single_failure_is_raised_unchanged() -> None:
+async def test_draw_raises_a_single_failure_unchanged() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], Tries())
     assert raised.value is FAILURE

@@ -68,13 +68,13 @@ def served_pass_rate(estimator: SignalEstimator, chance: Chance) -> float:
 
 @pytest.mark.parametrize("target", [0.5, 0.7, 0.85])
 @pytest.mark.parametrize("best", [0.2, 0.5, 0.8])
-def test_pass_rate_converges_to_the_target(target: float, best: float) -> None:
+def test_curriculum_pass_rate_converges_to_the_target(target: float, best: float) -> None:
     estimator, chance = make_estimator(target=target), logistic(best, target=target)
     serve(estimator, chance, 100)
     assert served_pass_rate(estimator, chance) == pytest.approx(target, abs=0.13)
 
 
-def test_harder_levels_are_never_easier() -> None:
+def test_estimated_pass_rates_fall_with_the_level() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 50)
     rates = estimator.estimate("task").pass_rates
@@ -82,38 +82,38 @@ def test_harder_levels_are_never_easier() -> None:
 
 
 @pytest.mark.parametrize("best", [0.1, 0.9])
-def test_levels_do_not_oscillate(best: float) -> None:
+def test_curriculum_levels_do_not_oscillate(best: float) -> None:
     means = serve(make_estimator(), logistic(best), 300, delay=64)[150:]
     assert statistics.pstdev(means) < 0.05
 
 
-def test_late_groups_do_not_bias_levels() -> None:
+def test_late_groups_do_not_bias_curriculum_levels() -> None:
     at_once, late = (make_estimator(), make_estimator())
     serve(at_once, logistic(0.6), 300)
     serve(late, logistic(0.6), 300, delay=64)
     assert late.estimate("task").level == pytest.approx(at_once.estimate("task").level, abs=0.1)
 
 
-def test_weak_learner_gets_lowest_levels() -> None:
+def test_weak_learner_gets_the_lowest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 0.0, 100)
     assert (estimator.estimate("task").level or 0.0) < 0.1
 
 
-def test_strong_learner_gets_highest_levels() -> None:
+def test_strong_learner_gets_the_highest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 1.0, 100)
     assert (estimator.estimate("task").level or 0.0) > 0.8
 
 
-def test_levels_follow_sudden_progress() -> None:
+def test_curriculum_levels_follow_sudden_progress() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.2), 100)
     serve(estimator, logistic(0.8), 60)
     assert estimator.estimate("task").level == pytest.approx(0.75, abs=0.12)
 
 
-def test_levels_are_spread_around_the_target() -> None:
+def test_curriculum_levels_are_spread_around_the_target() -> None:
     """A learner can also learn from levels beside the best level."""
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 100)
@@ -121,7 +121,7 @@ def test_levels_are_spread_around_the_target() -> None:
     assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
 
 
-def test_group_counts_for_the_nearest_level() -> None:
+def test_group_updates_the_nearest_level() -> None:
     first, second = make_estimator(), make_estimator()
     first.observe("task", 0.26, scores_of(3))
     second.observe("task", 0.25, scores_of(3))
@@ -133,7 +133,7 @@ def test_group_counts_for_the_nearest_level() -> None:
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("size", [4, 16])
-def test_signal_chances_converge(rate: float, size: int) -> None:
+def test_estimated_signal_probability_converges(rate: float, size: int) -> None:
     random_state = random.Random(0)
     estimator = make_estimator(adjustable=(), group_size=size)
     chances = []
@@ -143,25 +143,25 @@ def test_signal_chances_converge(rate: float, size: int) -> None:
     assert statistics.mean(chances) == pytest.approx(1 - rate**size - (1 - rate) ** size, abs=0.07)
 
 
-def test_new_task_has_a_likely_signal() -> None:
+def test_new_task_starts_with_a_high_signal_estimate() -> None:
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 
-def test_partial_credit_is_a_signal() -> None:
+def test_unequal_partial_credit_counts_as_signal() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(20):
         estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])
     assert estimator.estimate("task").signal_chance > 0.8
 
 
-def test_equal_scores_are_no_signal() -> None:
+def test_equal_scores_count_as_no_signal() -> None:
     estimator = make_estimator(adjustable=())
     for number in range(40):
         estimator.observe("task", None, scores_of(SIZE * (number % 2)))
     assert estimator.estimate("task").signal_chance < 0.2
 
 
-def test_old_groups_are_forgotten() -> None:
+def test_old_groups_lose_weight_in_the_estimate() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(200):
         estimator.observe("task", None, scores_of(0))
@@ -182,7 +182,7 @@ def test_tasks_are_estimated_separately() -> None:
 
 
 @pytest.mark.parametrize("adjustable", [["task"], []])
-def test_state_of_removed_arms_is_ignored(adjustable: list[str]) -> None:
+def test_restored_state_ignores_levels_that_no_longer_exist(adjustable: list[str]) -> None:
     """A run that goes on with another `complexity_mode` has other arms."""
     estimator = make_estimator(adjustable=["task"] if not adjustable else [])
     estimator.observe("task", 0.5, scores_of(3))
@@ -192,7 +192,7 @@ def test_state_of_removed_arms_is_ignored(adjustable: list[str]) -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
-def test_state_can_be_stored_as_json(groups: list[tuple[float, list[float]]]) -> None:
+def test_estimator_state_can_be_stored_as_json(groups: list[tuple[float, list[float]]]) -> None:
     estimator = make_estimator()
     for level, scores in groups:
         estimator.observe("task", level, scores)
@@ -203,13 +203,13 @@ def test_state_can_be_stored_as_json(groups: list[tuple[float, list[float]]]) ->
     json.dumps(estimator.state(), allow_nan=False)
 
 
-def test_excluded_levels_get_no_weight() -> None:
+def test_excluded_levels_get_no_sampling_weight() -> None:
     estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
     assert max(level or 0.0 for level in estimate.levels) == 0.5 - 1 / LEVEL_STEPS
     assert math.fsum(estimate.weights) == pytest.approx(1.0)
 
 
-def test_small_pool_lowers_the_weight_of_a_level() -> None:
+def test_level_with_few_questions_is_sampled_less() -> None:
     few = make_estimator(questions={("task", 0.5): 10})
     many = make_estimator()
     for estimator in (few, many):
@@ -223,7 +223,7 @@ def test_small_pool_lowers_the_weight_of_a_level() -> None:
     assert lowered.pass_rates == whole.pass_rates
 
 
-def test_weak_learner_keeps_a_level_with_small_pool() -> None:
+def test_weak_learner_stays_at_a_level_with_few_questions() -> None:
     """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
     estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)

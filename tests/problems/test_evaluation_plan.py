@@ -24,7 +24,7 @@ def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvaluationPlan:
     return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected, TRAINED)
 
 
-def test_tasks_default_to_training() -> None:
+def test_evaluation_tasks_default_to_the_training_tasks() -> None:
     assert plan(("gcd", "maze")).tasks == ("gcd", "maze")
 
 
@@ -35,35 +35,35 @@ def test_tasks_default_to_training() -> None:
         ({"eval_tasks": "survo,all"}, TASKS),
     ],
 )
-def test_patterns_select_evaluation_tasks(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
+def test_eval_task_patterns_select_tasks(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
     assert plan(("gcd",), **settings).tasks == tasks
 
 
-def test_tasks_are_sorted() -> None:
+def test_evaluation_tasks_are_sorted() -> None:
     assert plan(("survo", "gcd")).tasks == ("gcd", "survo")
 
 
-def test_unknown_task_is_named() -> None:
+def test_error_names_the_unknown_evaluation_task() -> None:
     with pytest.raises(ConfigError, match=r"^eval_tasks: .*'chainsum'"):
         plan(eval_tasks="chainsum")
 
 
-def test_settings_decide_numbers_without_preset() -> None:
+def test_settings_set_sample_counts_without_a_preset() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4, 123)
     assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1, 123)
 
 
-def test_preset_replaces_the_seed() -> None:
+def test_preset_overrides_the_eval_seed() -> None:
     assert plan(("gcd",), eval_seed=9).seed == 9
     assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
-def test_training_parameters_apply_on_request() -> None:
+def test_eval_level_training_uses_training_parameters() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 
 
-def test_composite_evaluates_training_members() -> None:
+def test_composite_evaluates_its_training_members() -> None:
     settings = ReasoningSettings(eval_level="training")
     workers = FakeWorkers()
     evaluation_set = plan(("composite", "gcd"), eval_level="training").make_set(workers, settings, TASKS)
@@ -80,7 +80,7 @@ def test_preset_conflicts_with_training_parameters() -> None:
         plan(eval_preset="rg-easy", eval_level="training")
 
 
-def test_preset_follows_its_protocol() -> None:
+def test_preset_sets_tasks_repeats_and_prompt() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
     assert (found.samples_per_task, found.repeats) == (PRESET_SIZE, 3)
@@ -89,7 +89,7 @@ def test_preset_follows_its_protocol() -> None:
 
 
 @pytest.mark.parametrize("asked", [5, 9])
-def test_preset_may_have_fewer_problems(asked: int) -> None:
+def test_preset_may_be_limited_to_fewer_problems(asked: int) -> None:
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 
@@ -97,12 +97,12 @@ def test_preset_may_have_fewer_problems(asked: int) -> None:
     ("field", "value", "named"),
     [("tasks", "gcd,survo", "survo"), ("eval_tasks", "Survo", "survo"), ("num_eval_samples_per_task", 51, "50")],
 )
-def test_missing_preset_task_is_named(field: str, value: Any, named: str) -> None:
+def test_error_names_the_missing_preset_task(field: str, value: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy .*{named}"):
         plan(eval_preset="rg-easy", **{field: value})
 
 
-def test_pattern_selects_preset_tasks() -> None:
+def test_eval_task_patterns_select_preset_tasks() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
     with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")

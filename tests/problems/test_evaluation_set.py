@@ -42,7 +42,7 @@ async def build(
 # ---------------------------------------------------------------------------- the set
 
 
-async def test_problems_in_order_of_tasks() -> None:
+async def test_evaluation_problems_are_ordered_by_task() -> None:
     problems = await build()
     assert [(problem.task, problem.spec.index) for problem in problems] == [
         (task, number) for task in TASKS for number in range(3)
@@ -50,14 +50,14 @@ async def test_problems_in_order_of_tasks() -> None:
     assert {problem.spec.split for problem in problems} == {Split.EVAL}
 
 
-async def test_problems_depend_on_seed_task_number() -> None:
+async def test_evaluation_problem_depends_on_seed_task_and_number() -> None:
     problems = await build()
     assert await build(tasks=["gcd"], samples_per_task=2) == problems[6:8]
     others = await build(eval_seed=124)
     assert not {problem.spec.seed for problem in others} & {problem.spec.seed for problem in problems}
 
 
-async def test_parameters_are_by_task_and_level_for_all() -> None:
+async def test_evaluation_uses_task_params_and_one_level() -> None:
     workers = FakeWorkers()
     await make_set(workers, params={"gcd": {"size": 3}}, samples_per_task=1, level=0.5).problems()
     assert [(spec.params, spec.level) for spec in workers.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
@@ -67,18 +67,18 @@ def fingerprint_of(problems: Sequence[Problem]) -> str:
     return set_fingerprint(problem.reference for problem in problems)
 
 
-async def test_fingerprint_differs_between_sets() -> None:
+async def test_fingerprint_differs_between_evaluation_sets() -> None:
     problems = await build()
     other = [*problems[:-1], problem_of(problems[-1].spec, "another question")]
     assert len({fingerprint_of(some) for some in (problems, other, problems[:-1])}) == 3
 
 
-async def test_fingerprint_ignores_order() -> None:
+async def test_fingerprint_ignores_the_order_of_tasks() -> None:
     problems = await build()
     assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
 
 
-async def test_stream_skips_done_problems() -> None:
+async def test_evaluation_stream_skips_done_problems() -> None:
     class StuckAtFirst(FakeWorkers):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
             if (spec.task, spec.index) == ("survo", 0):
@@ -93,7 +93,7 @@ async def test_stream_skips_done_problems() -> None:
     await evaluation_set.close()
 
 
-async def test_failed_problem_is_drawn_again() -> None:
+async def test_failed_evaluation_problem_is_drawn_again() -> None:
     failing = fails_where(lambda spec: (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0), question_of)
     problems, undisturbed = await build(failing), await build()
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
@@ -101,7 +101,7 @@ async def test_failed_problem_is_drawn_again() -> None:
     assert problems[:7] + problems[8:] == undisturbed[:7] + undisturbed[8:]
 
 
-async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_evaluation_problem_that_always_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.task == "gcd"))
     problems = await make_set(workers, samples_per_task=1).problems()
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
@@ -109,7 +109,7 @@ async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> 
     assert caplog.records[-1].levelname == "WARNING"
 
 
-async def test_problem_is_generated_again_after_an_error() -> None:
+async def test_evaluation_problem_is_generated_again_after_an_error() -> None:
     workers = FakeWorkers(Mock(side_effect=[ClosedError("closed"), make_problem("gcd")]))
     evaluation_set = make_set(workers, ["gcd"], samples_per_task=1)
     with pytest.raises(ClosedError):
@@ -117,13 +117,13 @@ async def test_problem_is_generated_again_after_an_error() -> None:
     assert len(await evaluation_set.problems()) == 1
 
 
-async def test_killed_worker_changes_nothing() -> None:
+async def test_killed_worker_changes_no_evaluation_problem() -> None:
     workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
     assert len(await make_set(workers, ["gcd"], samples_per_task=1).problems()) == 1
     assert [spec.attempt for spec in workers.specs] == [0, 0]
 
 
-async def test_cancelled_caller_does_not_affect_others() -> None:
+async def test_cancelled_caller_leaves_the_set_to_other_callers() -> None:
     evaluation_set = make_set(FakeWorkers(), ["gcd"])
     first, second = (asyncio.create_task(evaluation_set.problems()) for _ in range(2))
     await asyncio.sleep(0)
@@ -138,18 +138,18 @@ def one_of(questions: int) -> Callable[[ProblemSpec], Problem]:
     return lambda spec: problem_of(spec, f"question {spec.seed % questions}")
 
 
-async def test_questions_do_not_repeat() -> None:
+async def test_evaluation_questions_do_not_repeat() -> None:
     problems = await build(one_of(12), [FEW], samples_per_task=9)
     assert [problem.spec.index for problem in problems] == list(range(9))
     assert len({problem.question for problem in problems}) == 9
 
 
-async def test_questions_depend_on_lower_numbers_alone() -> None:
+async def test_larger_set_begins_with_the_questions_of_a_smaller() -> None:
     few = await build(one_of(12), [FEW], samples_per_task=4)
     assert few == (await build(one_of(12), [FEW], samples_per_task=9))[:4]
 
 
-async def test_resumed_set_repeats_nothing() -> None:
+async def test_resumed_evaluation_set_repeats_no_question() -> None:
     whole = await build(one_of(12), [FEW], samples_per_task=9)
     resumed = make_set(FakeWorkers(one_of(12)), [FEW], samples_per_task=9)
     done = {(FEW, number) for number in range(5)}
@@ -157,7 +157,7 @@ async def test_resumed_set_repeats_nothing() -> None:
     assert sorted(rest, key=lambda problem: problem.spec.index) == whole[5:]
 
 
-async def test_small_pool_ends_early(caplog: pytest.LogCaptureFixture) -> None:
+async def test_task_with_few_questions_gives_fewer_problems(caplog: pytest.LogCaptureFixture) -> None:
     problems = await build(one_of(5), [FEW], samples_per_task=9)
     assert len({problem.question for problem in problems}) == len(problems) == 5
     assert [record.getMessage() for record in caplog.records] == [
@@ -165,12 +165,12 @@ async def test_small_pool_ends_early(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-async def test_questions_differ_at_a_level_with_few() -> None:
+async def test_questions_differ_at_a_level_with_few_questions() -> None:
     problems = await build(one_of(12), [VAST], samples_per_task=9, level=0.0)
     assert len({problem.question for problem in problems}) == 9
 
 
-async def test_cancelled_generation_keeps_earlier_ones() -> None:
+async def test_cancelled_generation_keeps_finished_problems() -> None:
     evaluation_set = make_set(FakeWorkers(), [FEW])
     stream = evaluation_set.stream()
     generation = asyncio.ensure_future(anext(stream))
@@ -187,7 +187,7 @@ async def test_cancelled_generation_keeps_earlier_ones() -> None:
     ("evaluated", "other", "asked"),
     [("a b", " a\n\tb ", True), ("", " \r\n", True), ("a b", "ab", False), ("\ud800", "\udfff", False)],
 )
-async def test_whitespace_in_questions_is_ignored(evaluated: str, other: str, asked: bool) -> None:
+async def test_held_out_check_ignores_whitespace(evaluated: str, other: str, asked: bool) -> None:
     evaluation_set = make_set(FakeWorkers(lambda spec: problem_of(spec, evaluated)), [FEW])
     assert await evaluation_set.has_question(make_problem(FEW, question=other)) is asked
 
@@ -204,7 +204,9 @@ async def test_whitespace_in_questions_is_ignored(evaluated: str, other: str, as
     ],
     ids=["the same", "of too many", "of another task", "in a composite", "through a composite", "many in a composite"],
 )
-async def test_small_pool_is_looked_up(evaluated: tuple[str, ...], task: str, source: str | None, asked: bool) -> None:
+async def test_evaluation_questions_of_small_tasks_are_held_out(
+    evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
+) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
     question = (await evaluation_set.problems())[0].question
     metadata = json.dumps({"source_dataset": source} if source else {})
@@ -213,7 +215,7 @@ async def test_small_pool_is_looked_up(evaluated: tuple[str, ...], task: str, so
     assert not await evaluation_set.has_question(replace(problem, question="another one"))
 
 
-async def test_parameters_make_a_task_looked_up() -> None:
+async def test_evaluation_questions_with_params_are_held_out() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(MANY, question=question))
@@ -223,19 +225,19 @@ VAST = "count_bits"
 """A task with so many questions that no set asks one again."""
 
 
-async def test_large_pool_is_not_looked_up() -> None:
+async def test_questions_of_very_large_tasks_are_not_compared() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_large_pool_with_parameters_is_looked_up() -> None:
+async def test_questions_of_large_tasks_with_params_are_held_out() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
-async def test_resumed_set_generates_each_number_once() -> None:
+async def test_resumed_set_generates_each_problem_once() -> None:
     """Numbers that are done are generated too, since later numbers must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)
@@ -245,7 +247,7 @@ async def test_resumed_set_generates_each_number_once() -> None:
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
 
 
-async def test_lower_number_gets_a_repeated_question() -> None:
+async def test_repeated_question_goes_to_the_lower_number() -> None:
     """The set does not depend on which problem is generated first."""
     late = asyncio.Event()
 

@@ -56,7 +56,7 @@ async def plan(**fields: Any) -> TaskPlan:
 # ---------------------------------------------------------------------------- what is meant
 
 
-async def test_order_of_task_names_does_not_matter() -> None:
+async def test_plan_ignores_the_order_of_task_names() -> None:
     assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
 
 
@@ -71,7 +71,7 @@ async def test_default_plan_has_all_tasks() -> None:
     )
 
 
-async def test_settings_accept_patterns() -> None:
+async def test_task_settings_accept_patterns() -> None:
     chosen = await plan(
         tasks="arithmetic/*, sudoku, number_sorting",
         exclude_tasks="category:games",
@@ -93,7 +93,7 @@ async def test_settings_accept_patterns() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_params_are_checked_at_the_run_level(fields: dict[str, Any], level: float | None) -> None:
+async def test_task_params_are_checked_at_the_training_level(fields: dict[str, Any], level: float | None) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
@@ -103,7 +103,7 @@ async def test_params_are_checked_at_the_run_level(fields: dict[str, Any], level
     ]
 
 
-async def test_params_are_checked_at_the_eval_level() -> None:
+async def test_task_params_are_checked_at_the_eval_level() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)
@@ -164,13 +164,13 @@ async def test_tasks_without_levels_are_logged(
     assert [record.args for record in caplog.records] == named
 
 
-async def test_level_without_effect_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_level_of_a_task_without_levels_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     await plan(tasks="acre", complexity_level=0.5)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-async def test_training_leaves_gameable_tasks_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_default_training_leaves_gameable_tasks_out(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     chosen = await plan(rewards="plain")
     assert chosen.tasks == tuple(TASKS)
@@ -191,12 +191,12 @@ async def test_training_leaves_gameable_tasks_out(caplog: pytest.LogCaptureFixtu
         ({"rewards": "plain", "tasks": "probability/*,gcd"}, False),
     ],
 )
-async def test_naming_a_gameable_task_trains_on_it(fields: dict[str, Any], trained: bool) -> None:
+async def test_gameable_task_is_trained_if_named(fields: dict[str, Any], trained: bool) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
 @pytest.mark.parametrize(("tasks", "trained"), [("all", False), ("rlve/*,gcd", False), ("rlve/Poor,gcd", True)])
-async def test_gameable_user_task_is_left_out(tasks: str, trained: bool) -> None:
+async def test_gameable_task_of_a_user_module_is_left_out(tasks: str, trained: bool) -> None:
     others = (TaskInfo("rlve/Poor", "rlve", "1 is right in most problems"), TaskInfo("rlve/Rich", "rlve"))
     library = replace(LIBRARY, tasks=(*LIBRARY.tasks, *others))
     chosen = await plan_tasks(ReasoningSettings(tasks=tasks), library, LibraryChecker())
@@ -233,7 +233,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     return specs
 
 
-async def test_random_levels_keep_no_estimates() -> None:
+async def test_random_mode_keeps_no_estimates() -> None:
     sampler = await make(complexity_mode="random")
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), LEARNER) == expected
@@ -241,7 +241,7 @@ async def test_random_levels_keep_no_estimates() -> None:
 
 
 @pytest.mark.parametrize(("target", "gcd_rises"), [(0.3, True), (0.9, False)])
-async def test_curriculum_reaches_its_target(target: float, gcd_rises: bool) -> None:
+async def test_curriculum_levels_rise_to_the_target_accuracy(target: float, gcd_rises: bool) -> None:
     sampler = await make(complexity_mode="curriculum", curriculum_target_accuracy=target)
     before = sampler.report()
     serve(sampler, range(300), LEARNER)
@@ -251,14 +251,14 @@ async def test_curriculum_reaches_its_target(target: float, gcd_rises: bool) -> 
     assert (after["gcd"].level > before["gcd"].level) is gcd_rises
 
 
-async def test_adaptive_sampling_keeps_levels() -> None:
+async def test_adaptive_sampling_keeps_the_fixed_level() -> None:
     sampler = await make(task_sampling="adaptive", complexity_level=0.25)
     specs = serve(sampler, range(100), LEARNER)
     assert {spec.level for spec in specs} == {0.25}
     assert sampler.report()["gcd"].share > sampler.report()["chain_sum"].share
 
 
-async def test_zero_weight_leaves_a_task_out() -> None:
+async def test_task_with_weight_zero_is_left_out() -> None:
     sampler = await make(task_sampling="weighted", task_weights={"gcd": 0, "acre": 0})
     assert {sampler.draw(index, 0).task for index in range(50)} == {"chain_sum"}
 
@@ -271,7 +271,7 @@ async def test_zero_weight_leaves_a_task_out() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_composite_members_are_the_other_tasks(tasks: tuple[str, ...], members: list[str] | None) -> None:
+def test_composite_members_default_to_the_other_tasks(tasks: tuple[str, ...], members: list[str] | None) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
     expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
     assert composite_params(tasks, available) == expected
@@ -292,7 +292,7 @@ async def test_run_description_round_trips_through_json() -> None:
     assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})
 
 
-async def test_equal_selections_are_equal_runs() -> None:
+async def test_equal_task_selections_have_equal_descriptions() -> None:
     def run(**settings: Any) -> Any:
         return _described(ReasoningSettings(**settings))
 
@@ -305,7 +305,7 @@ async def _described(settings: ReasoningSettings) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("params", "is_lower"), [({}, True), ({"coin_flip": {"max_trials": 50}}, False)])
-async def test_small_pool_lowers_the_share(params: Mapping[str, Any], is_lower: bool) -> None:
+async def test_task_with_few_questions_is_sampled_less(params: Mapping[str, Any], is_lower: bool) -> None:
     """How many questions a task has is known at its own parameters alone."""
     settings = ReasoningSettings(tasks=["coin_flip", "gcd"], task_sampling="adaptive", task_params=params)
     planned = await plan_tasks(settings, LIBRARY, LibraryChecker())

@@ -65,7 +65,7 @@ async def make(pool: WorkerPool, preset: str, task: str, samples: int = PRESET_S
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task"), HASHES)
-async def test_published_problems_are_generated(library: Library, preset: str, task: str) -> None:
+async def test_preset_problems_equal_the_published_problems(library: Library, preset: str, task: str) -> None:
     assert task in load_published(preset).comparable
     problems = await make(library[0], preset, task)
     assert hash_problems(problems) == HASHES[preset, task]
@@ -73,14 +73,14 @@ async def test_published_problems_are_generated(library: Library, preset: str, t
 
 @on_one_loop
 @pytest.mark.parametrize("task", ["acre", "arc_1d", "countdown", "game_of_life", "gsm_symbolic", "puzzle24", "rearc"])
-async def test_published_answer_earns_full_score(library: Library, task: str) -> None:
+async def test_published_answers_earn_full_score(library: Library, task: str) -> None:
     for problem in await make(library[0], "rg-easy", task, samples=3):
         (verdict,) = await library[0].score(problem, [str(problem.answer)], plainly=True)
         assert verdict.score == 1.0
 
 
 @on_one_loop
-async def test_plain_and_strict_scoring_differ(library: Library) -> None:
+async def test_preset_reports_library_and_strict_scores(library: Library) -> None:
     (problem,) = await make(library[0], "rg-easy", "game_of_life_halting", samples=1)
     plain, strict = [await library[0].score(problem, ["perhaps"], plainly=plainly) for plainly in (True, False)]
     assert (plain[0].score, strict[0].score) == (1.0, 0.0)
@@ -88,7 +88,7 @@ async def test_plain_and_strict_scoring_differ(library: Library) -> None:
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
-async def test_corrected_and_published_answers_score_separately(
+async def test_corrected_answer_is_scored_beside_the_published_one(
     library: Library, preset: str, task: str, number: int
 ) -> None:
     problem = (await make(library[0], preset, task, samples=number + 1))[number]
@@ -104,7 +104,7 @@ async def test_preset_uses_the_library_prompt(library: Library) -> None:
 
 
 @pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, PRESET_SIZE, 3)), 17)])
-async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
+async def test_preset_gives_up_a_task_that_always_fails(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
     failing = PresetSet(
         workers, ["knight_swap"], {}, samples_per_task=PRESET_SIZE, eval_seed=FIRST_SEED, deadline_s=1.0
@@ -113,14 +113,14 @@ async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     assert len(workers.specs) == (PRESET_SIZE if made > 1 else made + MAX_FAILURES)
 
 
-async def test_killed_worker_changes_no_preset() -> None:
+async def test_killed_worker_changes_no_preset_problem() -> None:
     workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
     preset = PresetSet(workers, ["gcd"], {}, samples_per_task=1, eval_seed=FIRST_SEED, deadline_s=60.0)
     assert len(await preset.problems()) == 1
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_question_in_large_pool_is_found() -> None:
+async def test_preset_question_of_a_large_task_is_held_out() -> None:
     """Training may draw the library's own seeds, which a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)

@@ -30,7 +30,7 @@ references = st.builds(
 )
 
 
-def test_reference_text_has_every_part() -> None:
+def test_reference_string_is_parsed_into_its_parts() -> None:
     reference = Reference.parse(TEXT)
     assert reference == Reference("gcd", Split.TRAIN, 913282751, 0.25, "0.1.25", "5f1c0d9e8a7b6c5d", {"min_value": 10})
     assert str(reference) == TEXT
@@ -38,7 +38,7 @@ def test_reference_text_has_every_part() -> None:
 
 @settings(max_examples=40)
 @given(references)
-def test_reference_text_round_trips(reference: Reference) -> None:
+def test_reference_string_round_trips(reference: Reference) -> None:
     assert Reference.parse(str(reference)) == reference
 
 
@@ -77,14 +77,14 @@ def test_params_may_reach_the_maximum_depth() -> None:
     assert Reference.parse(text).params["min_value"]
 
 
-def test_reference_gives_an_exact_spec() -> None:
+def test_reference_gives_the_spec_of_its_problem() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)
     assert (spec.index, spec.attempt, spec.request.exact_seed) == (3, 2, True)
 
 
-def test_altered_question_is_rejected() -> None:
+def test_reference_with_another_question_is_rejected() -> None:
     reference = Reference.of(make_problem(question="one"), "1")
     with pytest.raises(InvalidReferenceError, match="the reference was altered"):
         reference.check(make_problem(question="another"), "1")
@@ -94,17 +94,17 @@ def test_altered_question_is_rejected() -> None:
     ("made", "here", "told"),
     [("1", "2", "reasoning-gym 1, but 2 is installed"), ("my@1", "my@2", "my@1, but my@2 is installed")],
 )
-def test_error_names_another_release(made: str, here: str, told: str) -> None:
+def test_reference_error_names_the_other_release(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)
     with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
         reference.check(make_problem(question="another"), here)
 
 
-def test_questions_with_surrogates_have_hashes() -> None:
+def test_question_with_a_lone_surrogate_can_be_hashed() -> None:
     assert hash_question("\ud800") != hash_question("")
 
 
-def test_references_compare_without_release() -> None:
+def test_references_are_compared_without_the_release() -> None:
     problem = make_problem(params={"a": "b:c"})
     first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
     assert first == second

@@ -8,7 +8,7 @@ from tests.records import make_problem
 PROBLEM = replace(make_problem(), entry=b"x" * 100_000)
 
 
-def test_cached_problem_is_found() -> None:
+def test_cached_problem_is_returned() -> None:
     cache = ProblemCache(1_000_000)
     cache.put("a", PROBLEM)
     assert cache.get("a") is PROBLEM
@@ -31,7 +31,7 @@ def test_same_problem_is_cached_once() -> None:
     assert cache.get("a") is PROBLEM
 
 
-def test_large_problem_is_not_cached() -> None:
+def test_very_large_problem_is_not_cached() -> None:
     cache = ProblemCache(50_000)
     cache.put("a", PROBLEM)
     assert cache.get("a") is None

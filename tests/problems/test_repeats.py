@@ -10,14 +10,14 @@ def test_repeated_questions_are_counted() -> None:
     assert repeats.repeated == {"gcd": 2}
 
 
-def test_equal_question_of_another_task_is_new() -> None:
+def test_equal_question_of_another_task_is_not_repeated() -> None:
     repeats = RepeatCounter()
     repeats.add("gcd", "a")
     repeats.add("lcm", "a")
     assert repeats.repeated == {}
 
 
-def test_few_new_questions_count_as_repeated() -> None:
+def test_new_questions_are_rarely_counted_as_repeated() -> None:
     repeats = RepeatCounter()
     for number in range(20_000):
         repeats.add("gcd", str(number))
@@ -31,6 +31,6 @@ def test_repetitive_task_is_reported_once() -> None:
     assert sum(named) == 1
 
 
-def test_few_repeats_report_no_task() -> None:
+def test_task_with_few_repeats_is_not_reported() -> None:
     repeats = RepeatCounter()
     assert not any(repeats.add("gcd", str(number % 280)) for number in range(300))

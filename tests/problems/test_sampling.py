@@ -62,7 +62,7 @@ def luck(spec: ProblemSpec) -> int:
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_draw_is_a_pure_function(run_seed: int, instance: int, index: int, attempt: int) -> None:
+def test_draw_of_a_position_is_reproducible(run_seed: int, instance: int, index: int, attempt: int) -> None:
     drawn = make_sampler(run_seed=run_seed, instance=instance).draw(index, attempt)
     other = make_sampler(run_seed=run_seed, instance=instance)
     other.draw(index + 1, attempt)
@@ -81,13 +81,13 @@ def test_draws_depend_on_seed_and_position(options: dict[str, int], index: int, 
     assert other.level != first.level
 
 
-def test_draws_are_the_same_in_every_release() -> None:
+def test_draws_equal_the_recorded_draws() -> None:
     """A change here gives every user other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 
 
-def test_draws_follow_weights() -> None:
+def test_draws_follow_task_weights() -> None:
     weights = {"chain_sum": 1.0, "maze": 3.0, "sudoku": 0.0, "word_ladder": 0.5}
     sampler = make_sampler(weights)
     drawn = Counter(sampler.draw(index, 0).task for index in range(4500))
@@ -95,7 +95,7 @@ def test_draws_follow_weights() -> None:
     assert all(drawn[task] == pytest.approx(1000 * weight, abs=120) for task, weight in weights.items())
 
 
-def test_random_levels_are_uniform() -> None:
+def test_random_levels_are_uniformly_distributed() -> None:
     levels = [make_sampler().draw(index, 0).level or 0.0 for index in range(2000)]
     counts = Counter(int(4 * level) for level in levels)
     assert all(420 < counts[quarter] < 580 for quarter in range(4))
@@ -112,11 +112,11 @@ def test_draw_has_the_params_of_its_task() -> None:
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_new_attempt_picks_a_new_task() -> None:
+def test_new_draw_attempt_may_pick_another_task() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
-def test_redraw_keeps_all_but_the_seed() -> None:
+def test_redraw_changes_only_the_seed() -> None:
     sampler = make_sampler()
     drawn = [sampler.draw(7, 0)]
     for attempt in range(1, 30):
@@ -154,7 +154,7 @@ def test_restored_sampler_draws_the_same(adaptive: bool) -> None:
     assert resumed.state() == sampler.state()
 
 
-def test_signal_attracts_draws() -> None:
+def test_task_with_signal_is_drawn_more_often() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
     serve(sampler, range(2000), lambda spec: 4 if spec.task == "task_7" else 0, ahead=100)
@@ -171,18 +171,18 @@ def test_task_without_signal_keeps_a_minimum_share() -> None:
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_SHARE * 600 / len(TASKS)
 
 
-def test_groups_of_one_keep_draws_even() -> None:
+def test_groups_of_one_keep_task_draws_uniform() -> None:
     sampler = make_learning_sampler(group_size=1)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_keeps_draws_even() -> None:
+def test_curriculum_keeps_task_draws_uniform() -> None:
     sampler = make_learning_sampler(adaptive=False)
     serve(sampler, range(200), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_sets_levels_of_adjustable_tasks() -> None:
+def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     sampler = make_learning_sampler({"chain_sum": 1.0, "maze": 1.0}, adjustable=("maze",))
     drawn = serve(sampler, range(100), lambda _: SIZE)
     assert {spec.level is None for spec in drawn if spec.task == "maze"} == {False}
@@ -190,7 +190,7 @@ def test_curriculum_sets_levels_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_counts_for_the_served_level() -> None:
+def test_group_updates_the_level_that_was_served() -> None:
     """Asked for level 1 and served at 0.2, a learner that is always wrong is not taken to be wrong only at 1."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
@@ -208,11 +208,11 @@ def test_group_counts_for_the_served_level() -> None:
     st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e6), min_size=1, max_size=20),
     st.floats(0.0, 1.0, exclude_max=True),
 )
-def test_pick_accepts_every_number(weights: dict[str, float], number: float) -> None:
+def test_weighted_pick_works_for_every_random_number(weights: dict[str, float], number: float) -> None:
     assert pick(weights, number) in weights
 
 
-def test_random_levels_end_below_excluded() -> None:
+def test_random_levels_stay_below_excluded_levels() -> None:
     sampler = make_sampler()
     sampler.exclude_levels("maze", 0.5)
     sampler.exclude_levels("maze", 0.75)
@@ -221,7 +221,7 @@ def test_random_levels_end_below_excluded() -> None:
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_redraw_leaves_an_excluded_level() -> None:
+def test_redraw_avoids_an_excluded_level() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level

@@ -39,7 +39,7 @@ def test_patterns_match_names_and_categories(pattern: str, names: tuple[str, ...
     assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
 
 
-def test_tasks_keep_the_order_of_patterns() -> None:
+def test_selected_tasks_keep_the_order_of_patterns() -> None:
     assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
 
 
@@ -72,7 +72,7 @@ def test_library_without_tasks_raises(available: list[TaskInfo], excluded: list[
         select_tasks(available, [], excluded)
 
 
-def test_last_pattern_and_names_override() -> None:
+def test_later_pattern_overrides_and_names_win() -> None:
     values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,

@@ -129,14 +129,18 @@ def saved(stream: ProblemStream) -> Any:
 # ---------------------------------------------------------------------------- order
 
 
-async def test_repeated_questions_are_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_repeated_questions_of_a_stream_are_logged(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
+) -> None:
     stream = make_stream(FakeWorkers(lambda spec: problem_of(spec, f"Which of {spec.index % 30}?")), Sampler(["a"]))
     await take(stream, 120)
     assert stream.stats.repeated == {"a": 90}
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_clamped_levels_are_counted_and_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_clamped_levels_are_counted_and_logged_once(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
+) -> None:
     """Levels that workers round are served as they were drawn; level 1 has no parameters."""
     drawn = itertools.cycle([0.49, 1.0])
 
@@ -150,7 +154,7 @@ async def test_clamped_levels_are_counted_and_logged(make_stream: MakeStream, ca
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_positions_ahead_grow_with_problems_in_flight(make_stream: MakeStream) -> None:
+async def test_prefetch_grows_with_problems_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
     stream = make_stream(sampler=sampler)
     stream.min_ahead, stream.max_ahead = 2, 5
@@ -163,13 +167,13 @@ async def test_positions_ahead_grow_with_problems_in_flight(make_stream: MakeStr
     assert (ahead, len(sampler.drawn)) == ([2, 4, 5, 5], 10)
 
 
-async def test_concurrent_consumers_get_different_problems(make_stream: MakeStream) -> None:
+async def test_concurrent_next_calls_get_different_problems(make_stream: MakeStream) -> None:
     stream = make_stream(depth=2)
     problems = await asyncio.gather(*(stream.next() for _ in range(10)))
     assert sorted(problem.spec.index for problem in problems) == list(range(10))
 
 
-async def test_cancelled_consumer_loses_no_problem(make_stream: MakeStream) -> None:
+async def test_cancelled_next_call_loses_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = make_stream(workers)
     waiting = asyncio.create_task(stream.next())
@@ -183,7 +187,7 @@ async def test_cancelled_consumer_loses_no_problem(make_stream: MakeStream) -> N
 # ---------------------------------------------------------------------------- failures, flaws and quarantine
 
 
-async def test_failed_position_is_drawn_again(make_stream: MakeStream) -> None:
+async def test_failed_problem_is_drawn_again(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers))
     workers.fail(0)
@@ -251,7 +255,7 @@ async def test_stream_without_tasks_raises(make_stream: MakeStream) -> None:
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_no_position_is_skipped(make_stream: MakeStream) -> None:
+async def test_state_never_skips_a_position(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, Sampler(("a",)), depth=2))
     for attempt in range(MAX_FAILURES):
@@ -265,7 +269,7 @@ async def test_no_position_is_skipped(make_stream: MakeStream) -> None:
     assert stream.state() == before
 
 
-async def test_killed_worker_keeps_the_order(make_stream: MakeStream, no_pauses: None) -> None:
+async def test_killed_worker_does_not_change_the_sequence(make_stream: MakeStream, no_pauses: None) -> None:
     """Workers of some positions are killed, several times over."""
     kills = Counter({1000: 1, 4000: 5})
 
@@ -280,13 +284,13 @@ async def test_killed_worker_keeps_the_order(make_stream: MakeStream, no_pauses:
     assert disturbed.stats.failures == 0
 
 
-async def test_closed_workers_end_the_stream(make_stream: MakeStream) -> None:
+async def test_closed_worker_pool_ends_the_stream(make_stream: MakeStream) -> None:
     workers = FakeWorkers(Mock(side_effect=ClosedError("the worker pool is closed")))
     with pytest.raises(ClosedError, match="the worker pool is closed"):
         await make_stream(workers).next()
 
 
-async def test_close_ends_a_waiting_next(make_stream: MakeStream) -> None:
+async def test_close_raises_in_a_waiting_next_call(make_stream: MakeStream) -> None:
     stream = make_stream(Held())
     waiting = asyncio.create_task(stream.next())
     await settle()
@@ -302,7 +306,7 @@ async def test_next_after_close_raises(make_stream: MakeStream) -> None:
         await stream.next()
 
 
-async def test_held_out_problem_is_drawn_again(make_stream: MakeStream) -> None:
+async def test_evaluation_question_is_drawn_again(make_stream: MakeStream) -> None:
     decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
@@ -310,7 +314,7 @@ async def test_held_out_problem_is_drawn_again(make_stream: MakeStream) -> None:
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
-async def test_task_with_only_held_out_problems_is_quarantined(make_stream: MakeStream) -> None:
+async def test_task_with_only_evaluation_questions_is_quarantined(make_stream: MakeStream) -> None:
     prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
     stream = make_stream(prepare=prepare, depth=1)
     assert (await take(stream, 1))[0].task != "a"
@@ -343,7 +347,9 @@ async def test_restored_problem_keeps_its_seed(make_stream: MakeStream) -> None:
     assert spec == problem.spec.with_request(exact_seed=True)
 
 
-async def test_changed_problem_is_replaced(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_restored_problem_with_changed_question_is_replaced(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
+) -> None:
     stream = make_stream()
     await stream.next()
     changed = FakeWorkers(lambda spec: problem_of(spec, "another question"))
@@ -352,7 +358,7 @@ async def test_changed_problem_is_replaced(make_stream: MakeStream, caplog: pyte
     assert "the question differs from the question of the earlier run" in caplog.text
 
 
-async def test_gaps_between_restored_positions_are_drawn(make_stream: MakeStream) -> None:
+async def test_resumed_stream_draws_missing_positions(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
@@ -409,7 +415,7 @@ def test_resumed_stream_continues_the_sequence(runs: list[tuple[int, list[int]]]
 # ---------------------------------------------------------------------------- the rest of the state
 
 
-async def test_resumed_stream_keeps_redraws(make_stream: MakeStream) -> None:
+async def test_resumed_stream_keeps_redrawn_problems(make_stream: MakeStream) -> None:
     workers = Held()
     first = await started(make_stream(workers, depth=1))
     workers.fail(0)
@@ -443,7 +449,7 @@ async def test_closed_stream_keeps_its_state(make_stream: MakeStream) -> None:
     assert [request.cancelled() for request in workers.requests.values()] == [False, True, True, True]
 
 
-async def test_stats_count_ready_problems(make_stream: MakeStream) -> None:
+async def test_stream_stats_count_ready_problems(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=4))
     workers.finish(0, 1, 3)

@@ -18,19 +18,19 @@ def parser(command: str = "process") -> OptionParser:
     return option_parser("program", command, fields, {"timeout": FieldInfo(annotation=float)})
 
 
-def test_switch_without_value() -> None:
+def test_switch_option_needs_no_value() -> None:
     assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": ["x"]}
 
 
-def test_every_file_counts() -> None:
+def test_several_config_options_are_collected() -> None:
     assert parser().read(["--config", "x", "--config=y"]) == {"config": ["x", "y"]}
 
 
-def test_negative_number() -> None:
+def test_option_accepts_a_negative_number() -> None:
     assert parser().read(["--env.group_size", "-1"]) == {"env.group_size": "-1"}
 
 
-def test_preset_option() -> None:
+def test_preset_option_sets_eval_preset() -> None:
     assert parser().read(["--preset", "rg-easy"]) == {"env.eval_preset": "rg-easy"}
 
 
@@ -50,16 +50,16 @@ def test_preset_option() -> None:
         (["--concurrency", "7"], "env.max_eval_workers"),
     ],
 )
-def test_short_names_of_evaluate(argv: list[str], setting: str) -> None:
+def test_short_options_of_evaluate_set_settings(argv: list[str], setting: str) -> None:
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 
-def test_short_names_of_process() -> None:
+def test_short_options_of_process_set_settings() -> None:
     argv = ["--tasks", "a", "--seed=1", "-n", "2"]
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
 
 
-def test_typed_options() -> None:
+def test_parser_remembers_the_typed_option_names() -> None:
     assert parser("evaluate").typed(["-n", "3", "--tasks=gcd"]) == {
         "env.eval_repeats": "-n",
         "env.eval_tasks": "--tasks",
@@ -67,21 +67,21 @@ def test_typed_options() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_help_fits_a_screen(command: str) -> None:
+def test_command_help_fits_a_screen(command: str) -> None:
     lines = help_text("python reasoning_gym_environment.py", command).splitlines()
     assert len(lines) <= 36
     assert max(map(len, lines)) <= 100
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_options_in_help_exist(command: str) -> None:
+def test_options_mentioned_in_help_exist(command: str) -> None:
     known = environment_options(ReasoningGymEnv, command)._option_string_actions
     named = set(re.findall(r"(?<![\w-])--?[a-z](?:[\w.-]*\w)?", help_text("program", command)))
     assert named - known.keys() == {"--env.NAME", "--openai.NAME"}
     assert {"--config", "--tasks", "--model", "--base-url", "--seed"} <= named
 
 
-def test_settings_have_few_short_names() -> None:
+def test_short_option_names_are_the_listed_ones_only() -> None:
     common = {"--base-url", "--model", "--preset", "--temperature", "--tasks", "--seed"}
     of_sources = {"--task-modules", "--checkout", "--rewards"}
     assert {command: set(short_names(command)) - common - of_sources for command in ABOUT} == {
@@ -92,7 +92,7 @@ def test_settings_have_few_short_names() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_help_points_to_settings(command: str) -> None:
+def test_command_help_points_to_the_settings_command(command: str) -> None:
     text = " ".join(help_text("program", command).split())
     assert "List all settings with `program settings`" in text
 
@@ -100,7 +100,7 @@ def test_help_points_to_settings(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "settings"), [("serve", TrainingSettings), ("process", TrainingSettings), ("evaluate", HostedSettings)]
 )
-def test_help_shows_the_defaults(command: str, settings: type[ReasoningSettings]) -> None:
+def test_command_help_shows_defaults(command: str, settings: type[ReasoningSettings]) -> None:
     defaults = {f"env.{name}": field.default for name, field in settings.model_fields.items()}
     shown = {
         action.dest: words[1]

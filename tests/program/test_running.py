@@ -13,7 +13,7 @@ from reasoning_env.settings import ReasoningSettings
 from tests.small_library import write_small_library
 
 
-def test_signal_ends_work_and_workers(tmp_path: Path) -> None:
+def test_signal_cancels_work_and_closes_workers(tmp_path: Path) -> None:
     session = Session(
         ReasoningSettings(num_generators=1, num_verifiers=1), checkout=write_small_library(tmp_path) / "reasoning-gym"
     )
@@ -33,7 +33,7 @@ def test_signal_ends_work_and_workers(tmp_path: Path) -> None:
     assert session.pool.worker_pids == ()
 
 
-async def test_results_are_in_order_of_items() -> None:
+async def test_concurrent_results_keep_the_order_of_items() -> None:
     async def work(seconds: float) -> float:
         await asyncio.sleep(seconds)
         return seconds

@@ -9,14 +9,14 @@ from reasoning_env.program.settings import SUBJECTS, settings_command
 from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
 
 
-def test_every_setting_has_one_subject() -> None:
+def test_every_setting_is_listed_under_one_heading() -> None:
     shown = [name for names in SUBJECTS.values() for name in names]
     of_server = {"base_url", "model_name", "api_key"}
     assert sorted(shown) == sorted([*TrainingSettings.model_fields, *of_server])
     assert len(SUBJECTS["Settings that most runs change"]) == 24
 
 
-def test_every_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_command_shows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert settings_command([]) == 0
     shown = capsys.readouterr().out
     names = [*TrainingSettings.model_fields, *OF_ATROPOS, *OF_SERVER]
@@ -24,11 +24,11 @@ def test_every_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
-def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_command_finds_short_option_names(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert settings_command([word]) == 0
     assert f"Short form: {told}." in " ".join(capsys.readouterr().out.split())
 
 
-def test_json_is_of_all_settings() -> None:
+def test_settings_command_prints_all_settings_as_json() -> None:
     with pytest.raises(ConfigError, match="omit the words"):
         settings_command(["curriculum_target", "--json"])

@@ -38,7 +38,7 @@ def test_prompt_tokens_equal_the_encoded_text(chat: ChatFormat, tokenizer: Any) 
     assert chat.decode(prompt.tokens) == prompt.text
 
 
-def test_tokenizer_may_format_chats_itself(tokenizer: Any) -> None:
+def test_tokenizer_with_its_own_chat_formatting_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         """Lays out chats without a template, as Mistral's own tokenizers do."""
 
@@ -65,14 +65,14 @@ def other(request: pytest.FixtureRequest) -> Any:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(question=st.lists(st.sampled_from([*"aé 1\n▁日\u0301", END]), max_size=20).map("".join))
-def test_other_tokenizers_give_equal_tokens(other: Any, question: str) -> None:
+def test_prompt_tokens_are_equal_for_other_tokenizer_types(other: Any, question: str) -> None:
     chat = ChatFormat(other, "other")
     for system in ("Think.", " ▁É\n"):
         prompt = chat.prompt(build_messages(system, question))
         assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
 
 
-def test_constant_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constant_prompt_prefix_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     chat = ChatFormat(tokenizer, "demo")
     chat.prompt(MESSAGES)
     encoded: list[str] = []
@@ -82,7 +82,7 @@ def test_constant_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.Monk
     assert encoded == ["<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"]
 
 
-def test_changing_start_is_encoded_each_time(tokenizer: Any) -> None:
+def test_changing_prompt_prefix_is_encoded_each_time(tokenizer: Any) -> None:
     """A template may write the time, so that a later prompt begins in another way."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
     chat = ChatFormat(own, "own")
@@ -91,7 +91,7 @@ def test_changing_start_is_encoded_each_time(tokenizer: Any) -> None:
         assert list(prompt.tokens) == own.encode(prompt.text, add_special_tokens=False)
 
 
-def test_custom_encode_is_used(tokenizer: Any) -> None:
+def test_encode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def encode(self, *args: Any, **kwargs: Any) -> list[int]:
             return [0, *super().encode(*args, **kwargs)]
@@ -102,7 +102,7 @@ def test_custom_encode_is_used(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
-def test_truncation_by_other_code_is_ignored(tokenizer: Any, leave: str) -> None:
+def test_truncation_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) -> None:
     """Whoever shares the tokenizer may have cut or padded texts before."""
     shared = deepcopy(tokenizer)
     getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))
@@ -122,23 +122,23 @@ def test_finished_completion_gets_ending_tokens(
 
 
 @pytest.mark.parametrize("text", ["It is 2.", ""])
-def test_ending_left_by_server_is_kept_once(chat: ChatFormat, tokenizer: Any, end: int, text: str) -> None:
+def test_end_of_turn_in_the_text_is_not_doubled(chat: ChatFormat, tokenizer: Any, end: int, text: str) -> None:
     tokens = tokenizer.encode(text, add_special_tokens=False)
     assert chat.completion_tokens(f"{text}{END}", finished=True) == [*tokens, end]
 
 
 @pytest.mark.parametrize(("text", "stripped"), [(f"2{END}", "2"), ("2", "2"), (f"{END}2", f"{END}2"), (END, "")])
-def test_end_of_turn_is_stripped(chat: ChatFormat, text: str, stripped: str) -> None:
+def test_end_of_turn_is_stripped_from_completion_text(chat: ChatFormat, text: str, stripped: str) -> None:
     assert chat.strip_end_of_turn(text) == stripped
 
 
 @given(st.text(max_size=40))
-def test_completion_text_round_trips(chat: ChatFormat, text: str) -> None:
+def test_completion_text_round_trips_through_tokens(chat: ChatFormat, text: str) -> None:
     assert chat.decode(chat.completion_tokens(text, finished=False)) == text
 
 
 @pytest.mark.parametrize("marks", [("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")])
-def test_marks_of_thinking_are_kept(tokenizer: Any, marks: tuple[str, str]) -> None:
+def test_thinking_marks_are_kept_in_decoded_text(tokenizer: Any, marks: tuple[str, str]) -> None:
     chat = ChatFormat(tokenizer_with(tokenizer, CHATML, more=marks), "native")
     text = f"{marks[0]}hm{marks[1]}5"
     assert chat.completion_text(chat.completion_tokens(text, finished=True)) == text
@@ -158,7 +158,7 @@ def test_decoding_equals_transformers(
     assert chat.decode(array("i", tokens), skip_special_tokens=skip_special_tokens) == expected
 
 
-def test_custom_decode_is_used(tokenizer: Any) -> None:
+def test_decode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def _decode(self, *args: Any, **kwargs: Any) -> str:
             return f"own {super()._decode(*args, **kwargs)}"
@@ -169,7 +169,7 @@ def test_custom_decode_is_used(tokenizer: Any) -> None:
     assert chat.decode(chat.encode("2")) == "own 2"
 
 
-def test_cleaning_of_spaces_is_respected(tokenizer: Any) -> None:
+def test_tokenizer_space_cleanup_is_respected(tokenizer: Any) -> None:
     cleaning = deepcopy(tokenizer)
     cleaning.clean_up_tokenization_spaces = True
     cleaning.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
@@ -177,7 +177,7 @@ def test_cleaning_of_spaces_is_respected(tokenizer: Any) -> None:
     assert chat.decode(chat.encode("no , it is")) == "no, it is"
 
 
-def test_backend_decodes_where_possible(chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_tokenizer_backend_decodes(chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tokenizer's own `decode` would hold the interpreter's lock."""
     monkeypatch.setattr(type(tokenizer), "decode", None)
     assert chat.decode(chat.encode("It is 2.")) == "It is 2."

@@ -18,7 +18,7 @@ MESSAGES = build_messages("Think.", "What is 1 + 1?")
 
 
 @pytest.mark.parametrize("template", [None, ""])
-def test_missing_template_raises(template: str | None) -> None:
+def test_tokenizer_without_chat_template_raises(template: str | None) -> None:
     base: Any = SimpleNamespace(chat_template=template)
     with pytest.raises(ConfigError, match=r"tokenizer_name: 'base-model'.*`plain` or to the path"):
         ChatFormat(base, "base-model")
@@ -27,7 +27,7 @@ def test_missing_template_raises(template: str | None) -> None:
 # ---------------------------------------------------------------------------- the form of messages
 
 
-def test_refused_system_message_joins_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_system_message_is_merged_into_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     with caplog.at_level(logging.WARNING):
         chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")
@@ -40,7 +40,7 @@ def test_refused_system_message_joins_the_question(tokenizer: Any, caplog: pytes
 @pytest.mark.parametrize(
     "content", ["{% for part in m.content %}{{ part['text'] }}{% endfor %}", "{{ m.content[0].text }}"]
 )
-def test_content_is_passed_as_list_if_needed(tokenizer: Any, content: str) -> None:
+def test_template_that_needs_content_parts_gets_a_list(tokenizer: Any, content: str) -> None:
     template = CHATML.replace("{{ m.content }}", content)
     text = ChatFormat(tokenizer_with(tokenizer, template), "list").prompt(MESSAGES).text
     assert text.count("Think.") == text.count("What is 1 + 1?") == 1
@@ -56,13 +56,13 @@ def test_content_is_passed_as_list_if_needed(tokenizer: Any, content: str) -> No
         ("{{ messages[9].content.x }}", "UndefinedError"),
     ],
 )
-def test_incomplete_prompt_raises(tokenizer: Any, template: str, fault: str) -> None:
+def test_template_that_loses_a_message_raises(tokenizer: Any, template: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
         ChatFormat(tokenizer_with(tokenizer, template), "odd")
     assert "\n" not in str(refused.value)
 
 
-def test_header_after_every_turn_is_accepted(tokenizer: Any) -> None:
+def test_template_with_a_header_after_every_turn_works(tokenizer: Any) -> None:
     template = "{% for m in messages %}{{ m.content }}<|im_end|><|im_start|>{% endfor %}"
     text = ChatFormat(tokenizer_with(tokenizer, template), "odd").prompt(MESSAGES).text
     assert text.endswith("<|im_end|><|im_start|>")
@@ -76,7 +76,7 @@ def test_header_after_every_turn_is_accepted(tokenizer: Any) -> None:
     [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
     ids=["plain text means the end of text", "a special token means itself", "no end at all"],
 )
-def test_end_of_turn_is_found(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
+def test_end_of_turn_is_found_in_the_template(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
     changed = deepcopy(tokenizer)
     changed.eos_token = eos_token
     changed.chat_template = (
@@ -89,7 +89,7 @@ def test_end_of_turn_is_found(tokenizer: Any, reply_end: str, eos_token: str | N
     assert chat.strip_end_of_turn("one") == "one"
 
 
-def test_several_ending_tokens_are_kept(tokenizer: Any) -> None:
+def test_several_end_of_turn_tokens_are_kept(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.end_of_turn == "<|reply_end|><|im_end|>"
@@ -97,7 +97,7 @@ def test_several_ending_tokens_are_kept(tokenizer: Any) -> None:
     assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
 
 
-def test_next_turn_token_ends_a_reply(tokenizer: Any) -> None:
+def test_next_turn_token_can_end_a_reply(tokenizer: Any) -> None:
     template = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -109,7 +109,7 @@ def test_next_turn_token_ends_a_reply(tokenizer: Any) -> None:
 # ---------------------------------------------------------------------------- templates of the user's choice
 
 
-def test_plain_template_needs_no_chat_tokens(tokenizer: Any) -> None:
+def test_plain_chat_template_needs_no_special_tokens(tokenizer: Any) -> None:
     base = deepcopy(tokenizer)
     base.chat_template = None
     chat = ChatFormat(base, "base", template=PLAIN)
@@ -118,7 +118,7 @@ def test_plain_template_needs_no_chat_tokens(tokenizer: Any) -> None:
     assert chat.prompt(MESSAGES).text == plain_text(MESSAGES)
 
 
-def test_template_file_replaces_the_template(tokenizer: Any, tmp_path: Path) -> None:
+def test_template_file_replaces_the_tokenizer_template(tokenizer: Any, tmp_path: Path) -> None:
     path = tmp_path / "own.jinja"
     path.write_text("Rules:" + CHATML)
     assert ChatFormat(tokenizer, "own", template=str(path)).prompt(MESSAGES).text.startswith("Rules:<|im_start|>")
@@ -129,7 +129,7 @@ def test_missing_template_file_raises(tokenizer: Any) -> None:
         ChatFormat(tokenizer, "own", template="gone.jinja")
 
 
-def test_template_options_reach_the_template(tokenizer: Any) -> None:
+def test_chat_template_kwargs_reach_the_template(tokenizer: Any) -> None:
     template = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
     changed = tokenizer_with(tokenizer, template)
     chat = ChatFormat(changed, "own", template_options={"enable_thinking": False})
@@ -150,12 +150,12 @@ def test_vocabulary_reveals_the_thinking_format(tokenizer: Any) -> None:
     assert ChatFormat(made, "own").thinking.names == ("think", "magistral")
 
 
-def test_plain_tokenizer_knows_think_tags_only(chat: ChatFormat) -> None:
+def test_tokenizer_without_thinking_tokens_uses_think_tags(chat: ChatFormat) -> None:
     assert chat.thinking.names == ("think",)
     assert not chat.hides_thinking
 
 
-def test_partial_ending_is_completed(tokenizer: Any) -> None:
+def test_partial_end_of_turn_is_completed(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.decode(chat.completion_tokens("5<|reply_end|>", finished=True)) == "5<|reply_end|><|im_end|>"

@@ -24,11 +24,11 @@ def test_default_prompt_fits_the_thinking_format() -> None:
     assert "<think>" not in NATIVE_SYSTEM_PROMPT
 
 
-def test_own_system_prompt_is_unchanged() -> None:
+def test_configured_system_prompt_is_unchanged() -> None:
     assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."
 
 
-def test_thinking_parts_are_not_judged() -> None:
+def test_thinking_parts_of_a_message_are_not_judged() -> None:
     parts = [{"type": "thinking", "thinking": "<answer>1</answer>"}, {"type": "text", "text": "<answer>2</answer>"}]
     conversation = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": parts}]
     assert read_completions([{"content": parts}, conversation]) == ["<answer>2</answer>"] * 2
@@ -45,12 +45,12 @@ ASSISTANT = {"role": "assistant", "content": "<answer>2</answer>"}
         {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "<answer>1</answer>"}]},
     ],
 )
-def test_assistant_message_is_judged(later: dict[str, object]) -> None:
+def test_last_assistant_message_is_judged(later: dict[str, object]) -> None:
     assert read_completions([[{"role": "user", "content": "Q?"}, ASSISTANT, later]]) == ["<answer>2</answer>"]
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
-def test_message_without_assistant_role_raises(role: str) -> None:
+def test_message_list_without_assistant_raises(role: str) -> None:
     message = {**ASSISTANT, "role": role}
     conversations: list[Completion] = [message, [message, message]]
     for conversation in conversations:

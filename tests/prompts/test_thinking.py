@@ -40,47 +40,47 @@ def by_name(name: str) -> ThinkingFormat:
     return next(thinking_format for thinking_format in FORMATS if thinking_format.name == name)
 
 
-def test_every_format_has_example() -> None:
+def test_every_thinking_format_has_an_example() -> None:
     assert list(WRITTEN) == [thinking_format.name for thinking_format in FORMATS]
 
 
-def test_setting_lists_every_format() -> None:
+def test_thinking_setting_lists_every_format() -> None:
     assert get_args(ReasoningSettings.model_fields["thinking"].annotation) == NAMES
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_draft_in_known_format_is_ignored(name: str) -> None:
+def test_answer_inside_known_thinking_is_ignored(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, choose_thinking(name)) == Extraction("24")
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
-def test_draft_in_unknown_format_counts_as_answer(name: str) -> None:
+def test_answer_inside_unknown_thinking_is_counted(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
-def test_text_before_stray_closing_mark_is_removed(thinking_format: ThinkingFormat) -> None:
+def test_text_before_a_lone_closing_mark_is_removed(thinking_format: ThinkingFormat) -> None:
     assert split_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])).text == "5"
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
-def test_unclosed_opening_mark_gives_no_answer(thinking_format: ThinkingFormat) -> None:
+def test_unclosed_thinking_gives_no_answer(thinking_format: ThinkingFormat) -> None:
     text = f"{thinking_format.opening} <answer>3</answer>"
     assert extract_answer(text, LIMIT, Thinking([thinking_format])) == Extraction(None, Reason.UNCLOSED_THINKING)
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
-def test_text_without_marks_is_unchanged(thinking_format: ThinkingFormat) -> None:
+def test_text_without_thinking_marks_is_unchanged(thinking_format: ThinkingFormat) -> None:
     assert split_thinking(REPLY, Thinking([thinking_format])).text == REPLY
 
 
-def test_marks_of_another_format_are_ignored() -> None:
+def test_thinking_marks_of_other_formats_are_ignored() -> None:
     both = choose_thinking("auto", [by_name("magistral")])
     assert split_thinking("[THINK] a <think> b </think> c [/THINK]5", both).text == "5"
     assert split_thinking("<think> [/THINK] <answer>3</answer></think>5", both).text == "5"
 
 
-def test_two_final_channels_give_several_answers() -> None:
+def test_two_final_channels_count_as_several_answers() -> None:
     twice = f"{FINAL}<answer>1</answer><|end|>{ANALYSIS}so{FINAL}<answer>2</answer>"
     assert extract_answer(twice, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
     adjacent = f"{FINAL}<answer>1</answer>{FINAL}<answer>2</answer>"
@@ -93,16 +93,16 @@ def test_only_the_final_channel_counts() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_setting_none_removes_nothing() -> None:
+def test_thinking_none_removes_nothing() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_auto_uses_known_formats() -> None:
+def test_thinking_auto_removes_known_formats() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 
 
-def test_name_selects_one_format() -> None:
+def test_thinking_format_name_selects_one_format() -> None:
     assert choose_thinking("kimi", FORMATS).names == ("kimi",)
 
 
@@ -119,18 +119,18 @@ PARTS = ("<|channel|>fina", "<|", "◁", "[THINK", "a to=self")
         *((part, Thinking(FORMATS)) for part in PARTS),
     ],
 )
-def test_hostile_megabyte_takes_linear_time(piece: str, thinking: Thinking) -> None:
+def test_removing_thinking_takes_linear_time(piece: str, thinking: Thinking) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     assert extract_answer(f"<answer>{text}</answer>", LIMIT, thinking).answer is None
 
 
 @given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))
-def test_removal_creates_no_tags(text: str) -> None:
+def test_removing_thinking_creates_no_answer_tags(text: str) -> None:
     count = len(re.findall("</?answer>", text))
     assert len(re.findall("</?answer>", split_thinking(text, Thinking(FORMATS)).text)) <= count
 
 
-def test_other_format_does_not_close_a_block() -> None:
+def test_closing_mark_of_another_format_does_not_end_thinking() -> None:
     both = choose_thinking("auto", [by_name("magistral")])
     assert extract_answer("<think>a[/THINK]<answer>3</answer>", LIMIT, both).reason is Reason.UNCLOSED_THINKING

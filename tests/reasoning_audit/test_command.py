@@ -59,28 +59,28 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(status, printed.getvalue(), json.loads((folder / "audit.json").read_text()))
 
 
-def test_generous_task_fails(whole: Ended) -> None:
+def test_audit_fails_a_verifier_that_accepts_wrong_answers(whole: Ended) -> None:
     results = {task: whole.table[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
     assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
     assert whole.status == 1
 
 
-def test_table_shows_levels(whole: Ended) -> None:
+def test_audit_table_shows_levels(whole: Ended) -> None:
     assert whole.table["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
     assert ("generous", "1") not in whole.table
 
 
-def test_table_shows_a_broken_task(whole: Ended) -> None:
+def test_audit_table_shows_a_task_that_cannot_be_generated(whole: Ended) -> None:
     assert whole.table["broken", "1"][2] == "0"
     assert "ValueError: no such puzzle" in whole.output
 
 
-def test_report_names_failed_tasks(whole: Ended) -> None:
+def test_audit_report_names_failed_tasks(whole: Ended) -> None:
     assert whole.report["failed"] == ["generous"]
     assert {one["task"] for one in whole.report["audits"]} == {"broken", "exact", "generous", "open_ended"}
 
 
-def test_findings_are_printed_and_saved(whole: Ended) -> None:
+def test_audit_findings_are_printed_and_saved(whole: Ended) -> None:
     found = {finding["defect"]: finding for finding in whole.report["findings"] if finding["task"] == "generous"}
     assert found.keys() >= {"garbage_paid", "constant_paid", "copy_paid"}
     garbage = found["garbage_paid"]
@@ -97,20 +97,20 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "audit_tasks", lambda options, folder: report)
 
 
-def test_audit_passes_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_prints_a_passed_result_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--tasks", "exact, broken", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report == json.loads(Path("audit.json").read_text())
     assert {one["task"] for one in report["audits"]} == {"exact", "broken"}
 
 
-def test_nothing_to_probe_names_the_cause(run: Run) -> None:
+def test_audit_without_problems_raises_the_cause(run: Run) -> None:
     with pytest.raises(WorkerError, match=r"ValueError: no such puzzle"):
         run("--tasks", "broken")
 
 
 @pytest.mark.usefixtures("audited")
-def test_output_makes_its_folder(run: Run) -> None:
+def test_audit_output_creates_its_folder(run: Run) -> None:
     run("--output", "new/numbers.json")
     assert Path("new/numbers.json").is_file()
 
@@ -145,13 +145,13 @@ def test_audit_uses_the_chosen_rewards(
         ["chain_sum"],
     ],
 )
-def test_bad_option_is_named(run: Run, argv: list[str]) -> None:
+def test_error_names_the_wrong_audit_option(run: Run, argv: list[str]) -> None:
     with pytest.raises(ConfigError, match=argv[0]):
         run(*argv)
 
 
 @pytest.mark.usefixtures("unstarted")
-def test_unwritable_output_raises_before_the_audit(run: Run) -> None:
+def test_unwritable_output_raises_before_the_audit_starts(run: Run) -> None:
     Path("taken").write_text("")
     with pytest.raises(ConfigError, match="--output"):
         run("--output", "taken/audit.json")
@@ -159,12 +159,12 @@ def test_unwritable_output_raises_before_the_audit(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_fail_on_sets_the_exit_status(run: Run, limit: str, status: int) -> None:
+def test_fail_on_severity_sets_the_exit_status(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "my_rewards.py", "folder"])
-def test_other_files_are_not_replaced(run: Run, name: str) -> None:
+def test_audit_output_does_not_replace_foreign_files(run: Run, name: str) -> None:
     Path("folder").mkdir()
     Path("mine.jsonl").write_text('{"question": 1}\n')
     Path("my_rewards.py").write_text("def score(completion): ...\n")
@@ -174,7 +174,7 @@ def test_other_files_are_not_replaced(run: Run, name: str) -> None:
 
 
 @pytest.mark.usefixtures("audited")
-def test_numbers_are_printed_on_full_disk(
+def test_audit_prints_its_table_if_the_disk_is_full(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
@@ -184,6 +184,6 @@ def test_numbers_are_printed_on_full_disk(
 
 
 @pytest.mark.usefixtures("audited")
-def test_audit_of_older_version_is_replaced(run: Run) -> None:
+def test_audit_output_of_an_older_version_is_replaced(run: Run) -> None:
     Path("audit.json").write_text('{"version": 0, "audits": []}')
     assert run() == 0

@@ -64,13 +64,13 @@ def _names(findings: list[Finding]) -> list[Defect]:
         ({Watched.NO_NUMBER: 1.0}, Defect.SCORE_OUT_OF_RANGE),
     ],
 )
-async def test_broken_parts_give_their_defect(parts: dict[str, float], defect: Defect) -> None:
+async def test_verifier_failures_are_found_as_defects(parts: dict[str, float], defect: Defect) -> None:
     assert _names(await _findings(_workers(**parts), attacks=True)) == [defect]
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("of_long", "defect"), [(5.0, Defect.SCORE_OUT_OF_RANGE), (0.0, Defect.VERIFIER_FAILS)])
-async def test_errors_are_confirmed(of_long: float, defect: Defect) -> None:
+async def test_verifier_errors_are_confirmed_by_a_second_call(of_long: float, defect: Defect) -> None:
     failed = ProbedAnswer(Verdict(0.0, Reason.VERIFIER_ERROR, "long"), _problem(make_spec("gcd", seed=9)))
     workers = _workers(lambda answer: of_long if answer == "long" else _is_right(answer))
     [finding] = await _findings(workers, failed=[failed])
@@ -92,7 +92,7 @@ async def test_different_problems_between_processes_are_found() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("pays_both", "defects"), [(False, [Defect.CONTRADICTS_QUESTION]), (True, [])])
-async def test_question_with_two_answers_is_found(pays_both: bool, defects: list[Defect]) -> None:
+async def test_question_with_two_reference_answers_is_found(pays_both: bool, defects: list[Defect]) -> None:
     problems = [problem_of(make_spec("gcd", seed=seed), "Who?", ("Ann", "Bob")[seed % 2]) for seed in range(4)]
 
     def verify(problem: Problem, answer: str) -> Verdict:
@@ -105,7 +105,7 @@ async def test_question_with_two_answers_is_found(pays_both: bool, defects: list
 
 
 @pytest.mark.asyncio
-async def test_attacks_stop_at_a_killed_worker() -> None:
+async def test_attack_answers_stop_after_a_timeout() -> None:
     def verify(problem: Problem, answer: str) -> Verdict:
         return _watched(_is_right, problem, answer) if len(answer) < 5 else Verdict(0.0, Reason.TIMEOUT, answer)
 
@@ -118,12 +118,12 @@ async def test_attacks_stop_at_a_killed_worker() -> None:
 @pytest.mark.parametrize(
     ("answer", "changed"), [("4 4 3", "-40 4 3"), ("[0, 7]", "[0, -70]"), ("-2", "-2"), ("1.5", "1.5"), ("a7b", "a7b")]
 )
-def test_negative_number_is_inserted(answer: str, changed: str) -> None:
+def test_attack_replaces_a_number_by_a_negative_number(answer: str, changed: str) -> None:
     assert with_negative_number(answer) == changed
 
 
 @pytest.mark.asyncio
-async def test_negative_ratio_is_out_of_range() -> None:
+async def test_unbounded_negative_score_is_found() -> None:
     def ratio(answer: str) -> float:
         number = int(answer) if answer.lstrip("-").isdigit() else 0
         return min(number, 42) / 42

@@ -35,7 +35,7 @@ def finding(defect: Defect = Defect.COPY_PAID, severity: Severity = Severity.HIG
     return Finding(defect, severity, **{"task": "gcd", "level": None, "detail": "seen", **fields})
 
 
-def test_every_defect_has_a_meaning() -> None:
+def test_every_defect_has_an_explanation() -> None:
     page = (Path(__file__).parents[2] / "reasoning_audit" / "README.md").read_text()
     named = re.findall(r"^\| `(\w+)` \| (\w+)", page, re.MULTILINE)
     assert dict(named) == {defect.value: defect.severity.value for defect in Defect}
@@ -51,7 +51,7 @@ def test_findings_are_sorted_by_severity() -> None:
     ("severity", "limit", "counts"),
     [(Severity.LOW, Severity.HIGH, False), (Severity.HIGH, Severity.MEDIUM, True), (Severity.LOW, Severity.LOW, True)],
 )
-def test_severity_limit_counts_higher_ones(severity: Severity, limit: Severity, counts: bool) -> None:
+def test_severity_limit_counts_higher_severities(severity: Severity, limit: Severity, counts: bool) -> None:
     assert is_at_least([finding(severity=severity)], limit) is counts
 
 
@@ -65,7 +65,7 @@ def test_severity_limit_counts_higher_ones(severity: Severity, limit: Severity, 
         (Defect.TEXT_EXECUTED, "4" * 2_001, "again"),
     ],
 )
-def test_defect_has_its_command(defect: Defect, answer: str, shown: str) -> None:
+def test_finding_has_the_command_that_reproduces_it(defect: Defect, answer: str, shown: str) -> None:
     problem = problem_of(make_spec("maze"))
     of_library = Reporter("maze", None, LibraryCommands("again"), is_watched=True)
     assert shown in of_library.finding(defect, "", problem, answer).command
@@ -73,7 +73,7 @@ def test_defect_has_its_command(defect: Defect, answer: str, shown: str) -> None
     assert own.finding(defect, "", problem, answer).command == "again"
 
 
-def test_levels_are_merged() -> None:
+def test_findings_at_several_levels_are_merged() -> None:
     given = [finding(level=level, score=score) for level, score in ((None, 0.5), (0.0, 0.9), (1.0, 0.4))]
     [merged] = merge([*given])
     assert (merged.level, merged.detail) == (0.0, "seen; also at the defaults, level 1")
@@ -115,15 +115,15 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
         ("the last line", Defect.COPY_PAID),
     ],
 )
-def test_probe_has_its_defect(probe: str, defect: Defect) -> None:
+def test_each_probe_maps_to_its_defect(probe: str, defect: Defect) -> None:
     assert defect_of(probe) is defect
 
 
-def test_clean_task_has_no_finding() -> None:
+def test_task_without_defects_has_no_finding() -> None:
     assert _found(GOOD) == []
 
 
-def test_finding_has_evidence() -> None:
+def test_finding_has_the_answer_and_problem_as_evidence() -> None:
     [finding] = _found(BAD)
     assert (finding.defect, finding.severity, finding.place) == (Defect.CONSTANT_PAID, Severity.HIGH, "maze at 0.5")
     assert (finding.score, finding.answer, finding.command) == (0.75, "x" * 200, f"score {'x' * 500}")
@@ -131,16 +131,16 @@ def test_finding_has_evidence() -> None:
 
 
 @pytest.mark.parametrize(("score", "found"), [(0.1, 0), (0.11, 1)])
-def test_garbage_must_earn_little(score: float, found: int) -> None:
+def test_paid_garbage_answer_is_a_finding(score: float, found: int) -> None:
     assert len(_found(_audit({"junk": score}))) == found
 
 
-def test_findings_of_a_defect_are_merged() -> None:
+def test_findings_with_the_same_defect_are_merged() -> None:
     [finding] = merge(_found(_audit({"0": 0.5, "1": 0.75})))
     assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
 
 
-def test_rare_unpaid_gold_is_medium() -> None:
+def test_one_unpaid_reference_answer_has_medium_severity() -> None:
     gold = ProbeTally()
     for seed in range(30):
         gold.add(Verdict(float(seed != 7), Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
@@ -175,28 +175,28 @@ def test_fully_rewarded_wrong_answer_is_found(paid: Mapping[str, float], defects
         (Reason.OUT_OF_MEMORY, Defect.TOO_MUCH_MEMORY),
     ],
 )
-def test_failed_answer_is_a_finding(reason: Reason, defect: Defect) -> None:
+def test_timeout_or_memory_error_is_a_finding(reason: Reason, defect: Defect) -> None:
     assert [one.defect for one in _found(_audit({"0": 0.0}, reason))] == [defect]
 
 
-def test_task_left_out_is_low() -> None:
+def test_finding_of_an_untrained_task_has_low_severity() -> None:
     [finding] = _found(BAD, left_out={"maze"})
     assert finding.severity is Severity.LOW
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_unpaid_gold_of_a_task_left_out_is_high() -> None:
+def test_unpaid_reference_answer_of_an_untrained_task_is_high() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 
 
-def test_task_without_problems_is_found() -> None:
+def test_task_without_problems_is_a_finding() -> None:
     [finding] = _found(EMPTY)
     assert (finding.defect, finding.detail) == (Defect.NO_PROBLEM, EMPTY.failures[0])
     assert finding.command == "again"
 
 
-def test_leak_by_split_has_its_own_command() -> None:
+def test_finding_of_a_learnt_tree_repeats_the_audit() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

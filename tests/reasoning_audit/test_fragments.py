@@ -14,7 +14,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_fragments_of_a_question_are_found() -> None:
+def test_question_fragments_are_found() -> None:
     found = fragments(QUESTION)
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
@@ -22,7 +22,7 @@ def test_fragments_of_a_question_are_found() -> None:
     assert found["the count of lines"] == "6"
 
 
-def test_fragments_have_names() -> None:
+def test_question_fragments_have_names() -> None:
     assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
         "the first number": "12",
         "the last number": "1",
@@ -45,11 +45,11 @@ def test_fragments_have_names() -> None:
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_any_question_is_handled(question: str) -> None:
+def test_fuzzed_question_does_not_crash_fragments(question: str) -> None:
     assert all(fragments(question).values())
 
 
 @pytest.mark.parametrize("piece", ["[", "'", "a ", ": ", "1 2\n", "a or "])
-def test_long_question_takes_linear_time(piece: str) -> None:
+def test_fragments_of_a_long_question_take_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     assert fragments(piece * (60_000 // len(piece)))

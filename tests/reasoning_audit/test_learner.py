@@ -25,19 +25,19 @@ def _questions(count: int) -> list[str]:
         lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
     ],
 )
-def test_tree_finds_a_count(decide: Callable[[str], bool]) -> None:
+def test_decision_tree_learns_count_features(decide: Callable[[str], bool]) -> None:
     questions = _questions(160)
     earned = score_best_tree(questions, [str(decide(question)) for question in questions])
     assert sum(earned) > 0.8 * len(earned)
 
 
-def test_tree_earns_chance_on_random_answers() -> None:
+def test_decision_tree_earns_chance_on_random_answers() -> None:
     draws = random.Random(5)
     earned = score_best_tree(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
 
 
-def test_tree_handles_few_problems() -> None:
+def test_decision_tree_works_with_few_problems() -> None:
     assert score_best_tree(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
 
 
@@ -55,7 +55,7 @@ WORDS = ("abca", "bcde", "xyzx", "tiger", "noon", "paper", "house", "mood")
     ],
     ids=["a letter twice in a word", "a ratio of two counts", "a number at a place", "the last word", "two questions"],
 )
-def test_tree_finds_what_a_count_does_not(decide: Callable[[list[str], list[int]], bool]) -> None:
+def test_decision_tree_learns_features_beyond_counts(decide: Callable[[list[str], list[int]], bool]) -> None:
     draws = random.Random(11)
     questions, options = [], []
     for _ in range(600):
@@ -66,7 +66,7 @@ def test_tree_finds_what_a_count_does_not(decide: Callable[[list[str], list[int]
     assert sum(score_best_tree(questions, options)) > 0.85 * len(questions)
 
 
-def test_tree_names_an_option() -> None:
+def test_decision_tree_predicts_answer_options() -> None:
     features = surface_features([f"Is it {'#' * number}?" for number in range(20)])
     tree = learn(features, ["few" if number < 10 else "many" for number in range(20)])
     assert options_named(tree, features) == ["few"] * 10 + ["many"] * 10

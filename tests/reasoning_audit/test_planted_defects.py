@@ -15,7 +15,7 @@ MODULE = Path(__file__).with_name("planted_defects.py")
 
 
 @pytest.mark.slow
-def test_planted_defects_are_found(tmp_path: Path) -> None:
+def test_audit_finds_planted_defects_only(tmp_path: Path) -> None:
     config = tmp_path / "short.yaml"
     config.write_text("env: {scoring_deadline_s: 0.5}")
     argv = ["--task-modules", str(MODULE), "--tasks", "planted_*,clean_*", "--config", str(config)]
@@ -32,7 +32,7 @@ def test_planted_defects_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_dependence_on_the_hash_seed_is_found(tmp_path: Path) -> None:
+def test_audit_finds_dependence_on_the_hash_seed(tmp_path: Path) -> None:
     """reasoning-gym makes other problems of this task in processes with another PYTHONHASHSEED."""
     argv = ["--tasks", "isomorphic_strings", "--rewards", "library", "--levels", "defaults", "--items", "3"]
     audit_command([*argv, "--output", str(tmp_path / "audit.json")], tmp_path)
@@ -40,7 +40,7 @@ def test_dependence_on_the_hash_seed_is_found(tmp_path: Path) -> None:
     assert Defect.PROCESSES_DIFFER in {finding["defect"] for finding in findings}
 
 
-def test_named_defects_are_planted() -> None:
+def test_every_defect_has_a_planted_example() -> None:
     text = MODULE.read_text()
     assert {defect for defect in Defect if f'"{defect.value}": ((' not in text} == {
         Defect.VERIFIER_FAILS,

@@ -34,7 +34,7 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ kinds of probes
 
 
-def test_completions_can_state_probes() -> None:
+def test_probe_answers_survive_extraction_from_a_completion() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     stated = {kind for kind, probe in probes.items() if probe.strip()}
     assert stated == probes.keys() - {Probe.BLANK}
@@ -42,14 +42,14 @@ def test_completions_can_state_probes() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_problems_without_oracle_have_fewer_probes() -> None:
+def test_problem_without_reference_answer_has_fewer_probes() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
 
 
 @given(st.text())
-def test_perturbed_answer_differs(answer: str) -> None:
+def test_perturbed_answer_differs_from_the_answer(answer: str) -> None:
     assert perturb(answer).casefold() != answer.casefold()
 
 
@@ -60,11 +60,11 @@ def test_perturbed_answer_differs(answer: str) -> None:
         *[("½ ", "½ x"), ("", "x")],
     ],
 )
-def test_perturb_changes_last_letter(answer: str, perturbed: str) -> None:
+def test_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 
-def test_oracle_gives_probes() -> None:
+def test_reference_answer_and_its_perturbation_are_probes() -> None:
     probes = _probes(" 41")[0]
     assert (probes[Probe.ORACLE], probes[Probe.PERTURBED]) == (" 41", " 42")
 
@@ -82,31 +82,31 @@ def test_oracle_gives_probes() -> None:
         *[(answer, []) for answer in ("0", "A", "a cat", "[[1, 2], [3, 4]]", "[7]", "[]", "1 2", "²³⁴")],
     ],
 )
-def test_wrong_answers_are_derived(answer: str, wrong: list[str]) -> None:
+def test_wrong_answers_are_derived_from_the_reference_answer(answer: str, wrong: list[str]) -> None:
     assert [*wrong_answers(answer).values()] == wrong
 
 
-def test_example_has_no_wrong_answers() -> None:
+def test_example_answer_has_no_derived_wrong_answers() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
     assert not {*WRONG_PROBES} & {*probes}
 
 
-def test_hedges_name_two_answers() -> None:
+def test_hedging_probes_contain_two_answers() -> None:
     assert [*hedges("41", "7", "").values()] == ["41 or 7", "7 or 41"]
     assert [*hedges("41", "7", "} \\boxed{").values()][2:] == ["41} \\boxed{7", "7} \\boxed{41"]
 
 
-def test_hedge_has_an_answer_of_another_problem() -> None:
+def test_hedging_probe_adds_an_answer_of_another_problem() -> None:
     hedged = [probes[Probe.OR_ANOTHER] for probes in _probes("yes", "Yes", "no")]
     assert hedged == ["yes or no", "Yes or no", "no or yes"]
     assert _probes("41")[0][Probe.OR_ANOTHER] == "41 or 42"
 
 
-def test_neighbour_has_an_answer() -> None:
+def test_neighbour_probe_has_the_answer_of_another_problem() -> None:
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_is_cut_at_a_character() -> None:
+def test_question_probe_is_cut_at_a_whole_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

@@ -26,20 +26,20 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_result_follows_the_audit(audit: TaskAudit, result: AuditOutcome) -> None:
+def test_audit_report_result_follows_the_findings(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 
-def test_failed_tasks_are_named() -> None:
+def test_outcome_line_names_failed_tasks() -> None:
     line = outcome_line(report_of(GOOD, BAD, EMPTY).audits, fails=True)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
 
-def test_passed_tasks_are_counted() -> None:
+def test_outcome_line_counts_passed_tasks() -> None:
     assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
-def test_findings_fail_without_a_task_over_its_bound() -> None:
+def test_outcome_line_fails_on_findings_alone() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 
@@ -48,29 +48,29 @@ def saved() -> Any:
     return json.loads(encode_report(report_of(GOOD, BAD, EMPTY)))
 
 
-def test_report_is_read_again() -> None:
+def test_audit_report_round_trips_through_json() -> None:
     finding = Finding(Defect.COPY_PAID, Severity.HIGH, "maze", 0.5, "paid", "maze:train:1", "b", 0.75, 1.0, "score")
     report = report_of(GOOD, BAD, EMPTY, findings=[finding])
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report
 
 
-def test_report_says_what_was_audited(saved: Any) -> None:
+def test_audit_report_has_the_audited_settings(saved: Any) -> None:
     assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
     assert saved["library"] == {"version": "1.2", "path": "/library"}
     assert saved["modules"] == {}
 
 
-def test_report_has_results(saved: Any) -> None:
+def test_audit_report_has_results_by_task(saved: Any) -> None:
     assert saved["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in saved["audits"]] == ["passes", "FAILS", "not probed"]
     assert saved["audits"][2]["failures"] == list(EMPTY.failures)
 
 
-def test_report_has_counts(saved: Any) -> None:
+def test_audit_report_has_counts_of_problems(saved: Any) -> None:
     maze = saved["audits"][1]
     assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, {})
     assert (len(maze["faults"]), maze["failures"]) == (1, [])
 
 
-def test_report_has_means_of_probes(saved: Any) -> None:
+def test_audit_report_has_mean_scores_of_probes(saved: Any) -> None:
     assert saved["audits"][1]["means"] == {"right answer": 1.0, "0": 0.75}

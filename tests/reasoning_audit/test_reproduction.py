@@ -11,7 +11,7 @@ from reasoning_audit.reproduction import LibraryCommands, OwnCommands, shell_wor
 from tests.records import make_spec, problem_of
 
 
-def test_score_command_reproduces_a_finding() -> None:
+def test_printed_score_command_reproduces_a_finding() -> None:
     commands = OwnCommands("again", program="program", options=["--rewards", "plain"], params={"size": 2})
     words = shlex.split(commands.score(problem_of(make_spec("maze", seed=9, level=0.5)), "it's 4"))
     assert words[:4] == ["program", "score", "maze", "<answer>it's 4</answer>"]
@@ -19,11 +19,11 @@ def test_score_command_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])
-def test_unrepresentable_answer_repeats_the_audit(answer: str) -> None:
+def test_answer_unfit_for_a_shell_repeats_the_audit(answer: str) -> None:
     assert OwnCommands("again", program="program").score(problem_of(make_spec("maze")), answer) == "again"
 
 
-def test_library_code_reproduces_a_finding() -> None:
+def test_printed_library_code_reproduces_a_finding() -> None:
     problem = problem_of(make_spec("maze", seed=9, params={"min_size": 2}))
     *_, code = shlex.split(LibraryCommands("again").score(problem, "4'"))
     asked = "reasoning_gym.create_dataset('maze', min_size=2, seed=9, size=1)"
@@ -31,7 +31,7 @@ def test_library_code_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("text", ["4", "a 'b'", 'a "b"', "$HOME 'x'", "1 2\n3 4\\", "\u2705\t'", ""])
-def test_shell_words_are_quoted(text: str) -> None:
+def test_reproduction_command_quotes_shell_words(text: str) -> None:
     printed = subprocess.run(["bash", "-c", f"printf %s {shell_word(text)}"], capture_output=True, check=True)
     assert printed.stdout.decode() == text
     assert "\n" not in shell_word(text)

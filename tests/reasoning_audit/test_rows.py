@@ -43,19 +43,19 @@ def test_question_is_read_from_a_row(row: dict[str, Any], question: str) -> None
     assert _problems({**row, "answer": 7})[0].question == question
 
 
-def test_row_is_a_problem() -> None:
+def test_row_becomes_a_problem_of_the_audit() -> None:
     problem = _problems({"answer": 1}, {"answer": 2.5})[1]
     assert (problem.task, problem.answer, problem.reference) == ("mine:score", "2.5", "rows.jsonl:2")
     assert problem.entry == b'{"answer": 2.5}'
 
 
-def test_number_of_rows_is_limited() -> None:
+def test_number_of_audited_rows_is_limited() -> None:
     assert len(_problems(*[{"answer": 1}] * (MAX_ROWS + 5))) == MAX_ROWS
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("form", FORMS)
-async def test_answer_form_is_detected(form: CompletionForm) -> None:
+async def test_answer_format_of_the_rows_is_detected(form: CompletionForm) -> None:
     def verify(problem: Problem, completion: str) -> Verdict:
         return Verdict(float(completion == form.completion(problem.answer or "")), Reason.SCORED, completion)
 
@@ -63,7 +63,7 @@ async def test_answer_form_is_detected(form: CompletionForm) -> None:
 
 
 @pytest.mark.asyncio
-async def test_answers_are_scored_in_the_form() -> None:
+async def test_answers_are_scored_in_the_detected_format() -> None:
     problems = _problems({"answer": "1"})
     pool = FakeWorkers()
     [verdict] = await RowWorkers(pool, problems, BOX, _nothing).score(problems[0], ["5"])
@@ -71,7 +71,7 @@ async def test_answers_are_scored_in_the_form() -> None:
 
 
 @pytest.mark.asyncio
-async def test_end_of_rows_raises() -> None:
+async def test_generating_after_the_last_row_raises() -> None:
     workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX, _nothing)
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
@@ -131,7 +131,7 @@ def _findings() -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_clean_function_passes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_function_without_defects_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("boxed", "--fail-on", "low") == 0
     printed = capsys.readouterr().out
     assert "of the form '\\\\boxed{ANSWER}'" in printed
@@ -139,7 +139,7 @@ def test_clean_function_passes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_progress_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_of_rows_logs_progress(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "progress_bar", lambda title, total, **_: progress_bar(title, total, interval_s=0.01))
     with caplog.at_level("INFO"):
         _run("boxed")
@@ -147,13 +147,13 @@ def test_progress_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("folder")
-def test_substring_is_found() -> None:
+def test_score_function_that_accepts_substrings_is_found() -> None:
     assert _run("holds") == 1
     assert "constant_paid" in _findings()
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-def test_function_may_read_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
+def test_score_function_may_read_granted_files(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
     (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
     (folder / "data").mkdir()
     (folder / "data" / "secret.txt").write_text("")
@@ -164,7 +164,7 @@ def test_function_may_read_its_file(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert set(found) == (set() if may_read else {"gold_not_paid", "verifier_fails"})
 
 
-def test_command_reproduces_finding(folder: Path) -> None:
+def test_printed_command_reproduces_a_finding_on_rows(folder: Path) -> None:
     assert _run("doubles") == 1
     found = _findings()
     assert "verifier_fails" not in found
@@ -192,14 +192,14 @@ def test_command_reproduces_finding(folder: Path) -> None:
         ([{"answer": "1"}], ["--read", "no/such/file"], "read: there is no such file"),
     ],
 )
-def test_bad_rows_raise(rows: list[Any], argv: list[str], message: str) -> None:
+def test_malformed_rows_raise(rows: list[Any], argv: list[str], message: str) -> None:
     _write(rows)
     with pytest.raises(ConfigError, match=message):
         _run("boxed", *argv)
 
 
 @pytest.mark.usefixtures("folder")
-def test_missing_questions_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_questions_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")
     assert "no column with questions" in capsys.readouterr().err
@@ -207,24 +207,24 @@ def test_missing_questions_are_reported(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("folder")
-def test_missing_rows_raise() -> None:
+def test_missing_rows_file_raises() -> None:
     Path("rows.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"--rows: rows\.jsonl cannot be read: No such file"):
         _run("boxed")
 
 
 @pytest.mark.usefixtures("folder")
-def test_missing_argument_names_the_row() -> None:
+def test_error_of_a_missing_argument_names_the_row() -> None:
     with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: missing a required argument: 'level'"):
         _run("wants_level")
 
 
-def test_function_limits_need_score() -> None:
+def test_score_function_limits_without_score_raise() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_score_and_rows_go_together(argv: list[str], tmp_path: Path) -> None:
+def test_score_without_rows_raises(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

@@ -35,13 +35,13 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_bound_depends_on_options(options: int, bound: float) -> None:
+def test_score_bound_depends_on_the_number_of_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_missing_answer_earns_nothing() -> None:
+def test_problem_without_the_probe_counts_as_zero() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -54,7 +54,7 @@ def test_missing_answer_earns_nothing() -> None:
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_unpaid_oracle_is_a_fault(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
+def test_unpaid_reference_answer_is_a_fault(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
 
 
@@ -84,7 +84,7 @@ async def test_generous_verifier_has_faults() -> None:
     assert set(audit.faults) == set(filter(is_shortcut, audit.tallies)) > set(CONSTANT_ANSWERS)
 
 
-async def test_best_constant_is_held_out() -> None:
+async def test_best_constant_answer_is_scored_on_other_problems() -> None:
     audit = await _probe(FakeWorkers(partial(_made, answers="aabcdeafghij")), items=12)
     assert audit.tallies[Probe.BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -93,7 +93,7 @@ async def test_best_constant_is_held_out() -> None:
     ("paid_until", "items", "at_fault"),
     [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
 )
-async def test_faults_are_confirmed_in_rounds(paid_until: int, items: int, at_fault: bool) -> None:
+async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int, at_fault: bool) -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         paid = problem.spec.index < paid_until or answer == problem.answer
         return Verdict(float(paid), Reason.SCORED)
@@ -102,7 +102,7 @@ async def test_faults_are_confirmed_in_rounds(paid_until: int, items: int, at_fa
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_known_faults_take_one_round() -> None:
+async def test_faults_of_known_tasks_are_confirmed_once() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -114,7 +114,7 @@ async def test_rejected_problems_are_counted() -> None:
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_best_verdict_has_its_seed() -> None:
+async def test_best_scored_probe_keeps_its_problem() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
@@ -126,7 +126,7 @@ async def test_best_verdict_has_its_seed() -> None:
     assert (best.verdict.score, best.verdict.answer, best.problem.spec) == (0.5, "ccd", workers.specs[2])
 
 
-async def test_verifier_failures_by_reason() -> None:
+async def test_verifier_failures_are_counted_by_reason() -> None:
     reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
 
     def verifier(problem: Problem, answer: str) -> Verdict:
@@ -138,7 +138,7 @@ async def test_verifier_failures_by_reason() -> None:
     assert failed == {kind: {reason: 3} for kind, reason in reasons.items()}
 
 
-async def test_failures_have_reasons() -> None:
+async def test_generation_and_scoring_failures_are_recorded() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         if problem.spec.index == 2:
             raise ScoringError("the verifier worker cannot score")
@@ -149,14 +149,14 @@ async def test_failures_have_reasons() -> None:
     assert audit.failures == ("gcd, position 1: no luck", "the verifier worker cannot score")
 
 
-async def test_failing_task_is_given_up() -> None:
+async def test_audit_gives_up_a_task_that_always_fails() -> None:
     workers = FakeWorkers(no_luck)
     audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == 3
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_learnt_split_is_tried_on_more_problems() -> None:
+async def test_learnt_tree_is_confirmed_on_more_problems() -> None:
     """Half of a split's true score is chance on the 40 problems of a round: then 160 decide."""
 
     def made(spec: ProblemSpec) -> Problem:

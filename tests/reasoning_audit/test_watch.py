@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_events_have_kinds(event: str, arguments: tuple[object, ...], kind: str | None) -> None:
+def test_watched_interpreter_events_are_classified(event: str, arguments: tuple[object, ...], kind: str | None) -> None:
     assert kind_of(event, arguments) == kind
 
 
@@ -50,14 +50,14 @@ def _raise(_answer: str) -> float:
         (_raise, 0.0, {"failed": 1.0}),
     ],
 )
-def test_watched_answers_keep_their_score(
+def test_watched_verifier_records_both_call_results(
     verify: Callable[[str], object], score: float, parts: dict[str, float]
 ) -> None:
     watched = WatchedAnswers(verify, StillWatch())
     assert (watched.score("42"), watched.parts) == (score, parts)
 
 
-def test_scorer_gets_a_second_call() -> None:
+def test_watched_verifier_is_called_twice() -> None:
     numbers = iter([0.25, 0.75])
     watched = WatchedAnswers(lambda _answer: next(numbers), StillWatch())
     watched.score("42")
@@ -65,17 +65,17 @@ def test_scorer_gets_a_second_call() -> None:
 
 
 @pytest.mark.parametrize(("returned", "score"), [(0.5, 0.5), (-2, 0.0), (7, 1.0), (True, 1.0)])
-def test_bare_answers_have_the_verifier_score(returned: float, score: float) -> None:
+def test_raw_verifier_score_is_clipped_to_0_and_1(returned: float, score: float) -> None:
     assert BareAnswers(lambda: lambda _answer: returned).score("42") == score
 
 
 @pytest.mark.parametrize("returned", [math.nan, None, "1.0"])
-def test_invalid_verifier_result_raises(returned: object) -> None:
+def test_non_numeric_verifier_result_raises(returned: object) -> None:
     with pytest.raises(ValueError, match="the verifier returned"):
         BareAnswers(lambda: lambda _answer: returned).score("42")
 
 
-def test_bare_verifier_forgets_the_entry() -> None:
+def test_verifier_that_changes_its_entry_gets_a_new_entry() -> None:
     def make() -> Callable[[str], object]:
         entry = {"answer": "42"}
         return lambda answer: float(entry.pop("answer", "") == answer)
