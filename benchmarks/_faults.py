@@ -1,7 +1,7 @@
 """Faults for a local training: what each kind breaks, and a seeded schedule.
 
 Two environments serve the training. LASTING runs through all faults, to measure growth. RESTARTED is stopped and
-started again.
+started again. Each has its own proxy before run-api, which shows the sender of each group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_gym_testing import Delivery, LocalTraining, Process, cut_reply, generations, refuse, respond, slow
+from reasoning_gym_testing import (
+    Delivery,
+    LocalTraining,
+    Process,
+    RunApiProxy,
+    cut_reply,
+    generations,
+    refuse,
+    respond,
+    slow,
+)
 from reasoning_gym_testing.process_table import descendants, is_alive
 from reasoning_gym_testing.run_api import sends
 
@@ -55,6 +65,7 @@ class Scene:
         self.breaks: list[tuple[float, float]] = []
         """From when to when (monotonic) connections to run-api broke."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
+        self.proxies: dict[str, RunApiProxy] = {LASTING: training.proxy, RESTARTED: training.add_proxy()}
         self.trainer = training.start_trainer(
             batch_size=64, checkpoint_dir=str(self.checkpoints), save_checkpoint_interval=50
         )
@@ -73,26 +84,28 @@ class Scene:
         started, instance = self.environments[name], list(self.environments).index(name)
         started.append(
             self.training.start_environment(
-                f"{name}-{len(started)}", wandb_name=name, instance=instance, data_dumps_dir=self.dumps, **SETTINGS
+                f"{name}-{len(started)}",
+                wandb_name=name,
+                instance=instance,
+                rollout_server_url=self.proxies[name].url,
+                data_dumps_dir=self.dumps,
+                **SETTINGS,
             )
         )
+
+    @property
+    def delivered(self) -> list[Delivery]:
+        """The delivered groups of both environments."""
+        return [delivery for proxy in self.proxies.values() for delivery in list(proxy.delivered)]
 
     def first_delivery(self, name: str, after: float) -> float | None:
         """Return when the named environment first delivered a group after a moment; None if not yet."""
         first = None
-        for delivery in reversed(self.training.proxy.delivered):
+        for delivery in reversed(self.proxies[name].delivered):
             if delivery.at <= after:
                 break
-            if self._sender(delivery) == name:
-                first = delivery.at
+            first = delivery.at
         return first
-
-    def _sender(self, delivery: Delivery) -> str | None:
-        # A restarted run-api assigns new numbers, so use the newest registration before the delivery.
-        for registration in reversed(self.training.proxy.registered):
-            if registration.env_id == delivery.env_id and registration.at <= delivery.at:
-                return registration.name.rpartition("_")[0]
-        return None
 
 
 @dataclass(frozen=True)
@@ -140,12 +153,14 @@ def _kill(scene: Scene, _chance: random.Random) -> None:
 
 def _part_from_servers(scene: Scene, _chance: random.Random) -> None:
     scene.training.servers[0].fail(refuse)
-    scene.training.proxy.fail(refuse)
+    for proxy in scene.proxies.values():
+        proxy.fail(refuse)
 
 
 def _rejoin_servers(scene: Scene) -> None:
     scene.training.servers[0].recover()
-    scene.training.proxy.recover()
+    for proxy in scene.proxies.values():
+        proxy.recover()
 
 
 def _inference_fault(*fault: Any, **only: Any) -> Fault:
@@ -153,11 +168,11 @@ def _inference_fault(*fault: Any, **only: Any) -> Fault:
 
 
 def _proxy_fault(*fault: Any, breaks_connections: bool = False, **only: Any) -> Fault:
-    return Fault(
-        lambda scene, _: scene.training.proxy.fail(*fault, **only),
-        _rejoin_servers,
-        breaks_connections=breaks_connections,
-    )
+    def begin(scene: Scene, _chance: random.Random) -> None:
+        for proxy in scene.proxies.values():
+            proxy.fail(*fault, **only)
+
+    return Fault(begin, _rejoin_servers, breaks_connections=breaks_connections)
 
 
 KINDS: Mapping[str, Fault] = {

@@ -6,18 +6,23 @@ from `_faults.KINDS`. At the end, the training recovers without faults, SIGTERM 
 dumps and journals are compared:
 
 - lost: groups with unequal scores that were dumped but not delivered, and delivered groups that are not in the dumps.
-  Two cases count separately. `undelivered_at_kill`: groups that a killed environment (SIGKILL) had dumped but neither
-  sent nor saved. `undumped_at_kill`: groups delivered in the last second before a kill and not dumped.
+  Three cases count separately. `put_back`: groups that could not be delivered within the grace period of a SIGTERM, if
+  the next run of this environment got their problems again. `undelivered_at_kill`: groups that a killed environment
+  (SIGKILL) had dumped but neither sent nor saved. `undumped_at_kill`: groups delivered in the last second before a kill
+  and not dumped.
 - repeated: further deliveries of a group. A repetition is allowed after a fault that broke connections or ended an
   environment, if the first delivery was shortly before the fault. Other repetitions count as `repeated_without_cause`.
 - dumped_twice: groups that are in the dumps twice
 - served_by_both: problems that both environments served
 - torn: dumps and checkpoints that do not parse
+- shared_number: groups that arrived under a number that run-api had last assigned to the other environment. After a
+  restart run-api assigns the same numbers again, and does not say to whom.
 - growth: of resident memory, open files and processes of the environment that lives through all faults, from the end of
   the warm-up to the end, in percent. The warm-up has an outage of each kind in which groups wait in memory. Both
   measurements end while the servers are away, so that connections in use do not count, but leaked connections do.
 
-Prints one line of JSON, and progress to stderr. Exits with 1 if a count of MUST_BE_NOTHING is not 0 (which include
+Prints one line of JSON, and progress to stderr. `memory_mb` is the resident memory of the lasting environment, at the
+start and then every quarter of an hour. Exits with 1 if a count of MUST_BE_NOTHING is not 0 (which include
 faults without recovery, and exit statuses other than SIGTERM's) or growth is over 5 %. Memory is in megabytes, recovery
 in seconds from the end of a fault to the next delivery. Needs Linux.
 """
@@ -35,7 +40,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,18 +48,19 @@ from typing import Any
 from demo.policy import ScriptedPolicy
 from reasoning_env.dumps import DumpFormatError, stream_groups
 from reasoning_env.storage.checkpoints import CheckpointError, read_checkpoint
-from reasoning_gym_testing import LocalTraining, Process, wait_until
+from reasoning_gym_testing import LocalTraining, Process, RunApiProxy, wait_until
 from reasoning_gym_testing.recorded_environment import read_journal
 from reasoning_gym_testing.trainer import key_of_messages
 
 from ._faults import KINDS, SERVERS_AWAY, Scene, inject, recovery_s, schedule
-from ._usage import Sampler, Usage, growth
+from ._usage import Sampler, Usage, growth, resident_mb
 
 LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
 WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
 """Outages in which groups wait in memory. The process keeps this memory, which does not count as growth."""
+MEMORY_INTERVAL_S = 900.0
 MEASURE_S = 11.0
 SETTLE_S = 10.0
 LAST_S = 2 * SETTLE_S + MEASURE_S
@@ -88,7 +94,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             has_delivered = partial(scene.first_delivery, name, 0.0)
             wait_until(has_delivered, START_TIMEOUT_S, f"the first group of {name}")
         sampler = Sampler(scene.lasting.pid)
-        started = time.monotonic()
+        started, first_mb = time.monotonic(), resident_mb(scene.lasting.pid)
         warm_up_s = max(MIN_WARM_UP_S, WARM_UP_SHARE * seconds)
         _tell(started, f"both environments deliver; warming up for {warm_up_s:.0f} s")
         time.sleep(warm_up_s)
@@ -96,7 +102,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
             time.sleep(SETTLE_S)
         before = _measure(scene, sampler, chance)
-        recoveries = _let_faults_happen(scene, chance, started, started + seconds - LAST_S)
+        memory_mb = [first_mb]
+        recoveries = _let_faults_happen(scene, chance, started, started + seconds - LAST_S, memory_mb)
         _tell(started, "no more faults")
         time.sleep(SETTLE_S)
         after = _measure(scene, sampler, chance)
@@ -106,7 +113,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         took_s = time.monotonic() - started
         return {
             "minutes": round(took_s / 60, 1),
-            "groups_per_s": round(len(training.proxy.delivered) / took_s, 1),
+            "groups_per_s": round(len(scene.delivered) / took_s, 1),
             **balance(scene),
             "faults": {
                 fault: {"count": len(times), "recovery_max_s": round(max(filter(None, times), default=0.0), 2)}
@@ -115,6 +122,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             "unrecovered": sum(times.count(None) for times in recoveries.values()),
             "wrong_exit_statuses": [status for status in scene.statuses if status != ENDED_BY_SIGTERM],
             "growth": growth(before, after),
+            "memory_mb": [round(megabytes) for megabytes in memory_mb],
         }
 
 
@@ -129,9 +137,9 @@ def _measure(scene: Scene, sampler: Sampler, chance: random.Random) -> list[Usag
 
 
 def _let_faults_happen(
-    scene: Scene, chance: random.Random, started: float, until: float
+    scene: Scene, chance: random.Random, started: float, until: float, memory_mb: list[float]
 ) -> dict[str, list[float | None]]:
-    """Return the times of recovery by kind."""
+    """Return the times of recovery by kind. Append the lasting environment's memory every MEMORY_INTERVAL_S."""
     recoveries: dict[str, list[float | None]] = defaultdict(list)
     for fault in schedule(chance):
         next_at = time.monotonic() + chance.uniform(*FAULT_INTERVAL_S)
@@ -140,7 +148,10 @@ def _let_faults_happen(
         recovery = recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
         recoveries[fault].append(recovery)
         outcome = "NOT RECOVERED" if recovery is None else f"recovered in {recovery:.1f} s"
-        _tell(started, f"{fault}: {outcome}; {len(scene.training.proxy.delivered)} groups delivered")
+        megabytes = resident_mb(scene.lasting.pid)
+        if time.monotonic() - started >= MEMORY_INTERVAL_S * len(memory_mb):
+            memory_mb.append(megabytes)
+        _tell(started, f"{fault}: {outcome}; {len(scene.delivered)} groups delivered; {megabytes:.0f} MB")
         time.sleep(max(0.0, next_at - time.monotonic()))
     return recoveries
 
@@ -155,7 +166,7 @@ Scored = tuple[int | None, tuple[float, ...]]
 def balance(scene: Scene) -> dict[str, Any]:
     """Compare deliveries with the dumps and with the environments' journals."""
     arrivals: dict[str, list[float]] = defaultdict(list)
-    for delivery in scene.training.proxy.delivered:
+    for delivery in scene.delivered:
         arrivals[delivery.key].append(delivery.at)
     torn: list[str] = []
     dumped = list(read_dumps([scene.dumps, *scene.moved_dumps], torn))
@@ -163,6 +174,8 @@ def balance(scene: Scene) -> dict[str, Any]:
     missing = [group for key, group in dumped if len(set(group[1])) > 1 and key not in arrivals]
     of_killed = set(itertools.chain(*map(scored_by, scene.killed)))
     at_kill = [group for group in missing if group in of_killed]
+    given_again = set(itertools.chain(*(put_back(runs, scene.killed) for runs in scene.environments.values())))
+    waiting = [group for group in missing if group in given_again - of_killed]
     undumped = arrivals.keys() - keys.keys()
     undumped_at_kill = {key for key in undumped if just_before_a_kill(scene.kills, min(arrivals[key]))}
     repeats = [pair for times in arrivals.values() for pair in itertools.pairwise(sorted(times))]
@@ -170,7 +183,8 @@ def balance(scene: Scene) -> dict[str, Any]:
     return {
         "groups_arrived": len(arrivals),
         "groups_dumped": len(keys),
-        "lost": len(missing) - len(at_kill) + len(undumped - undumped_at_kill),
+        "lost": len(missing) - len(at_kill) - len(waiting) + len(undumped - undumped_at_kill),
+        "put_back": len(waiting),
         "undelivered_at_kill": len(at_kill),
         "undumped_at_kill": len(undumped_at_kill),
         "repeated": len(repeats),
@@ -178,6 +192,7 @@ def balance(scene: Scene) -> dict[str, Any]:
         "dumped_twice": len(dumped) - len(keys),
         "served_by_both": len(set.intersection(*served)),
         "torn": [*torn, *torn_checkpoints(scene.checkpoints)],
+        "shared_number": sum(shares_number(proxy, scene.proxies.values()) for proxy in scene.proxies.values()),
     }
 
 
@@ -212,16 +227,40 @@ def torn_checkpoints(folder: Path) -> list[str]:
     return torn
 
 
+def shares_number(proxy: RunApiProxy, proxies: Collection[RunApiProxy]) -> int:
+    """Count the deliveries through a proxy whose number run-api last assigned through another proxy."""
+    assigned = [(entry.at, entry.env_id, other) for other in proxies for entry in other.registered]
+    count = 0
+    for delivery in proxy.delivered:
+        owners = [(at, other) for at, env_id, other in assigned if env_id == delivery.env_id and at <= delivery.at]
+        count += max(owners, key=lambda owner: owner[0])[1] is not proxy
+    return count
+
+
 def handed_out(process: Process) -> list[dict[str, Any]]:
     return read_journal(process.folder, "handed_out")
 
 
+def put_back(runs: Sequence[Process], killed: Collection[Process]) -> Iterator[Scored]:
+    """Yield the groups of terminated runs whose problems the next run of the environment got again."""
+    for ended, following in itertools.pairwise(runs):
+        if ended not in killed:
+            again = set(map(_problem, handed_out(following)))
+            yield from (group for problem, group in scored_problems(ended) if _problem(problem) in again)
+
+
 def scored_by(process: Process) -> Iterator[Scored]:
     """Yield the groups that an environment scored for sending, as problem seeds and scores."""
-    seeds = {problem["index"]: problem["seed"] for problem in handed_out(process)}
+    return (group for _, group in scored_problems(process))
+
+
+def scored_problems(process: Process) -> Iterator[tuple[Mapping[str, Any], Scored]]:
+    """Yield the groups that an environment scored for sending, each after its problem in the journal."""
+    problems = {problem["index"]: problem for problem in handed_out(process)}
     for scored in read_journal(process.folder, "scored"):
         if scored["scores"]:
-            yield seeds[scored["index"]], tuple(scored["scores"])
+            problem = problems[scored["index"]]
+            yield problem, (problem["seed"], tuple(scored["scores"]))
 
 
 def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -86,6 +86,10 @@ class LocalTraining:
         self.servers.append(self._stack.enter_context(InferenceServer(policy, latency_s=latency_s)))
         return self.servers[-1]
 
+    def add_proxy(self) -> RunApiProxy:
+        """Start one more proxy before run-api. An environment uses it if `rollout_server_url` is its address."""
+        return self._stack.enter_context(RunApiProxy(self.run_api.url))
+
     def start_trainer(self, **options: Any) -> Trainer:
         """Start a trainer with options of `Trainer`. The trainer waits for run-api."""
         return self._stack.enter_context(Trainer(self.run_api.url, **options))
