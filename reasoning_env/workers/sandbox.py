@@ -5,8 +5,8 @@ which keep hostile text away from `eval` and similar functions. The sandbox is t
 runs in a verifier worker. The code can read only the files of the interpreter and its packages. It cannot write or lock
 files, open sockets, start processes, or signal or reprioritize other processes. The layers need no privileges:
 
-- Limits, for every worker: memory, file size, open files and core dumps. The worker also ends with the fork server, and
-  gets a lower processor priority (which is no defence).
+- Limits, for every worker: memory, file size, open files and core dumps. Other processes of the user cannot read its
+  memory. The worker also ends with the fork server, and gets a lower processor priority (which is no defence).
 - Process limit: no child processes. Root is exempt from this limit.
 - no_new_privs: started programs get no privileges.
 - Landlock (Linux 5.13 or newer): reading is allowed only for the files that imports read.
@@ -50,6 +50,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 from .protocol import Restrictions
 
@@ -58,6 +59,7 @@ class Prctl(IntEnum):
     """Options of Linux's prctl, from <linux/prctl.h>."""
 
     SET_PDEATHSIG = 1
+    SET_DUMPABLE = 4
     SET_SECCOMP = 22
     SET_NO_NEW_PRIVS = 38
 
@@ -70,6 +72,7 @@ class Landlock(IntEnum):
     RESTRICT_SELF = 446
 
 
+MOUNTS = Path("/proc/self/mounts")
 MAX_FILE_MB = 16
 """Size of the largest file that a worker can write, in megabytes."""
 
@@ -244,6 +247,8 @@ def prepare(
     for descriptor in opened.values():
         os.close(descriptor)
     of_all = _limits(memory_mb)
+    if MOUNTS.exists() and b"hidepid=" in MOUNTS.read_bytes():
+        missing["private memory"] = "/proc has the option hidepid, which would hide workers from the main process"
     missing |= _try({**of_all, **layers})
     of_all = {name: apply for name, apply in of_all.items() if name not in missing}
     layers = {name: apply for name, apply in layers.items() if name not in missing}
@@ -254,7 +259,7 @@ def prepare(
 def _limits(memory_mb: int) -> Layers:
     """Return the layers that every worker has."""
     found: dict[str, Callable[[], object]] = {
-        # If core dumps are piped to a program, Linux ignores a limit of 0, but a limit of 1 prevents core dumps.
+        # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
         "limit of open files": lambda: _lower(resource.RLIMIT_NOFILE, 64),
         "limit of file size": lambda: _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20),
@@ -263,6 +268,7 @@ def _limits(memory_mb: int) -> Layers:
     if sys.platform.startswith("linux"):
         parent = os.getpid()
         found["end with the fork server"] = lambda: _die_with_parent(parent)
+        found["private memory"] = lambda: _prctl(Prctl.SET_DUMPABLE, 0)
     return found
 
 

@@ -194,6 +194,7 @@ SYSTEM_CALLS = {
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
     "no_new_privs": ("", "_prctl", "sandbox.Prctl.SET_NO_NEW_PRIVS"),
     "end with the fork server": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
+    "private memory": ("", "_prctl", "sandbox.Prctl.SET_DUMPABLE"),
     LANDLOCK: ("", "_landlock_call", "sandbox.Landlock.RESTRICT_SELF"),
     "memory limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_AS"),
     "limit of open files": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NOFILE"),

@@ -360,3 +360,23 @@ def test_macos_has_only_limits() -> None:
     entered = _entered(changes)
     assert entered["layers"] == ["process limit"]
     assert entered["missing"] == dict.fromkeys(["no_new_privs", *BOTH], "there is none on darwin")
+
+
+@on_linux
+@pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
+def test_memory_is_private_unless_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
+    (tmp_path / "mounts").write_text(mounts)
+    entered = _entered(f"sandbox.MOUNTS = sandbox.Path({str(tmp_path / 'mounts')!r})")
+    assert ("private memory" in entered["missing"]) == is_missing
+
+
+@on_linux
+def test_limits_make_memory_private() -> None:
+    script = (
+        "import ctypes\nfrom pathlib import Path\nfrom reasoning_env.workers import sandbox\n"
+        "sandbox.MOUNTS = Path('/no/such/file')\n"
+        "before = ctypes.CDLL(None).prctl(3)\n"
+        "sandbox.prepare(2000, []).limits['private memory']()\n"
+        "print(before, ctypes.CDLL(None).prctl(3))"
+    )
+    assert run_python(script) == "1 0\n"
