@@ -125,7 +125,8 @@ def calm_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(2_000, 20, 200)
+    gc.collect()  # otherwise Python would wait for a quarter as many new old objects as there are frozen objects
+    gc.set_threshold(2_000, 5, 5)
 
 
 def put_event_loop_first() -> None:

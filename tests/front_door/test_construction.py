@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -118,3 +119,22 @@ async def test_setup_freezes_imported_objects_for_the_collector(
     frozen_before = gc.get_freeze_count()
     await make_env()
     assert gc.get_freeze_count() > frozen_before
+
+
+class Cycle:
+    """An object that refers to itself, which only the garbage collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.usefixtures("own_thresholds")
+def test_old_garbage_is_freed_after_100_000_new_objects() -> None:
+    calm_garbage_collector()
+    cycle = Cycle()
+    freed = weakref.ref(cycle)
+    gc.collect(1)  # the object gets old
+    del cycle
+    new: list[list[object]] = [[] for _ in range(100_000)]
+    assert len(new) == 100_000
+    assert freed() is None
