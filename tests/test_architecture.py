@@ -81,7 +81,7 @@ def rooms() -> dict[str, set[str]]:
     return found
 
 
-def test_only_tasks_name_tasks() -> None:
+def test_only_the_tasks_package_contains_task_names() -> None:
     naming = {path.relative_to(ROOT).as_posix(): named_tasks(path) for path in sources("reasoning_env")}
     assert {
         name: tasks for name, tasks in naming.items() if tasks and not name.startswith("reasoning_env/tasks/")
@@ -116,7 +116,7 @@ def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str
     }
 
 
-def test_packages_are_layered(rooms: dict[str, set[str]]) -> None:
+def test_package_imports_have_no_cycles(rooms: dict[str, set[str]]) -> None:
     floors: dict[str, int] = {}
 
     def floor(name: str, above: tuple[str, ...] = ()) -> int:
@@ -131,7 +131,7 @@ def test_packages_are_layered(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_lowest_modules_import_nothing(rooms: dict[str, set[str]]) -> None:
+def test_lowest_modules_import_no_other_module(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "errors"} < set(bottom)
@@ -144,7 +144,7 @@ def test_problems_rewards_and_dumps_are_independent(rooms: dict[str, set[str]]) 
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
 
-def test_only_hosts_import_session(rooms: dict[str, set[str]]) -> None:
+def test_only_integrations_and_commands_import_session(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "data", "integrations", "program")}
     hosts.add("reasoning_env")
     inside = {name for name in rooms if name.startswith("reasoning_env")}
@@ -172,13 +172,13 @@ def test_only_front_door_imports_commands(rooms: dict[str, set[str]]) -> None:
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 
 
-def test_only_workers_import_library() -> None:
+def test_only_workers_import_reasoning_gym() -> None:
     assert users("reasoning_gym") == INSIDE_WORKERS
     assert users("reasoning_env.workers.library") == {"reasoning_env/workers/child.py"}
     assert users("reasoning_env.workers.child") == set()
 
 
-def test_only_adapter_imports_atropos() -> None:
+def test_only_the_atropos_adapter_imports_atropos() -> None:
     knowing = {
         module.relative_to(ROOT).as_posix(): found[0]
         for module in sources("reasoning_env")
@@ -187,7 +187,7 @@ def test_only_adapter_imports_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_only_front_door_imports_adapter(rooms: dict[str, set[str]]) -> None:
+def test_only_the_front_door_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
@@ -214,14 +214,14 @@ def is_public(name: tuple[str, ...]) -> bool:
     return not any(part.startswith("_") for part in name) and (is_listed or ".".join(name) in reasoning_env.__all__)
 
 
-def test_public_modules_exist() -> None:
+def test_modules_listed_as_public_exist() -> None:
     assert len(public_modules()) > 10
     places = [ROOT.joinpath("reasoning_env", *module) for module in public_modules()]
     assert [place for place in places if not place.is_dir() and not place.with_suffix(".py").is_file()] == []
 
 
 @pytest.mark.parametrize("folder", ["reasoning_audit", "examples", "hub", "learn"])
-def test_users_import_public_names(folder: str) -> None:
+def test_audit_examples_and_hub_import_only_public_names(folder: str) -> None:
     ours = {
         (path.name, ".".join(name[1:]))
         for path in (ROOT / folder).rglob("*.py")
@@ -231,7 +231,7 @@ def test_users_import_public_names(folder: str) -> None:
     assert {use for use in ours if not is_public(tuple(use[1].split(".")))} == set()
 
 
-def test_pages_import_public_names() -> None:
+def test_docs_import_only_public_names() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
     lines = re.findall(r"from reasoning_env([\w.]*) import ([\w, ]+)", "\n".join(page.read_text() for page in pages))
     names = {f"{module}.{name.strip()}".removeprefix(".") for module, names in lines for name in names.split(",")}
@@ -252,11 +252,11 @@ def pages_paths(text: str) -> set[Path]:
     return found
 
 
-def test_page_names_existing_files() -> None:
+def test_architecture_page_names_existing_files() -> None:
     assert len(pages_paths(PAGE.read_text())) >= 20
 
 
-def test_page_names_every_package(rooms: dict[str, set[str]]) -> None:
+def test_architecture_page_names_every_package(rooms: dict[str, set[str]]) -> None:
     text = PAGE.read_text()
     own = {name.removeprefix("reasoning_env/") for name in rooms if name.startswith("reasoning_env/")}
     assert {name for name in own if f"`{name}/`" not in text and f"`{name}.py`" not in text} == set()
@@ -265,7 +265,7 @@ def test_page_names_every_package(rooms: dict[str, set[str]]) -> None:
 RECIPES = ROOT / "docs" / "development.md"
 
 
-def test_recipes_name_existing_files() -> None:
+def test_development_page_names_existing_files() -> None:
     named = re.findall(r"`([\w./]*/[\w./]*|\w+\.(?:toml|md)|Makefile)`", RECIPES.read_text())
     files = {name for name in named if "NAME" not in name}
     assert len(files) >= 20
@@ -284,7 +284,7 @@ def test_public_names_have_one_meaning() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_nouns_are_defined_where_the_page_says() -> None:
+def test_glossary_terms_are_defined_in_the_named_file() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .+ \| `([\w/.]+)` \|$", PAGE.read_text(), re.MULTILINE)
     assert len(rows) > 20
     missing = [noun for noun, path in rows if noun not in defined_names(ROOT / "reasoning_env" / path)]
@@ -310,25 +310,25 @@ def test_learn_uses_public_names() -> None:
     assert named <= {("reasoning_env", name) for name in reasoning_env.__all__}
 
 
-def test_facade_is_small() -> None:
+def test_package_exports_few_names() -> None:
     assert len(reasoning_env.__all__) <= MAX_FACADE
 
 
-def test_facade_excludes_adapter() -> None:
+def test_package_exports_no_name_of_the_atropos_adapter() -> None:
     assert not [name for name in reasoning_env.__all__ if "atropos" in getattr(reasoning_env, name).__module__]
 
 
 ADDS_ATROPOS = {"atroposlib", "wandb", "transformers", "tokenizers"}
 
 
-def test_only_adapter_needs_atropos_extra() -> None:
+def test_only_the_adapter_imports_packages_of_the_atropos_extra() -> None:
     # Of the commands, only `tasks --tokenizer_name` reads a tokenizer; it names a missing package.
     allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py", "reasoning_env/commands/tasks.py")
     found = users(*ADDS_ATROPOS)
     assert {name for name in found if not name.startswith(allowed)} == set()
 
 
-def test_core_is_light_and_needs_no_extra() -> None:
+def test_importing_the_core_loads_no_framework() -> None:
     """The public names load no framework; with the commands of the core, they need nothing of the extra `atropos`."""
     script = (
         "import sys\n"
@@ -345,7 +345,7 @@ def test_core_is_light_and_needs_no_extra() -> None:
     assert not {"reasoning_gym", "sympy", "torch", "aiohttp", "rich"} & set(loaded)
 
 
-def test_front_door_names_its_extra() -> None:
+def test_error_without_atropos_names_the_extra() -> None:
     script = "import sys; sys.modules['atroposlib'] = None; import reasoning_gym_environment"
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 1

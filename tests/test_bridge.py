@@ -80,13 +80,13 @@ def scores(verdicts: Any) -> list[float]:
         ),
     ],
 )
-def test_wrong_setting_is_one_line(fields: dict[str, Any], text: str) -> None:
+def test_wrong_setting_raises_a_one_line_error(fields: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as error:
         Bridge(**fields)
     assert str(error.value) == text
 
 
-def test_docstring_example_works(bridge: Bridge) -> None:
+def test_bridge_docstring_example_works(bridge: Bridge) -> None:
     problem = bridge.next()
     assert bridge.messages(problem)[-1] == {"role": "user", "content": problem.question}
     verdicts = bridge.judge(problem, [right(problem), WRONG])
@@ -95,13 +95,13 @@ def test_docstring_example_works(bridge: Bridge) -> None:
     assert bridge.report()["train/mean_score"] == 0.5
 
 
-def test_problems_are_made_by_number_or_reference(bridge: Bridge) -> None:
+def test_problem_is_made_again_from_its_reference(bridge: Bridge) -> None:
     problem = bridge.draw(7, level=0.5)
     assert bridge.remake(problem.reference).question == problem.question == bridge.draw(7, level=0.5).question
     assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
 
 
-def test_invalid_reference_raises(bridge: Bridge) -> None:
+def test_judging_an_invalid_reference_raises(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])
 
@@ -138,42 +138,42 @@ def test_completions_may_be_messages(bridge: Bridge) -> None:
         ([[]], "completions[0]: must be a text, a message with `content`, or None for no completion; got []"),
     ],
 )
-def test_wrong_completions_are_one_line(bridge: Bridge, completions: Any, text: str) -> None:
+def test_wrong_completions_raise_a_one_line_error(bridge: Bridge, completions: Any, text: str) -> None:
     with pytest.raises(ConfigError) as error:
         bridge.judge(bridge.next(), completions)
     assert str(error.value) == text
 
 
 @pytest.mark.parametrize("problem", [None, 7])
-def test_wrong_problem_is_one_line(bridge: Bridge, problem: Any) -> None:
+def test_wrong_problem_raises_a_one_line_error(bridge: Bridge, problem: Any) -> None:
     with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
 
 
-def test_row_needs_a_score_function(bridge: Bridge) -> None:
+def test_row_without_a_score_function_raises(bridge: Bridge) -> None:
     with pytest.raises(ConfigError, match="subject: must be a problem or a reference in this session; got "):
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_of_a_reference_raise(bridge: Bridge) -> None:
+def test_messages_of_a_reference_string_raises(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
 
 
-def test_observing_a_reference_raises(bridge: Bridge) -> None:
+def test_observing_a_reference_string_raises(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])
 
 
-def test_own_scores_are_observed(bridge: Bridge) -> None:
+def test_scores_of_the_caller_are_observed(bridge: Bridge) -> None:
     bridge.report()
     bridge.observe(bridge.next(), [1.0, 0, 0.5, True])
     assert bridge.report()["train/mean_score"] == 0.625
 
 
-def test_cut_completions_are_truncated(bridge: Bridge) -> None:
+def test_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
     bridge.report()
     problem = bridge.next()
     bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])
@@ -181,7 +181,7 @@ def test_cut_completions_are_truncated(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize("verdicts", [[], "text", 7, [2.0], [float("nan")], [-1], ["1"], {"a": 1}])
-def test_wrong_verdicts_are_one_line(bridge: Bridge, verdicts: Any) -> None:
+def test_wrong_verdicts_raise_a_one_line_error(bridge: Bridge, verdicts: Any) -> None:
     problem = bridge.next()
     with pytest.raises(ConfigError, match=r"^verdicts") as error:
         bridge.observe(problem, verdicts)
@@ -203,7 +203,7 @@ def test_many_threads_can_judge(bridge: Bridge) -> None:
 @pytest.mark.parametrize(
     "error", [ScoringError("a worker died"), GenerationError("not in time"), WorkerError("none is alive")]
 )
-def test_infrastructure_error_gives_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_infrastructure_error_returns_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
@@ -211,13 +211,13 @@ def test_infrastructure_error_gives_none(bridge: Bridge, monkeypatch: pytest.Mon
         bridge.verdict(problem, WRONG)
 
 
-async def test_verdict_scores_one_completion(bridge: Bridge) -> None:
+async def test_verdict_method_scores_one_completion(bridge: Bridge) -> None:
     problem = bridge.next()
     text = right(problem)
     assert (bridge.verdict(problem, text).score, (await bridge.averdict(problem.reference, text)).score) == (1.0, 1.0)
 
 
-def test_group_with_none_is_dropped(bridge: Bridge) -> None:
+def test_group_with_a_missing_score_is_dropped(bridge: Bridge) -> None:
     problem = bridge.next()
     dropped = bridge.session.metrics.dropped["scoring_failed"]
     in_flight = bridge.session.in_flight
@@ -226,7 +226,7 @@ def test_group_with_none_is_dropped(bridge: Bridge) -> None:
     assert bridge.session.in_flight == in_flight - 1
 
 
-def test_state_resumes_the_stream(bridge: Bridge) -> None:
+def test_bridge_state_resumes_the_problem_stream(bridge: Bridge) -> None:
     bridge.next()  # at least one problem is in flight
     state = bridge.state()
     with Bridge(**SMALL, state=state) as resumed:
@@ -234,11 +234,11 @@ def test_state_resumes_the_stream(bridge: Bridge) -> None:
     assert restored == state["stream"]["positions"][0][2]
 
 
-def test_pickling_returns_the_same_bridge(bridge: Bridge) -> None:
+def test_unpickling_in_the_process_returns_the_same_bridge(bridge: Bridge) -> None:
     assert pickle.loads(pickle.dumps(bridge)) is bridge
 
 
-def test_pickling_to_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpickling_in_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = pickle.dumps(bridge)
     monkeypatch.setattr(bridge_module, "_bridges", {})  # those of another process
     with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; create one there"):
@@ -250,7 +250,7 @@ def test_bad_settings_raise() -> None:
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
 
-def test_first_call_starts_workers(bridge: Bridge) -> None:
+def test_first_call_starts_the_workers(bridge: Bridge) -> None:
     problem = bridge.next()
     with Bridge(**SMALL, start=False) as later:
         assert later.session.pool.stats.fork_servers_started == 0
@@ -304,7 +304,7 @@ def test_close_ends_running_calls() -> None:
     assert {str(call.exception()) for call in done} == {"this Bridge is closed; create a new one"}
 
 
-def test_call_while_closing_raises() -> None:
+def test_call_on_a_closing_bridge_raises() -> None:
     """Every call either returns or raises, whenever it comes."""
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
 
@@ -330,7 +330,7 @@ def run_script(body: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def test_fork_leaves_the_bridge_usable() -> None:
+def test_bridge_stays_usable_after_a_fork() -> None:
     """The child of a fork cannot use the bridge; the parent can, and ends cleanly without closing it."""
     ended = run_script(
         "import os, warnings\n"
@@ -350,7 +350,7 @@ def test_fork_leaves_the_bridge_usable() -> None:
 
 
 @pytest.mark.slow
-def test_example_runs() -> None:
+def test_own_loop_example_runs() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.own_loop"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -360,7 +360,7 @@ def test_example_runs() -> None:
 # ---------------------------------------------------------------------------- a judge elsewhere
 
 
-async def test_judge_server_gives_verdicts(bridge: Bridge) -> None:
+async def test_bridge_gets_verdicts_from_a_judge_server(bridge: Bridge) -> None:
     problem = await bridge.anext()
 
     class Elsewhere:
@@ -385,7 +385,7 @@ def test_state_of_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture
     assert "other values of seed;" in warning
 
 
-def test_evaluation_tasks_take_turns() -> None:
+def test_evaluation_problems_alternate_between_tasks() -> None:
     tasks = ["chain_sum", "gcd", "lcm", "spell_backward", "prime_factorization"]
     with Bridge(tasks=tasks, num_eval_samples_per_task=2, num_generators=1, num_verifiers=1) as bridge:
         asked = [problem.task for problem in bridge.evaluation_problems()]

@@ -32,7 +32,7 @@ def scores(verdicts: list[Verdict | None]) -> list[float | None]:
     return [None if verdict is None else verdict.score for verdict in verdicts]
 
 
-async def test_server_reports_a_function_that_always_raises() -> None:
+async def test_judge_server_reports_a_function_that_always_raises() -> None:
     class AlwaysRaises:
         fault = None
 
@@ -48,7 +48,7 @@ async def test_server_reports_a_function_that_always_raises() -> None:
             await asyncio.to_thread(bridge.close)
 
 
-async def test_server_judges_rows() -> None:
+async def test_bridge_judges_rows_over_a_judge_server() -> None:
     class OfRows:
         fault = None
 
@@ -64,7 +64,7 @@ async def test_server_judges_rows() -> None:
     assert (verdict.score, verdict.parts, verdict.error) == (0.5, {"row": 42.0}, "said")
 
 
-def test_score_and_judge_conflict() -> None:
+def test_score_and_judge_options_conflict() -> None:
     with pytest.raises(ConfigError, match="score: cannot be combined with `judge`"):
         Bridge(score=FUNCTION, judge=JudgeClient("http://localhost:1"))
 
@@ -85,7 +85,7 @@ def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return given
 
 
-async def test_verl_row_is_scored(options: dict[str, Any]) -> None:
+async def test_compute_score_of_row_returns_verl_fields(options: dict[str, Any]) -> None:
     info = {"numbers": [1, 2], "one": 1, "ground_truth": "another"}
     settings = {"score": "my:score", "num_verifiers": 1}
     found = await verl.compute_score_of_row("data", "numbers", "42", info, settings, reward_router_address=None)
@@ -93,12 +93,12 @@ async def test_verl_row_is_scored(options: dict[str, Any]) -> None:
     assert options == settings
 
 
-def test_verl_row_is_scored_synchronously(options: dict[str, Any]) -> None:
+def test_synchronous_compute_score_of_row_scores(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 
 
-async def test_verl_gets_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers at the top level, which `gdpo_reward_keys` names."""
 
     class OfProblems:
@@ -112,12 +112,12 @@ async def test_verl_gets_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == {"score": prod(parts), "reason": "scored", "correct": 0.0}
 
 
-async def test_verl_gets_the_error(options: dict[str, Any]) -> None:
+async def test_compute_score_returns_the_error_to_verl(options: dict[str, Any]) -> None:
     found = await verl.compute_score_of_row("data", "raise", "42")
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")
 
 
-def test_verl_function_gets_its_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verl_settings_grant_the_score_function_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REASONING_JUDGE_URL", raising=False)
     (tmp_path / "file").write_text("content")
     function = {"name": FUNCTION, "read": [str(tmp_path)]}

@@ -51,7 +51,7 @@ def test_control_groups_limit_the_cores(tmp_path: Path, files: dict[str, str], c
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(1, 2), (4, 2), (10, 5), (128, MOST_WORKERS)])
-def test_workers_follow_cores(monkeypatch: pytest.MonkeyPatch, cores: int, workers: int) -> None:
+def test_number_of_workers_follows_the_cores(monkeypatch: pytest.MonkeyPatch, cores: int, workers: int) -> None:
     monkeypatch.setattr("reasoning_env.settings.cores.available_cores", lambda: cores)
     assert default_workers.__wrapped__() == workers
 

@@ -25,7 +25,7 @@ TYPED = {"env.seed": "--seed", "tasks": "--tasks", "hidden": ""}
         (ConfigError("no server", remedy="correct {openai.base_url}"), "no server; correct openai.base_url"),
     ],
 )
-def test_error_text_has_all_parts(error: ConfigError, text: str) -> None:
+def test_error_text_has_setting_value_and_remedy(error: ConfigError, text: str) -> None:
     assert str(error) == text
 
 
@@ -45,11 +45,11 @@ def test_error_text_has_all_parts(error: ConfigError, text: str) -> None:
         ),
     ],
 )
-def test_names_are_shown_as_typed(error: ConfigError, text: str) -> None:
+def test_error_names_settings_as_the_user_typed_them(error: ConfigError, text: str) -> None:
     assert error.describe(TYPED) == text
 
 
-def test_braces_in_values_are_unchanged() -> None:
+def test_braces_in_error_values_are_unchanged() -> None:
     error = ConfigError("{a} is no mapping", setting="params", got="{b}", remedy="write {a: 1}, not }{")
     assert str(error) == "params: {a} is no mapping; got '{b}'; write {a: 1}, not }{"
 

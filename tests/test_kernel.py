@@ -21,17 +21,17 @@ PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions
 IMPORTED_AS = {"PyYAML": "yaml"}
 
 
-def test_kernel_is_small() -> None:
+def test_kernel_has_at_most_19000_lines() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in kernel()}
     assert sum(lines.values()) <= MAX_LINES, "\n".join(sorted(path.as_posix() for path in lines))
 
 
-def test_kernel_imports_few_packages() -> None:
+def test_kernel_imports_only_the_listed_packages() -> None:
     found = {name.split(".")[0] for path in kernel() for name in imported_names(path)}
     assert found - sys.stdlib_module_names - {"reasoning_env", "reasoning_gym"} <= PACKAGES
 
 
-def test_packages_are_declared() -> None:
+def test_kernel_packages_are_declared_requirements() -> None:
     """A plain installation has every package of the kernel, and what `evaluate` and `judge` need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {IMPORTED_AS.get(name, name) for name in map(name_of, project["dependencies"])}
@@ -40,7 +40,7 @@ def test_packages_are_declared() -> None:
     assert required >= {name_of(line) for line in project["dependencies"]}
 
 
-def test_kernel_runs_alone() -> None:
+def test_kernel_runs_without_server_packages() -> None:
     """A process without the packages of servers, clients and terminals makes a problem and judges it."""
     script = (
         "import sys\n"

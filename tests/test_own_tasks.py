@@ -49,7 +49,7 @@ async def session() -> AsyncIterator[Session[Any]]:
 
 
 @on_module_loop
-async def test_patterns_select_own_tasks(session: Session[Any]) -> None:
+async def test_task_patterns_select_tasks_of_user_modules(session: Session[Any]) -> None:
     assert session.plan.tasks == ("composite", "gcd", "last_letter")
     assert session.plan.params == {"last_letter": {"max_length": 20}}
     assert session.plan.weights["last_letter"] == 2.0
@@ -57,7 +57,7 @@ async def test_patterns_select_own_tasks(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_own_task_has_levels(session: Session[Any]) -> None:
+async def test_user_task_has_levels(session: Session[Any]) -> None:
     lengths = []
     for level in (0.0, 0.5, 1.0):
         problem = await session.make("last_letter", 7, level=level, params={})
@@ -66,14 +66,14 @@ async def test_own_task_has_levels(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_own_verifier_scores_answers(session: Session[Any]) -> None:
+async def test_verifier_of_a_user_task_scores_answers(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     verdicts = await session.judge(problem, [RIGHT.format(problem.answer), RIGHT.format("99"), "none"])
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0]
 
 
 @on_module_loop
-async def test_reference_names_module(session: Session[Any]) -> None:
+async def test_reference_of_a_user_task_names_its_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     release = problem.reference.split(":")[4]
     assert release.startswith("own_task@")
@@ -82,7 +82,7 @@ async def test_reference_names_module(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_results_name_module(session: Session[Any]) -> None:
+async def test_evaluation_results_name_the_user_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     _, _, version = problem.reference.split(":")[4].partition("@")
     sampling = Sampling(0.6, 1.0, token_limit=100, split="eval")
@@ -92,7 +92,7 @@ async def test_results_name_module(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_composite_has_own_tasks(session: Session[Any]) -> None:
+async def test_composite_may_contain_user_tasks(session: Session[Any]) -> None:
     members = [member["name"] for member in session.plan.all_params["composite"]["datasets"]]
     assert members == ["gcd", "last_letter"]
     made = [await session.make("composite", seed) for seed in range(12)]
@@ -100,13 +100,13 @@ async def test_composite_has_own_tasks(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_evaluation_set_has_own_tasks(session: Session[Any]) -> None:
+async def test_evaluation_set_contains_user_tasks(session: Session[Any]) -> None:
     problems = await session.evaluation_set.problems()
     assert [problem.task for problem in problems].count("last_letter") == 2
 
 
 @on_module_loop
-async def test_judging_without_the_module_raises(session: Session[Any], other: Session[Any]) -> None:
+async def test_judging_a_user_task_without_its_module_raises(session: Session[Any], other: Session[Any]) -> None:
     reference = (await session.make("last_letter", 3)).reference.replace("last_letter", "first_letter")
     release = session.library.release("last_letter")
     with pytest.raises(InvalidReferenceError, match=f"no module of task_modules here .*'first_letter', .*{release}"):
@@ -114,7 +114,7 @@ async def test_judging_without_the_module_raises(session: Session[Any], other: S
 
 
 @on_module_loop
-async def test_judging_with_a_changed_module_logs_a_warning(
+async def test_judging_with_a_changed_user_module_logs_a_warning(
     session: Session[Any], other: Session[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     for seed in (3, 4):
@@ -125,7 +125,7 @@ async def test_judging_with_a_changed_module_logs_a_warning(
     assert warnings == [f"problems of last_letter were made by {made}, but are judged here by {judged}"]
 
 
-def test_bridge_takes_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bridge_serves_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "examples")
     with Bridge(tasks=["last_letter"], task_modules="own_task", num_generators=1, num_verifiers=1) as bridge:
         problem = bridge.next()
@@ -134,7 +134,7 @@ def test_bridge_takes_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_module_loop
-async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
+async def test_verl_compute_score_judges_user_tasks(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     settings = {"task_modules": (EXAMPLE,), "num_generators": 1, "num_verifiers": 1}
     answer = RIGHT.format(problem.answer)
@@ -287,7 +287,7 @@ async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sessi
 
 @on_module_loop
 @pytest.mark.parametrize("task", MISTAKES)
-async def test_broken_task_is_one_line(task: str, other: Session[Any]) -> None:
+async def test_broken_user_task_raises_a_one_line_error(task: str, other: Session[Any]) -> None:
     with pytest.raises(ConfigError) as raised:
         await check_own_tasks([task], {}, other.pool)
     assert str(raised.value).startswith(f"task_modules: {task}")
@@ -297,7 +297,7 @@ async def test_broken_task_is_one_line(task: str, other: Session[Any]) -> None:
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock")
-async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
+async def test_user_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
     with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read only Python's packages"):
@@ -305,14 +305,16 @@ async def test_verifier_that_reads_other_files_raises(other: Session[Any]) -> No
 
 
 @on_module_loop
-async def test_unseeded_task_is_named(other: Session[Any], caplog: pytest.LogCaptureFixture) -> None:
+async def test_user_task_that_ignores_the_seed_logs_a_warning(
+    other: Session[Any], caplog: pytest.LogCaptureFixture
+) -> None:
     await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith("these tasks make different problems from the same seed")
     assert warning.endswith("for random numbers: unseeded")
 
 
-async def test_module_that_exits_is_one_line(tmp_path: Path) -> None:
+async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "ends_import.py"
     path.write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as raised:
@@ -321,7 +323,7 @@ async def test_module_that_exits_is_one_line(tmp_path: Path) -> None:
     assert str(raised.value) == line
 
 
-async def test_hanging_import_names_the_module(
+async def test_error_of_a_hanging_import_names_the_user_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first wait ends with the name of the module; the second is over as soon as the warning has come."""
@@ -345,12 +347,12 @@ async def test_hanging_import_names_the_module(
     assert caplog.messages == [f"{path} is still being imported"]
 
 
-async def test_missing_module_is_a_config_error() -> None:
+async def test_missing_user_module_raises_config_error() -> None:
     with pytest.raises(ConfigError, match=r"^task_modules: there is no module no_such_lab"):
         await own_session(task_modules=["no_such_lab"]).start()
 
 
-async def test_own_verifier_that_raises_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_user_verifier_that_raises_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = Path(EXAMPLE).read_text().replace("answer.strip() ==", "str(int(answer)) ==")
     text = text.replace("last_letter", "raising_letter")
     path = tmp_path / "raising_task.py"

@@ -19,11 +19,11 @@ def promised_pythons() -> set[str]:
     return {match[1] for line in PROJECT["classifiers"] if (match := re.search(r":: (3\.\d+)$", line))}
 
 
-def test_citation_has_version() -> None:
+def test_citation_file_has_the_package_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == reasoning_env.__version__
 
 
-def test_workflow_tests_promised_pythons() -> None:
+def test_workflow_tests_every_supported_python() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert set(workflow["jobs"]["test"]["strategy"]["matrix"]["python"]) == promised_pythons()
 
@@ -32,7 +32,7 @@ def test_newer_python_is_accepted() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
 
 
-def test_hub_wheel_declares_the_same_requirements() -> None:
+def test_verifiers_hub_wheel_declares_the_core_requirements() -> None:
     """The wheel of hub/verifiers holds the core, so that it needs what the core and the extra need."""
     folder = ROOT / "hub" / "verifiers"
     wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
@@ -51,7 +51,7 @@ def test_every_package_is_installed() -> None:
     assert named - elsewhere == {".".join(folder.parts) for folder in folders}
 
 
-def test_openenv_pins_are_equal() -> None:
+def test_openenv_version_is_the_same_in_all_files() -> None:
     folder = ROOT / "hub" / "openenv" / "reasoning_gym_environment"
     [pin] = PROJECT["optional-dependencies"]["openenv"]
     assert re.findall(r"openenv==[\d.]+", (folder / "server" / "Dockerfile").read_text()) == [pin]

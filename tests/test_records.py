@@ -27,12 +27,12 @@ from tests.records import SAMPLING, make_group, make_problem, make_rollout
         ("never heard of it", Ending.BROKEN_OFF),
     ],
 )
-def test_ending_follows_the_finish_reason(word: str, ending: Ending) -> None:
+def test_finish_reason_decides_how_a_rollout_ended(word: str, ending: Ending) -> None:
     assert make_rollout(finish_reason=word).ending is ending
 
 
 @pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])
-def test_correct_needs_nearly_full_score(score: float, correct: bool) -> None:
+def test_verdict_is_correct_from_a_score_of_0_99(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 
@@ -40,34 +40,34 @@ def test_correct_needs_nearly_full_score(score: float, correct: bool) -> None:
     ("score", "reason", "form"),
     [(1.0, Reason.SCORED, 1.0), (0.3, Reason.SCORED, 1.0), (0.0, Reason.TIMEOUT, 1.0), (0.0, Reason.NO_ANSWER, 0.0)],
 )
-def test_verdict_has_parts(score: float, reason: Reason, form: float) -> None:
+def test_verdict_has_format_answer_and_length_parts(score: float, reason: Reason, form: float) -> None:
     assert Verdict(score, reason).parts == {"format": form, "answer": score, "length": 1.0}
 
 
-def test_own_parts_replace_the_parts() -> None:
+def test_reward_parts_of_a_score_function_replace_the_parts() -> None:
     assert Verdict(0.5, Reason.SCORED, own_parts={"style": 2.0}).parts == {"style": 2.0}
 
 
 @pytest.mark.parametrize("rewarded", [0.8, 0.2, 0.0])
-def test_parts_include_the_length_penalty(rewarded: float) -> None:
+def test_reward_parts_include_the_length_penalty(rewarded: float) -> None:
     parts = make_rollout(0.8, reward=rewarded).parts
     assert parts == {"format": 1.0, "answer": 0.8, "length": pytest.approx(rewarded / 0.8)}
 
 
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
-def test_completion_budget_fits_the_limit(prompt_tokens: int) -> None:
+def test_completion_budget_stays_below_the_token_limit(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
     assert prompt_tokens + budget < SAMPLING.token_limit
 
 
-def test_printed_verdict_is_short() -> None:
+def test_repr_of_a_verdict_is_short() -> None:
     verdict = Verdict(1.0, Reason.SCORED, "\x1b" * 20_000)
     assert len(repr(verdict)) < 120
     assert "\x1b" not in repr(verdict)
     assert repr(Verdict(0.5, Reason.NO_ANSWER)) == "Verdict(score=0.5, reason='no_answer', answer=None)"
 
 
-def test_printed_group_is_short() -> None:
+def test_repr_of_a_group_is_short() -> None:
     text = repr(make_group([make_rollout()]))
     assert not [word for word in ("1 + 1", "entry", "-100") if word in text]
 
@@ -81,18 +81,18 @@ def test_printed_group_is_short() -> None:
         ('["library_answer"]', None),
     ],
 )
-def test_library_answer_comes_from_metadata(metadata: str, answer: str | None) -> None:
+def test_library_answer_is_read_from_metadata(metadata: str, answer: str | None) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
 
 
 @pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
 @pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_known_answer_may_come_from_metadata(key: str, example: object, answer: str) -> None:
+def test_known_answer_is_read_from_metadata_if_absent(key: str, example: object, answer: str) -> None:
     metadata = json.dumps({"moves": 3, key: example})
     assert make_problem(answer=None, metadata=metadata).known_answer == answer
     assert make_problem(answer="7", metadata=metadata).known_answer == "7"
 
 
 @pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
-def test_problem_may_have_no_known_answer(metadata: object) -> None:
+def test_known_answer_is_none_without_answer_and_example(metadata: object) -> None:
     assert make_problem(answer=None, metadata=json.dumps(metadata)).known_answer is None

@@ -22,7 +22,7 @@ def test_removed_settings_are_no_fields() -> None:
 
 @pytest.mark.parametrize("name", REMOVED)
 @pytest.mark.parametrize("way", ["file", "keyword", "config", "bridge"])
-def test_removed_setting_says_what_to_do(name: str, way: str) -> None:
+def test_removed_setting_error_says_what_to_do(name: str, way: str) -> None:
     ways: dict[str, Any] = {
         "file": lambda: make_settings(ReasoningGymEnvConfig, {name: 1}, "env."),
         "keyword": lambda: ReasoningSettings(**{name: 1}),
@@ -55,5 +55,5 @@ def test_unused_setting_logs_a_warning(name: str, caplog: pytest.LogCaptureFixtu
         ({"eval_params": "library"}, {"eval_level": None}, []),
     ],
 )
-def test_renamed_settings_match_a_stored_state(stored: Any, now: Any, changed: list[str]) -> None:
+def test_renamed_settings_equal_those_of_a_stored_state(stored: Any, now: Any, changed: list[str]) -> None:
     assert changed_settings(stored, now) == changed

@@ -85,7 +85,7 @@ def test_missing_answer_has_a_reason(text: str, reason: Reason) -> None:
     assert extract_answer(text, LIMIT) == without_answer(reason)
 
 
-def test_tags_are_ascii() -> None:
+def test_answer_tags_with_unicode_lookalikes_are_ignored() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == without_answer(Reason.NO_ANSWER)
     assert split_thinking("a</thin\u212a>b", TAGS).text == "a</thin\u212a>b"
@@ -167,7 +167,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<ans<think></think>wer>5</answer>", 10)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
-def test_extraction_equals_a_simple_reference(text: str, max_bytes: int) -> None:
+def test_answer_extraction_equals_a_simple_implementation(text: str, max_bytes: int) -> None:
     assert split_thinking(text, TAGS).text == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
@@ -189,7 +189,7 @@ def test_extraction_equals_a_simple_reference(text: str, max_bytes: int) -> None
         "é</think>",
     ],
 )
-def test_hostile_megabyte_takes_linear_time(piece: str) -> None:
+def test_extracting_from_a_megabyte_takes_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     for hostile in (text, f"<answer>{text}</answer>"):
@@ -239,21 +239,21 @@ async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
     return reward(Group(PROBLEM, (), rollouts), verdicts, max_tokens=1000).rollouts
 
 
-async def test_penalty_does_not_change_verdicts() -> None:
+async def test_length_penalty_does_not_change_verdicts() -> None:
     scored = await score(rollout(answer(1.0), 100), rollout(answer(1.0), 875))
     assert [one.score for one in scored] == [1.0, 0.5]
     assert [one.verdict and one.verdict.score for one in scored] == [1.0, 1.0]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2000)), max_size=8))
-def test_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) -> None:
+def test_reward_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) -> None:
     group = make_group([make_rollout(score, completion_tokens=length) for score, length in rollouts])
     verdicts = [Verdict(score, Reason.SCORED) for score, _ in rollouts]
     rewarded = reward(group, verdicts, max_tokens=1000).rollouts
     assert [prod(rollout.parts.values()) for rollout in rewarded] == pytest.approx([each.score for each in rewarded])
 
 
-async def test_missing_answer_prevents_the_penalty() -> None:
+async def test_length_penalty_needs_an_answer_in_every_rollout() -> None:
     scored = await score(rollout(answer(1.0), 1000), rollout("none", 1000))
     assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
 
@@ -270,19 +270,19 @@ async def test_scoring_error_is_raised() -> None:
     ("length", "factor"),
     [(0, 1.0), (750, 1.0), (751, 0.996), (875, 0.5), (999, 0.004), (1000, 0.0), (9999, 0.0)],
 )
-def test_penalty_falls_linearly_to_zero(length: int, factor: float) -> None:
+def test_length_penalty_factor_falls_linearly_to_zero(length: int, factor: float) -> None:
     assert apply_length_penalty([1.0, 0.5], [length, 0], 1000) == pytest.approx((factor, 0.5))
 
 
 @pytest.mark.parametrize(
     ("scores", "rewards"), [([1.0, 0.499], (1.0, 0.499)), ([0.5, 0.5], (0.0, 0.25)), ([], ()), ([0.5], (0.0,))]
 )
-def test_low_score_prevents_the_penalty(scores: list[float], rewards: tuple[float, ...]) -> None:
+def test_length_penalty_needs_scores_of_0_5_in_every_rollout(scores: list[float], rewards: tuple[float, ...]) -> None:
     assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))
-def test_penalty_never_raises_a_score(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
+def test_length_penalty_never_raises_a_score(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
     scores = [score for score, _ in rollouts]
     rewards = apply_length_penalty(scores, [length for _, length in rollouts], max_tokens)
     assert all(0.0 <= reward <= score for reward, score in zip(rewards, scores, strict=True))
@@ -310,12 +310,12 @@ def test_longer_completion_never_earns_more(score: float, lengths: list[int], ma
         ("<answer>1</answer>" * 100_000, "1"),
     ],
 )
-def test_library_uses_the_last_answer(text: str, answer: str | None) -> None:
+def test_last_answer_is_extracted_for_library_scores(text: str, answer: str | None) -> None:
     assert extract_last_answer(text, LIMIT) == answer
 
 
 @given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
-def test_last_answer_equals_the_library_pattern(text: str) -> None:
+def test_last_answer_extraction_equals_the_library_pattern(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 
@@ -324,7 +324,7 @@ def test_non_ascii_tag_does_not_close_an_answer() -> None:
     assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == without_answer(Reason.UNCLOSED_ANSWER)
 
 
-def test_penalty_counts_prompt_tokens() -> None:
+def test_length_penalty_counts_prompt_tokens() -> None:
     long_prompt = replace(rollout(answer(1.0), 1000), token_count=5)
     verdicts = [Verdict(1.0, Reason.SCORED)]
     rewarded = reward(Group(PROBLEM, (), (long_prompt,)), verdicts, max_tokens=1000)
@@ -332,7 +332,7 @@ def test_penalty_counts_prompt_tokens() -> None:
 
 
 @given(st.lists(st.sampled_from(["<", "think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=40))
-def test_window_search_finds_all_tags(parts: list[str]) -> None:
+def test_tag_search_in_windows_finds_all_tags(parts: list[str]) -> None:
     text = "".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewards, "WINDOW", 3)
@@ -340,7 +340,7 @@ def test_window_search_finds_all_tags(parts: list[str]) -> None:
     assert found == [match.span() for match in rewards.ANSWER_TAG.finditer(text)]
 
 
-def test_refusal_earns_nothing() -> None:
+def test_refused_completion_scores_zero() -> None:
     """A filter may have cut a text behind its answer."""
     group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
     right = Verdict(1.0, Reason.SCORED, "2")

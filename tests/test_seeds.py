@@ -24,25 +24,25 @@ def range_of(seed: int) -> int:
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITIONS, ATTEMPTS)
-def test_instances_share_no_seed(run_seed: int, instance: int, position: int, attempt: int) -> None:
+def test_instances_use_disjoint_seeds(run_seed: int, instance: int, position: int, attempt: int) -> None:
     seed = train_seed(run_seed, instance, position, attempt)
     assert range_of(seed) == range_of(seed + MEMBERS_OF_A_COMPOSITE) == instance % INSTANCES
     assert MEMBER_SEEDS >= MEMBERS_OF_A_COMPOSITE
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300))
-def test_derived_seed_keeps_its_range(seed: int, number: int) -> None:
+def test_derived_seed_stays_in_the_range_of_its_split(seed: int, number: int) -> None:
     following = follow_seed(seed, number)
     assert range_of(following) == range_of(following + MEMBERS_OF_A_COMPOSITE) == range_of(seed)
 
 
 @given(RUN_SEEDS, st.text(max_size=10), st.integers(0, 100_000))
-def test_evaluation_shares_no_seed_with_training(run_seed: int, task: str, sample: int) -> None:
+def test_evaluation_and_training_seeds_are_disjoint(run_seed: int, task: str, sample: int) -> None:
     seed = eval_seed(run_seed, task, sample)
     assert INSTANCES * INSTANCE_SEEDS == 2**31 <= seed < 2**32 - MEMBERS_OF_A_COMPOSITE
 
 
-def test_seeds_never_change() -> None:
+def test_derived_seeds_equal_the_recorded_seeds() -> None:
     """A change here gives every user another test set and other training problems."""
     assert train_seed(42, 0, 0, 0) == 27_932_344
     assert train_seed(42, 3, 7, 2) == 101_136_571

@@ -90,7 +90,7 @@ async def test_observed_problem_is_not_in_flight(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_undelivered_group_stays_in_flight(make_session: MakeSession) -> None:
+async def test_problem_of_an_undelivered_group_stays_in_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     session.observe(problem, await session.judge(problem, [WRONG]), done=False)
@@ -100,7 +100,7 @@ async def test_undelivered_group_stays_in_flight(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_report_covers_an_interval(make_session: MakeSession) -> None:
+async def test_report_covers_the_time_since_the_last_report(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     session.observe(problem, await session.judge(problem, [right(problem), WRONG]))
@@ -109,7 +109,7 @@ async def test_report_covers_an_interval(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_state_resumes_the_stream(make_session: MakeSession) -> None:
+async def test_session_state_resumes_the_problem_stream(make_session: MakeSession) -> None:
     expected = [problem.question for problem in await take(await make_session(), 4)]
     first = await make_session()
     served = await take(first, 2)
@@ -120,7 +120,7 @@ async def test_state_resumes_the_stream(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_resumed_curriculum_draws_alike(make_session: MakeSession) -> None:
+async def test_curriculum_resumed_from_an_older_state_repeats_its_draws(make_session: MakeSession) -> None:
     """As after kill -9: a run has gone on past the state from which the next run begins."""
     curriculum = {"tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum", "task_sampling": "adaptive"}
 
@@ -153,7 +153,7 @@ async def test_dropped_problem_is_not_in_flight(make_session: MakeSession) -> No
 
 
 @on_module_loop
-async def test_sampler_learns_scores_before_penalty(make_session: MakeSession) -> None:
+async def test_sampler_learns_from_scores_before_the_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -173,7 +173,7 @@ async def test_instances_share_no_problem(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_evaluation_questions_are_held_out(make_session: MakeSession) -> None:
+async def test_evaluation_questions_are_not_served_in_training(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=50)
     held_out = {problem.question for problem in await session.evaluation_set.problems()}
     assert not held_out & {problem.question for problem in await take(session, 40)}
@@ -188,7 +188,7 @@ async def test_evaluation_can_use_training_params(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_unfit_problem_is_drawn_again(make_session: MakeSession) -> None:
+async def test_problem_rejected_by_fits_is_drawn_again(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -197,7 +197,7 @@ async def test_unfit_problem_is_drawn_again(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_next_returns_what_was_prepared(workers: Any) -> None:
+async def test_next_returns_the_result_of_prepare(workers: Any) -> None:
     session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda problem: problem.question.upper(), pool=workers)
     await session.start()
     assert "FIND THE GREATEST COMMON DIVISOR" in await session.next()
@@ -224,7 +224,9 @@ async def test_problem_with_long_answer_is_not_served(
 
 
 @on_module_loop
-async def test_unfit_level_is_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_levels_rejected_by_fits_are_excluded(
+    make_session: MakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
     levels = [problem.level for problem in await take(session, 80)]
     assert max(level or 0.0 for level in levels) < 0.5
@@ -233,14 +235,18 @@ async def test_unfit_level_is_excluded(make_session: MakeSession, caplog: pytest
 
 
 @on_module_loop
-async def test_unfit_task_warns_once(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_problems_rejected_by_fits_log_one_warning(
+    make_session: MakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
     await session.next()
     assert caplog.text.count("problems of chain_sum are drawn again") == 1
 
 
 @on_module_loop
-async def test_no_fitting_problem_raises(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_without_a_fitting_problem_raises(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="none of the first 3 problems leaves room"):
@@ -248,14 +254,16 @@ async def test_no_fitting_problem_raises(make_session: MakeSession, monkeypatch:
 
 
 @on_module_loop
-async def test_unfit_task_does_not_end_the_run(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_task_rejected_by_fits_does_not_end_the_run(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: problem.spec.index != 1 or problem.spec.attempt == 9)
     assert [problem.spec.attempt for problem in await take(session, 3)] == [0, 9, 0]
 
 
 @on_module_loop
-async def test_prompts_are_prepared_in_threads(make_session: MakeSession) -> None:
+async def test_fits_callback_runs_in_a_thread(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -266,7 +274,7 @@ async def test_prompts_are_prepared_in_threads(make_session: MakeSession) -> Non
 
 
 @on_module_loop
-async def test_judge_accepts_a_reference(make_session: MakeSession) -> None:
+async def test_judge_accepts_a_reference_string(make_session: MakeSession) -> None:
     session = await make_session(complexity_mode="random")
     problem = await session.next()
     other = await make_session()
@@ -275,7 +283,7 @@ async def test_judge_accepts_a_reference(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_composite_is_made_from_its_reference(make_session: MakeSession) -> None:
+async def test_composite_problem_is_made_from_its_reference(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question
@@ -283,7 +291,7 @@ async def test_composite_is_made_from_its_reference(make_session: MakeSession) -
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_reference_may_have_either_question(make_session: MakeSession, clarified: bool) -> None:
+async def test_reference_of_a_clarified_or_original_question_works(make_session: MakeSession, clarified: bool) -> None:
     session = await make_session()
     request = ProblemRequest("maze", 5, exact_seed=True, clarified=clarified)
     problem = await session.pool.generate(ProblemSpec(request, Split.TRAIN, 0), PATIENCE_S)
@@ -300,7 +308,7 @@ async def test_unknown_task_in_reference_raises(make_session: MakeSession) -> No
 
 
 @on_module_loop
-async def test_altered_reference_is_rejected(make_session: MakeSession) -> None:
+async def test_reference_with_an_altered_hash_raises(make_session: MakeSession) -> None:
     session = await make_session()
     first, second = await take(session, 2)
     altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
@@ -309,7 +317,7 @@ async def test_altered_reference_is_rejected(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_remade_problem_is_cached(make_session: MakeSession) -> None:
+async def test_problem_made_from_a_reference_is_cached(make_session: MakeSession) -> None:
     session = await make_session()
     [problem] = await take(session, 1)
     assert await session.remake(problem.reference) is await session.remake(problem.reference)
@@ -335,7 +343,7 @@ async def test_make_uses_the_exact_seed(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_draw_gives_the_problems_of_the_stream(make_session: MakeSession) -> None:
+async def test_draw_returns_the_problems_of_the_stream(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum", "leg_counting"], complexity_mode="random")
     served = [await session.next() for _ in range(4)]
     assert [(await session.draw(index)).reference for index in range(4)] == [problem.reference for problem in served]
@@ -359,7 +367,7 @@ async def test_draw_ignores_observations(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_draw_replaces_what_training_rejects(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_draw_replaces_an_evaluation_question(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     session = await make_session(tasks=["chain_sum"])
     first = await session.draw(0)
 
@@ -399,14 +407,14 @@ async def test_invalid_arguments_of_draw_raise_one_line(
 
 
 @on_module_loop
-async def test_make_sets_params(make_session: MakeSession) -> None:
+async def test_make_params_override_task_params(make_session: MakeSession) -> None:
     session = await make_session(task_params={"chain_sum": {"min_terms": 5, "max_terms": 5}})
     problem = await session.make("chain_sum", 1, params={"max_terms": 6, "min_terms": 6})
     assert problem.question.count(" + ") + problem.question.count(" - ") == 5
 
 
 @on_module_loop
-async def test_composite_has_the_other_tasks(small_session: Session[Problem]) -> None:
+async def test_composite_members_are_the_other_selected_tasks(small_session: Session[Problem]) -> None:
     members = {"datasets": [{"name": "generous"}, {"name": "open_ended"}]}
     assert small_session.plan.all_params == {"composite": members}
 
@@ -423,7 +431,7 @@ async def test_judge_accepts_other_thinking_formats(make_session: MakeSession) -
 # ---------------------------------------------------------------------------- beginning and end
 
 
-async def test_library_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_library_warnings_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkout = write_small_library(tmp_path) / "reasoning-gym"
     factory = checkout / "reasoning_gym" / "factory.py"
     factory.write_text(f"{factory.read_text()}CURRICULA = {{'exact': None}}\n")
@@ -434,26 +442,26 @@ async def test_library_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 @on_module_loop
-async def test_bad_settings_close_the_workers(workers: Any, make_session: MakeSession) -> None:
+async def test_error_in_settings_closes_the_workers(workers: Any, make_session: MakeSession) -> None:
     closings = workers.closings
     with pytest.raises(ConfigError, match="no_such_task"):
         await make_session(tasks=["no_such_task"])
     assert workers.closings == closings + 1
 
 
-def test_plan_before_start_raises() -> None:
+def test_reading_the_plan_before_start_raises() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\) first"):
         _ = Session(ReasoningSettings()).plan
 
 
 @on_module_loop
-async def test_state_before_begin_raises(make_session: MakeSession) -> None:
+async def test_reading_the_state_before_the_stream_begins_raises(make_session: MakeSession) -> None:
     session = await make_session()
     with pytest.raises(RuntimeError, match=r"call begin\(\) first"):
         session.state()
 
 
-def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_paths_in_settings_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are of the working directory, which workers do not share; the setting wins over the folder beside."""
     monkeypatch.chdir(tmp_path)
     settings = ReasoningSettings(checkout="fork", task_modules="lab.words, own.py")

@@ -48,7 +48,7 @@ async def verdict_on(session: Session[Problem], completion: str, **row: Any) -> 
     return verdict
 
 
-async def test_imports_do_not_count_as_memory_of_completions(tmp_path: Path) -> None:
+async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -> None:
     """The module takes more addresses than the limit, and a completion as much as the limit leaves."""
     path = tmp_path / "large_rewards.py"
     path.write_text(
@@ -66,7 +66,7 @@ async def test_imports_do_not_count_as_memory_of_completions(tmp_path: Path) -> 
 
 
 @on_module_loop
-async def test_scores_keep_the_order(session: Session[Problem]) -> None:
+async def test_score_function_verdicts_keep_the_order(session: Session[Problem]) -> None:
     verdicts = await session.judge(ROW, ["right", "wrong", "right"])
     assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
         (1.0, Reason.SCORED),
@@ -76,19 +76,19 @@ async def test_scores_keep_the_order(session: Session[Problem]) -> None:
 
 
 @on_module_loop
-async def test_extra_numbers_become_parts(session: Session[Problem]) -> None:
+async def test_extra_numbers_of_a_score_function_become_parts(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "parts")
     assert (verdict.score, verdict.parts) == (0.5, {"length": 3.0, "style": 0.25})
 
 
 @on_module_loop
-async def test_many_parts_with_long_names_fit(session: Session[Problem]) -> None:
+async def test_score_function_may_return_many_parts(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
 
 
 @on_module_loop
-async def test_each_completion_has_its_own_row(session: Session[Problem]) -> None:
+async def test_score_function_cannot_change_the_row_of_others(session: Session[Problem]) -> None:
     verdicts = await session.judge({"numbers": [1]}, ["change", "change again"])
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
 
@@ -101,7 +101,7 @@ async def test_sleeping_function_times_out(session: Session[Problem], monkeypatc
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 
-async def test_too_many_threads_count_as_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")
     monkeypatch.setattr(worker_module, "MAX_THREADS", 30)
@@ -126,7 +126,7 @@ async def test_function_whose_main_thread_ends_times_out(monkeypatch: pytest.Mon
 
 
 @on_module_loop
-async def test_score_true_counts_as_one(session: Session[Problem]) -> None:
+async def test_score_function_may_return_true_for_1(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "true")).score == 1.0
 
 
@@ -148,7 +148,9 @@ async def test_score_true_counts_as_one(session: Session[Problem]) -> None:
     ],
 )
 @on_module_loop
-async def test_verdict_has_the_error(session: Session[Problem], completion: str, error: str) -> None:
+async def test_verdict_has_the_error_of_the_score_function(
+    session: Session[Problem], completion: str, error: str
+) -> None:
     verdict = await verdict_on(session, completion)
     assert (verdict.score, verdict.reason, verdict.error) == (0.0, Reason.VERIFIER_ERROR, error)
 
@@ -164,7 +166,7 @@ async def test_row_may_have_numpy_values(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
-def test_function_must_be_named() -> None:
+def test_score_without_a_function_name_raises() -> None:
     function: Any = len
     with pytest.raises(ConfigError, match=r"^score: must be a string, 'MODULE:FUNCTION'; got "):
         session_of(function)
@@ -182,7 +184,7 @@ async def test_row_without_json_form_raises(session: Session[Problem], row: Any)
 
 @pytest.mark.slow
 @on_module_loop
-async def test_bad_completions_do_not_affect_others(session: Session[Problem]) -> None:
+async def test_failing_completions_do_not_affect_others(session: Session[Problem]) -> None:
     reasons = {
         "never end": Reason.TIMEOUT,
         "take more memory": Reason.OUT_OF_MEMORY,
@@ -205,7 +207,7 @@ async def test_bad_completions_do_not_affect_others(session: Session[Problem]) -
     ],
 )
 @on_module_loop
-async def test_function_cannot_start_processes_or_threads(
+async def test_score_function_cannot_start_processes_or_threads(
     session: Session[Problem], completion: str, error: str
 ) -> None:
     verdict = await verdict_on(session, completion)
@@ -214,13 +216,13 @@ async def test_function_cannot_start_processes_or_threads(
 
 
 @on_module_loop
-async def test_refusals_are_counted(session: Session[Problem]) -> None:
+async def test_actions_denied_to_a_score_function_are_counted(session: Session[Problem]) -> None:
     before = session.pool.stats.refused
     await session.judge(ROW, ["fork", "right", "raise", "start a program"])
     assert session.pool.stats.refused == before + 2
 
 
-async def test_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_first_action_denied_to_a_score_function_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "reasoning_env.workers")
     async with session_of(FUNCTION) as session:
         await session.judge(ROW, ["fork", "start a program"])
@@ -232,7 +234,7 @@ async def test_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
 
 @on_module_loop
-async def test_function_cannot_read_other_files(session: Session[Problem], tmp_path: Path) -> None:
+async def test_score_function_cannot_read_other_files(session: Session[Problem], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
@@ -241,7 +243,9 @@ async def test_function_cannot_read_other_files(session: Session[Problem], tmp_p
 
 
 @pytest.mark.slow
-async def test_allowed_files_and_threads_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_may_use_granted_files_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("content")
     monkeypatch.setenv("MY_VARIABLE", "value")
     function = ScoreFunction(FUNCTION, [tmp_path], ["MY_VARIABLE"], threads=True)
@@ -253,7 +257,7 @@ async def test_allowed_files_and_threads_work(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("fresh_fork_servers")
-async def test_script_may_contain_its_function(tmp_path: Path) -> None:
+async def test_score_function_may_be_in_the_running_script(tmp_path: Path) -> None:
     """A file may hold a score function and the script that uses it, as examples/math_verify_judge.py does."""
     (tmp_path / "mine.py").write_text(
         "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
@@ -281,18 +285,18 @@ async def test_script_may_contain_its_function(tmp_path: Path) -> None:
         ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing does not accept a completion"),
     ],
 )
-async def test_unusable_function_raises(function: str, error: str) -> None:
+async def test_unusable_score_function_raises(function: str, error: str) -> None:
     with pytest.raises(ConfigError, match=f"^score: {error}"):
         await session_of(function).start()
 
 
-async def test_module_that_raises_is_reported(tmp_path: Path) -> None:
+async def test_error_names_a_score_module_that_raises(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py cannot be imported: ZeroDivisionError"):
         await session_of(f"{tmp_path}/broken.py:score").start()
 
 
-def test_missing_path_raises(tmp_path: Path) -> None:
+def test_missing_path_granted_to_a_function_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
@@ -313,7 +317,7 @@ async def test_row_with_missing_arguments_raises() -> None:
 RAISING = "tests.score_functions:raising"
 
 
-async def test_group_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_function_that_raises_for_a_whole_group_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong"])
         assert not caplog.records
@@ -332,20 +336,20 @@ async def test_function_that_always_raises_stops_judging() -> None:
             await session.judge(ROW, ["wrong"])
 
 
-async def test_one_success_keeps_judging() -> None:
+async def test_one_success_prevents_the_stop_of_judging() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", *["wrong"] * 99])
         assert len(await session.judge(ROW, ["wrong"])) == 1
 
 
-async def test_reasons_are_reported() -> None:
+async def test_report_counts_verdict_reasons() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong", "wrong"])
         report = session.report()
     assert (report["verdicts/scored"], report["verdicts/verifier_error"], report["verdicts/timeout"]) == (1, 2, 0)
 
 
-async def test_server_returns_503_for_such_a_function() -> None:
+async def test_server_returns_503_if_the_function_always_raises() -> None:
     async with session_of(RAISING) as session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         reply = await client.post("/score", json={"row": ROW, "texts": ["wrong"] * 100})
         assert (reply.status, (await reply.json())["kind"]) == (503, "raises")
@@ -359,19 +363,19 @@ async def test_server_returns_503_for_such_a_function() -> None:
 
 
 @on_module_loop
-async def test_reference_instead_of_row_raises(session: Session[Problem]) -> None:
+async def test_judging_a_reference_with_a_score_function_raises(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 
 
 @on_module_loop
-async def test_drawing_problems_raises(session: Session[Problem]) -> None:
+async def test_drawing_a_problem_with_a_score_function_raises(session: Session[Problem]) -> None:
     with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
         await session.next()
 
 
 @on_module_loop
-async def test_remaking_problems_raises(session: Session[Problem]) -> None:
+async def test_making_a_problem_with_a_score_function_raises(session: Session[Problem]) -> None:
     with pytest.raises(InvalidReferenceError, match="the library has no task 'gcd'"):
         await session.remake(f"gcd:train:1:-:0.1.25:{'0' * 16}:{{}}")
 
@@ -390,14 +394,14 @@ async def test_score_route_judges_rows(client: TestClient[Any, Any]) -> None:
 
 @pytest.mark.parametrize("label", [ROW, '{"answer": "right"}'])
 @on_module_loop
-async def test_label_may_contain_the_row(client: TestClient[Any, Any], label: Any) -> None:
+async def test_reward_routes_accept_a_row_as_label(client: TestClient[Any, Any], label: Any) -> None:
     assert await (await client.post("/rm", json={"label": label, "response": "right"})).json() == 1.0
     body = {"query": ["Q right"], "prompts": ["Q "], "labels": [label]}
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
 
 
 @on_module_loop
-async def test_reference_in_a_request_is_400(client: TestClient[Any, Any]) -> None:
+async def test_reference_sent_to_a_score_function_returns_400(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
     assert (reply.status, "must be a row in this session" in (await reply.json())["error"]) == (400, True)
 
@@ -413,7 +417,7 @@ async def test_reference_in_a_request_is_400(client: TestClient[Any, Any]) -> No
     ids=["deep", "many", "cut", "two"],
 )
 @on_module_loop
-async def test_invalid_label_is_rejected(client: TestClient[Any, Any], last: str, status: int) -> None:
+async def test_invalid_row_label_is_rejected(client: TestClient[Any, Any], last: str, status: int) -> None:
     labels = [ROW, '{"answer": "right"}', last]
     reply = await client.post("/get_reward", json={"query": ["right"] * 3, "prompts": [""] * 3, "labels": labels})
     assert reply.status == status

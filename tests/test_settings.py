@@ -78,16 +78,16 @@ def test_invalid_value_names_the_setting(name: str, value: Any) -> None:
     ("value", "names"),
     [("", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
 )
-def test_tasks_may_be_list_or_string(value: Any, names: tuple[str, ...]) -> None:
+def test_tasks_setting_accepts_a_list_or_string(value: Any, names: tuple[str, ...]) -> None:
     assert ReasoningSettings(tasks=value).tasks == list(names)
 
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
-def test_default_prompt_names_tags(tag: str) -> None:
+def test_default_prompt_names_each_tag_twice(tag: str) -> None:
     assert SYSTEM_PROMPT.count(tag) == 2, "once in a sentence, and once in the example"
 
 
-def test_default_prompt_ends_with_a_full_reply() -> None:
+def test_default_prompt_ends_with_an_example_reply() -> None:
     reply = SYSTEM_PROMPT.rpartition("\n\n")[2]
     thinking, answer = reply.splitlines()
     assert (thinking.startswith("<think>"), thinking.endswith("</think>")) == (True, True)
@@ -95,12 +95,12 @@ def test_default_prompt_ends_with_a_full_reply() -> None:
     assert NATIVE_SYSTEM_PROMPT.rpartition("\n\n")[2] == answer
 
 
-def test_copying_the_prompt_is_no_answer() -> None:
+def test_copied_default_prompt_contains_no_answer() -> None:
     assert extract_answer(SYSTEM_PROMPT, 100).reason is Reason.SEVERAL_ANSWERS
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_none_may_be_a_string(text: str) -> None:
+def test_settings_accept_none_as_a_string(text: str) -> None:
     settings = ReasoningSettings(complexity_mode=text, complexity_level=text, checkout=text)
     assert (settings.complexity_mode, settings.complexity_level, settings.checkout) == (None, None, None)
 
@@ -127,7 +127,7 @@ def test_conflicting_settings_raise(fields: dict[str, Any]) -> None:
         ({"eval_level": "training"}, None),
     ],
 )
-def test_evaluation_level_follows_the_settings(settings: Any, level: float | None) -> None:
+def test_evaluation_level_follows_eval_level(settings: Any, level: float | None) -> None:
     assert ReasoningSettings(**settings).evaluation_level == level
 
 
@@ -139,7 +139,7 @@ def test_evaluation_level_follows_the_settings(settings: Any, level: float | Non
         ("evaluation", {"eval_temperature", "rewards", "eval_seed"}),
     ],
 )
-def test_fingerprint_has_no_worker_counts(what: Any, some: set[str]) -> None:
+def test_settings_fingerprint_excludes_worker_counts(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
     assert not found.keys() & {"num_verifiers", "num_generators"}
@@ -177,19 +177,19 @@ def test_fingerprint_has_no_worker_counts(what: Any, some: set[str]) -> None:
         ),
     ],
 )
-def test_mistake_is_one_line(values: dict[str, Any], text: str) -> None:
+def test_invalid_settings_raise_a_one_line_error(values: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as error:
         make_settings(ReasoningSettings, values)
     assert str(error.value) == text
 
 
-def test_error_names_the_section() -> None:
+def test_settings_error_names_the_config_section() -> None:
     with pytest.raises(ConfigError, match=r"^env\.seed: must be a whole number"):
         make_settings(ReasoningSettings, {"seed": "x"}, "env.")
 
 
 @pytest.mark.parametrize(("text", "value"), [("None", None), ("null", None), ("1e3", 1000)])
-def test_optional_number_accepts_strings(text: str, value: int | None) -> None:
+def test_optional_number_setting_accepts_strings(text: str, value: int | None) -> None:
     assert make_settings(ReasoningSettings, {"eval_repeats": text}).eval_repeats == value
 
 

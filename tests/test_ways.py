@@ -137,12 +137,12 @@ def no_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_progress_line")
-async def test_group_uses_few_files(tmp_path: Path) -> None:
+async def test_collecting_a_group_uses_few_files(tmp_path: Path) -> None:
     check_bound("group", await trace_groups(tmp_path, 1, tasks=["chain_sum", "gcd", "lcm"]))
 
 
 @pytest.mark.usefixtures("no_progress_line")
-async def test_mixed_group_uses_few_files(tmp_path: Path) -> None:
+async def test_collecting_groups_of_many_tasks_uses_few_files(tmp_path: Path) -> None:
     """Trace ten groups of tasks from several families, with questions that may repeat, at levels of a curriculum."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
     check_bound("mixed group", await trace_groups(tmp_path, 10, tasks=tasks, complexity_mode="curriculum"))
@@ -176,7 +176,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
     return trace
 
 
-async def test_completion_uses_few_files(session: Session[Problem]) -> None:
+async def test_scoring_a_completion_uses_few_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     with Trace() as trace:
         [verdict] = await session.judge(problem, [f"<answer>{problem.answer}</answer>"])
@@ -192,7 +192,7 @@ async def test_observe_moves_little(session: Session[Problem]) -> None:
     assert trace.moves <= MOVES
 
 
-def test_answer_uses_few_files() -> None:
+def test_verifying_an_answer_uses_few_files() -> None:
     """Trace a verifier's work in this process."""
     library = Library(None)
     problem = library.generate(ProblemRequest("gcd", 7, {}, None))
@@ -202,7 +202,7 @@ def test_answer_uses_few_files() -> None:
     check_bound("answer", trace)
 
 
-async def test_judge_request_uses_few_files(session: Session[Problem]) -> None:
+async def test_answering_a_judge_request_uses_few_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     body = {"ref": problem.reference, "texts": [f"<answer>{problem.answer}</answer>"]}
     async with TestClient(RawTestServer(JudgeServer(session).handle)) as client:
@@ -220,7 +220,7 @@ def run_command(folder: Path, *words: str) -> Trace:
     return trace
 
 
-def test_evaluation_uses_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluating_a_model_uses_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_small_library(tmp_path)
     with RightAnswers() as server:
@@ -229,7 +229,7 @@ def test_evaluation_uses_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     check_bound("evaluation", trace)
 
 
-async def test_hosted_evaluation_uses_few_files(tmp_path: Path) -> None:
+async def test_evaluating_in_a_running_session_uses_few_files(tmp_path: Path) -> None:
     """Trace an evaluation in a session whose workers are ready."""
     write_small_library(tmp_path)
     settings = HostedSettings(
@@ -258,13 +258,13 @@ async def test_hosted_evaluation_uses_few_files(tmp_path: Path) -> None:
     check_bound("hosted evaluation", trace)
 
 
-def test_row_uses_few_files(tmp_path: Path) -> None:
+def test_scoring_a_row_uses_few_files(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     trace = run_command(tmp_path, "problems", "--tasks", "gcd", "--count", "1", "--out", str(out))
     assert len(out.read_text().splitlines()) == 1
     check_bound("row", trace)
 
 
-def test_page_lists_the_bounds() -> None:
+def test_architecture_page_lists_the_file_bounds() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

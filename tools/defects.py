@@ -103,7 +103,7 @@ CORRECTED = Fix(
 REJECTED = Fix(
     "rejected",
     "Another problem replaces the problem.",
-    "tests/tasks/test_flaws.py::test_only_flawed_entries_are_rejected",
+    "tests/tasks/test_flaws.py::test_rejected_problems_are_exactly_the_flawed_ones",
 )
 EXACT = Fix(
     "exact",
@@ -113,12 +113,12 @@ EXACT = Fix(
 RIGHT_ANSWER = Fix(
     "right answer",
     "The right answer replaces the library's.",
-    "tests/tasks/test_right_answers.py::test_wrong_answer_is_corrected",
+    "tests/tasks/test_right_answers.py::test_wrong_library_answer_is_corrected",
 )
 CLARIFICATION = Fix(
     "clarified",
     "A sentence makes the question clear.",
-    "tests/tasks/test_clarifications.py::test_clarified_question_has_the_wording",
+    "tests/tasks/test_clarifications.py::test_clarified_question_has_the_documented_wording",
 )
 LEFT_OUT = Fix(
     "left out",
@@ -133,13 +133,13 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "Problems have other parameters.",
-    "tests/workers/test_library.py::test_served_params_apply_by_default",
+    "tests/workers/test_library.py::test_task_defaults_for_serving_apply_without_exact_seed",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(
         "paid",
         "Every right answer earns 1.",
-        "tests/workers/test_every_task.py::test_oracle_answers_are_right",
+        "tests/workers/test_every_task.py::test_reference_answers_get_full_score",
     ),
     Defect.GARBAGE_PAID: TYPED,
     Defect.EMPTY_PAID: Fix(
@@ -161,7 +161,9 @@ FIXES: Mapping[Defect, Fix] = {
         "tests/answers/test_scoring.py::test_verifier_scores_are_clipped_to_0_and_1",
     ),
     Defect.CALLS_DIFFER: Fix(
-        "fresh entry", "Each call gets a fresh entry.", "tests/workers/test_hostile.py::test_no_attack_succeeds"
+        "fresh entry",
+        "Each call gets a fresh entry.",
+        "tests/workers/test_hostile.py::test_no_hostile_answer_gets_a_score_or_an_effect",
     ),
     Defect.PROCESSES_DIFFER: Fix(
         "hash seed",
@@ -181,7 +183,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.NO_PROBLEM: Fix(
         "next seed",
         "Another problem replaces a seed without a problem.",
-        "tests/workers/test_pool_generation.py::test_error_of_a_task_is_raised",
+        "tests/workers/test_pool_generation.py::test_error_of_a_generator_is_raised",
     ),
 }
 """The fix of each defect that an audit can find, unless the declaration of the task has a fix of its own."""

@@ -27,17 +27,17 @@ def sound_group() -> dict[str, Any]:
 check = partial(check_batch, batch_size=4, group_size=2, max_token_len=7)
 
 
-def test_valid_batch_passes() -> None:
+def test_valid_batch_passes_the_checks() -> None:
     check([sound_group(), sound_group()])
 
 
-def test_optional_fields_are_accepted() -> None:
+def test_batch_without_optional_fields_passes() -> None:
     batch = [sound_group(), {**sound_group(), "inference_logprobs": None, "overrides": None}]
     del batch[0]["overrides"]
     check(batch)
 
 
-def test_group_of_one_is_accepted() -> None:
+def test_batch_with_groups_of_one_passes() -> None:
     check([{field: values[:1] for field, values in sound_group().items()}], batch_size=1, group_size=1)
 
 
@@ -69,7 +69,7 @@ def test_group_of_one_is_accepted() -> None:
         ("inference_logprobs", 0, [1.0, 1.0, 1.0, -1.0, -math.inf], "group 1: .*inference_logprobs"),
     ],
 )
-def test_each_violation_is_named(field: str, rollout: int | None, value: Any, where: str) -> None:
+def test_invalid_batch_error_names_the_field(field: str, rollout: int | None, value: Any, where: str) -> None:
     batch = [sound_group(), sound_group()]
     if rollout is None:
         batch[1][field] = value
@@ -80,6 +80,6 @@ def test_each_violation_is_named(field: str, rollout: int | None, value: Any, wh
 
 
 @pytest.mark.parametrize("groups", [0, 1])
-def test_too_few_groups_are_named(groups: int) -> None:
+def test_batch_with_too_few_groups_fails(groups: int) -> None:
     with pytest.raises(BatchError, match=r"^batch: .*\b4\b"):
         check([sound_group()] * groups)

@@ -38,13 +38,13 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-async def test_policy_may_return_tokens(server: InferenceServer) -> None:
+async def test_policy_may_return_token_ids(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
     _, reply = await post(server, "/generate", RAW)
     assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
 
 
-async def test_policy_waits_or_refuses(server: InferenceServer) -> None:
+async def test_policy_may_raise_an_http_error(server: InferenceServer) -> None:
     server.policy = AsyncMock(side_effect=web.HTTPTooManyRequests)
     assert (await post(server, "/v1/completions", RAW))[0] == 429
 
@@ -65,7 +65,7 @@ async def test_policy_waits_or_refuses(server: InferenceServer) -> None:
         ("/v1/chat/completions", {"messages": "hello"}),
     ],
 )
-async def test_bad_request_is_refused(server: InferenceServer, path: str, body: Any) -> None:
+async def test_invalid_request_is_refused(server: InferenceServer, path: str, body: Any) -> None:
     status, reply = await post(server, path, body)
     assert status == 400
     assert reply["error"]["message"]
@@ -74,7 +74,7 @@ async def test_bad_request_is_refused(server: InferenceServer, path: str, body: 
 # ---------------------------------------------------------------------------- faults
 
 
-async def test_connection_is_refused_then_accepted(server: InferenceServer) -> None:
+async def test_server_can_refuse_connections(server: InferenceServer) -> None:
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{server.url}/health") as response:
             assert response.status == 200
@@ -83,7 +83,7 @@ async def test_connection_is_refused_then_accepted(server: InferenceServer) -> N
             await session.get(f"{server.url}/health")
 
 
-async def test_hanging_request_can_be_closed(server: InferenceServer) -> None:
+async def test_server_closes_with_a_hanging_request(server: InferenceServer) -> None:
     server.fail(slow(math.inf))
     waiting = asyncio.ensure_future(post(server, "/generate", RAW))
     done, _ = await asyncio.wait([waiting], timeout=0.2)
@@ -94,7 +94,7 @@ async def test_hanging_request_can_be_closed(server: InferenceServer) -> None:
     await server.__aenter__()
 
 
-def test_faults_can_be_set_from_another_thread() -> None:
+def test_server_faults_can_be_set_from_another_thread() -> None:
     server = InferenceServer()
     server.fail(refuse)
 
@@ -111,7 +111,7 @@ def test_faults_can_be_set_from_another_thread() -> None:
     assert statuses == [None, 200, 500, None]
 
 
-def test_server_runs_as_a_process(tmp_path: Path) -> None:
+def test_inference_server_runs_as_a_process(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
     words = ["-m", "reasoning_gym_testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
@@ -120,7 +120,7 @@ def test_server_runs_as_a_process(tmp_path: Path) -> None:
         assert process.end(signal.SIGTERM) == 0
 
 
-async def test_chat_is_streamed(server: InferenceServer) -> None:
+async def test_chat_reply_is_streamed_on_request(server: InferenceServer) -> None:
     text = "<think>Let me see what that makes.</think><answer>5</answer>"
     server.policy = lambda request: [text] * request.n
     chat = {"messages": [{"role": "user", "content": "Which one?"}], "model": "policy", "stream": True}
@@ -134,7 +134,7 @@ async def test_chat_is_streamed(server: InferenceServer) -> None:
     assert chunks[-1]["usage"]["completion_tokens"] > 0
 
 
-async def test_chat_may_have_no_token_limit(server: InferenceServer) -> None:
+async def test_chat_request_without_token_limit_is_answered(server: InferenceServer) -> None:
     server.policy = lambda request: ["word " * 100]
     _, reply = await post(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "Go on."}]})
     assert reply["choices"][0]["message"]["content"] == "word " * 100

@@ -25,7 +25,7 @@ def bind(port: int) -> None:
         other.bind((HOST, port))
 
 
-def test_reserved_port_is_refused_to_others(port: int) -> None:
+def test_reserved_port_cannot_be_bound_by_others(port: int) -> None:
     with pytest.raises(OSError, match="in use"):
         bind(port)
 
@@ -40,12 +40,12 @@ def test_server_listens_on_reserved_port(port: int) -> None:
         listener.accept()[0].close()
 
 
-def test_released_port_is_free(port: int) -> None:
+def test_released_port_can_be_bound(port: int) -> None:
     http_server.release_port(port)
     bind(port)
 
 
-def test_no_port_is_chosen_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reserved_ports_are_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [free_port() for _ in range(3)]
     for reserved in chosen:
         http_server.release_port(reserved)
@@ -56,14 +56,14 @@ def test_no_port_is_chosen_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(again) == sorted(chosen)
 
 
-async def test_refusing_server_keeps_port() -> None:
+async def test_server_that_refuses_connections_keeps_its_port() -> None:
     async with InferenceServer() as server:
         server.fail(http_server.refuse)
         with pytest.raises(OSError, match="in use"):
             bind(int(server.url.rpartition(":")[2]))
 
 
-async def test_ended_server_frees_port() -> None:
+async def test_ended_server_frees_its_port() -> None:
     async with InferenceServer() as server:
         port = int(server.url.rpartition(":")[2])
     bind(port)

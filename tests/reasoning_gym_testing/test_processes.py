@@ -45,14 +45,14 @@ def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
     return process
 
 
-def test_dead_process_shows_its_last_lines(processes: Processes) -> None:
+def test_error_of_a_dead_process_has_its_last_lines(processes: Processes) -> None:
     process = start(processes, "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)", ready=False)
     with pytest.raises(ProcessError, match=r"^the process .*\b3\b") as caught:
         process.announcement()
     assert str(caught.value).endswith("\n  | first\n  | second")
 
 
-def test_missing_program_raises(processes: Processes) -> None:
+def test_starting_a_missing_program_raises(processes: Processes) -> None:
     with pytest.raises(ProcessError, match="No such file or directory"):
         processes.start("the process", ["/no/such/program"])
 
@@ -72,7 +72,7 @@ def test_process_over_its_time_limit_raises(processes: Processes) -> None:
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_process_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_gets_its_own_home_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "secret")
     with Processes(tmp_path, {"COLOUR": "blue"}, isolated=True) as processes:
         command = ["sh", "-c", "echo $COLOUR $SIZE $(pwd) $HOME $TMPDIR $WANDB_API_KEY"]
@@ -83,7 +83,7 @@ def test_process_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @needs_proc
 @pytest.mark.parametrize("code", [SLEEPER, STUBBORN, PARENT_OF_STUBBORN])
-def test_block_ends_all_processes(code: str, tmp_path: Path) -> None:
+def test_context_manager_ends_all_processes(code: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), Processes(tmp_path, grace_s=0.3) as processes:
         pid = start(processes, code).pid
         everything = {pid, *descendants(pid)}
@@ -92,7 +92,7 @@ def test_block_ends_all_processes(code: str, tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_process_group_ends(processes: Processes) -> None:
+def test_ending_a_process_ends_its_children(processes: Processes) -> None:
     process = start(processes, f"{LEAVES_ONE_BEHIND}; import time; time.sleep(600)")
     everything = descendants(process.pid)
     assert everything
@@ -102,7 +102,7 @@ def test_process_group_ends(processes: Processes) -> None:
 
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_processes_end_with_their_starter(number: signal.Signals, tmp_path: Path) -> None:
+def test_processes_end_when_their_parent_is_killed(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FOREIGN_STARTER, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as starter:
         assert starter.stdout is not None
@@ -114,6 +114,6 @@ def test_processes_end_with_their_starter(number: signal.Signals, tmp_path: Path
     assert not survivors(everything, PATIENCE_S)
 
 
-def test_wait_raises_after_its_limit() -> None:
+def test_wait_until_raises_after_its_time_limit() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")

@@ -21,11 +21,11 @@ TEXTS = st.text() | st.text(alphabet=" \n\t<>/'.,!?0123456789abÄ🙂\u200b") | 
 
 
 @given(TEXTS)
-def test_text_round_trips(tokenizer: Any, text: str) -> None:
+def test_tokenizer_round_trips_text(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_special_tokens_are_distinct(tokenizer: Any) -> None:
+def test_tokenizer_special_tokens_are_distinct(tokenizer: Any) -> None:
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
 
@@ -34,7 +34,7 @@ def test_tokenizer_has_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.model_max_length >= 100_000
 
 
-def test_layout_equals_the_template(tokenizer: Any) -> None:
+def test_chat_layout_equals_the_chat_template(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
     assert lay_out(CONVERSATION[:2]) == prompt
     whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)

@@ -9,7 +9,7 @@ from reasoning_env.storage.files import header_path
 from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
 
 
-def test_each_folder_is_a_run(tmp_path: Path) -> None:
+def test_each_dump_folder_is_a_run(tmp_path: Path) -> None:
     dumps = [write(kind.path(tmp_path / "d", "u", 0), group(rollout())) for kind in (PASSED, FAILED)]
     for name in ("a", "b"):
         write_evaluation(tmp_path / "evals" / name, group(rollout()))
@@ -21,7 +21,7 @@ def test_each_folder_is_a_run(tmp_path: Path) -> None:
     ]
 
 
-def test_each_process_file_is_a_run(tmp_path: Path) -> None:
+def test_each_group_file_is_a_run(tmp_path: Path) -> None:
     for name in ("a", "b"):
         header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
@@ -39,7 +39,7 @@ def series_of(*folders: Path) -> list[tuple[str, list[int]]]:
     return [(each["name"], each["steps"]) for each in report(*folders)["series"]]
 
 
-def test_evaluations_of_a_training_are_one(tmp_path: Path) -> None:
+def test_evaluations_of_a_training_form_one_series(tmp_path: Path) -> None:
     folders = [evaluation_at(tmp_path, name, step, step) for name, step in (("c", 10), ("a", 30), ("b", 20))]
     data = report(*folders, evaluation_at(tmp_path, "d", None, 40), evaluation_at(tmp_path, "e", 40, 50, model="other"))
     assert data["series"] == [{"name": "m", "runs": [0, 2, 1], "steps": [10, 20, 30]}]
@@ -55,13 +55,13 @@ def test_evaluations_of_a_training_are_one(tmp_path: Path) -> None:
     ]
 
 
-def test_lower_step_begins_a_training(tmp_path: Path) -> None:
+def test_lower_step_starts_a_new_training_series(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 10, 20, 30])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
 
 
-def test_trainings_are_named_by_folder(tmp_path: Path) -> None:
+def test_training_series_are_named_by_folder(tmp_path: Path) -> None:
     for run in ("x", "y"):
         for step in (10, 20):
             evaluation_at(tmp_path / run / "evals", f"{step}", step, step)
@@ -71,7 +71,7 @@ def test_trainings_are_named_by_folder(tmp_path: Path) -> None:
     ]
 
 
-def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
+def test_repeated_step_belongs_to_the_resumed_training(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 30, 20, 40])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     data = report(*folders)
@@ -79,7 +79,7 @@ def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
     assert [run["name"] for run in data["runs"]][1] == "1"
 
 
-def test_copied_dump_counts_once(tmp_path: Path) -> None:
+def test_report_counts_a_copied_dump_once(tmp_path: Path) -> None:
     lines = [group(rollout(), index=number, time=1.5) for number in range(3)]
     dump, copy = (write(tmp_path / folder / "a.jsonl", *lines) for folder in ("run", "copy"))
     write(dump, *lines, lines[0])
@@ -89,6 +89,6 @@ def test_copied_dump_counts_once(tmp_path: Path) -> None:
     assert data["notes"] == [f"{dump}: skipped 1 {words}", f"{copy}: skipped 3 {words}"]
 
 
-def test_equal_names_get_folders(tmp_path: Path) -> None:
+def test_runs_with_equal_names_show_their_folders(tmp_path: Path) -> None:
     paths = [write(tmp_path / folder / "dumps" / "a.jsonl", group(rollout())) for folder in ("x", "y")]
     assert [run["name"] for run in report(*(path.parent for path in paths))["runs"]] == ["x/dumps", "y/dumps"]

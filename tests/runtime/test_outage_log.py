@@ -21,7 +21,7 @@ OUT, OVER = "the disk is full", "there is space again"
     ],
     ids=["once with its end", "while it lasts", "no end of none", "coming and going", "a second that lasts"],
 )
-def test_outage_is_logged_rarely(events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_outage_reminders_become_rarer(events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture) -> None:
     """Numbers are seconds between two notices."""
     caplog.set_level(logging.INFO)
     now = 0.0

@@ -58,7 +58,7 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("process", [0.0], indirect=True)
-def test_signal_cancels_work(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_signal_cancels_work_and_sets_the_exit_status(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(number)
     assert [_line(process), _line(process)] == ["closing", "closed"]
     assert number.name in _line(process)
@@ -67,7 +67,7 @@ def test_signal_cancels_work(process: subprocess.Popen[str], number: signal.Sign
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("process", [600.0], indirect=True)
-def test_second_signal_kills(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_second_signal_kills_the_process(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(signal.SIGTERM)
     assert _line(process) == "closing"
     process.send_signal(number)
@@ -75,7 +75,7 @@ def test_second_signal_kills(process: subprocess.Popen[str], number: signal.Sign
     assert _line(process) == ""
 
 
-async def test_close_comes_before_the_result() -> None:
+async def test_closer_runs_before_the_result_returns() -> None:
     closer = AsyncMock()
 
     async def work() -> int:
@@ -88,7 +88,7 @@ async def test_close_comes_before_the_result() -> None:
 
 
 @pytest.mark.parametrize(("by", "raised"), [("a signal", Interrupted), ("its caller", asyncio.CancelledError)])
-async def test_close_comes_after_cleanup(by: str, raised: type[BaseException]) -> None:
+async def test_closer_runs_after_the_cleanup_of_cancelled_work(by: str, raised: type[BaseException]) -> None:
     order: list[str] = []
 
     async def work() -> None:
@@ -111,7 +111,7 @@ async def test_close_comes_after_cleanup(by: str, raised: type[BaseException]) -
     assert order == ["work ended", "closed"]
 
 
-async def test_handlers_are_removed_at_the_end() -> None:
+async def test_signal_handlers_are_removed_at_the_end() -> None:
     async def work() -> None:
         assert signal.getsignal(signal.SIGTERM) is not before
 
@@ -120,7 +120,7 @@ async def test_handlers_are_removed_at_the_end() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_work_runs_without_signal_handlers() -> None:
+def test_work_runs_where_signal_handlers_cannot_be_set() -> None:
     closer = AsyncMock()
     with ThreadPoolExecutor() as thread:
         work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))

@@ -45,7 +45,7 @@ def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys
     return capsys
 
 
-def test_rows_in_a_pipe_stay_whole(pipe: pytest.CaptureFixture[str]) -> None:
+def test_table_rows_in_a_pipe_are_not_wrapped(pipe: pytest.CaptureFixture[str]) -> None:
     _print()
     assert pipe.readouterr().out.splitlines() == [
         "TASK                       N  NOTE",
@@ -54,7 +54,7 @@ def test_rows_in_a_pipe_stay_whole(pipe: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_long_cells_are_wrapped() -> None:
+def test_long_table_cells_are_wrapped_on_a_terminal() -> None:
     with contextlib.redirect_stdout(Terminal()) as terminal:
         _print()
     lines = STYLE.sub("", terminal.getvalue()).splitlines()
@@ -63,7 +63,7 @@ def test_long_cells_are_wrapped() -> None:
     assert lines[-1] == "a_task_with_a_long_name  125"
 
 
-def test_table_applies_its_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_applies_its_number_formats(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
     table.print()
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
@@ -87,7 +87,7 @@ def test_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) 
     assert visible(text, limit) == shown
 
 
-def test_log_file_gets_no_progress_bar(pipe: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar_is_not_written_to_a_log_file(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
@@ -111,14 +111,14 @@ def test_progress_lines_without_log_go_to_stderr(
     assert capsys.readouterr().err.startswith("measuring: 0\n")
 
 
-def test_log_is_escaped() -> None:
+def test_control_characters_in_log_lines_are_escaped() -> None:
     with contextlib.redirect_stderr(StringIO()) as written:
         handler = StderrHandler()
         handler.handle(logging.makeLogRecord({"msg": "bad\x1b[2J\n  in line 1\x07"}))
     assert written.getvalue() == "bad\\x1b[2J\n  in line 1\\x07\n"
 
 
-def test_log_lines_appear_above_the_bar() -> None:
+def test_log_lines_appear_above_the_progress_bar() -> None:
     handler, logger = StderrHandler(), logging.getLogger("above")
     logger.addHandler(handler)
     with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:
@@ -132,7 +132,7 @@ def test_log_lines_appear_above_the_bar() -> None:
     assert "measuring" not in lines[above]
 
 
-def test_rate_includes_the_first_wait() -> None:
+def test_progress_rate_includes_the_time_before_the_first_item() -> None:
     with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 100, done=20) as advance:
         time.sleep(0.5)
         for _ in range(10):

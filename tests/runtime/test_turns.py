@@ -26,7 +26,7 @@ async def turns_of_others(sizes: list[int]) -> int:
     return turns
 
 
-async def test_short_sequences_share_a_turn() -> None:
+async def test_short_sequences_are_processed_in_one_loop_turn() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
@@ -35,28 +35,28 @@ async def test_other_tasks_run_between_long_sequences() -> None:
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
 
-async def test_no_sequences_give_no_results() -> None:
+async def test_empty_list_of_sequences_gives_no_results() -> None:
     assert await map_in_turns(len, []) == []
 
 
-async def test_short_sequences_are_handled_at_once() -> None:
+async def test_short_sequences_are_processed_without_a_yield() -> None:
     assert await turns_of_others([NUMBERS_PER_TURN // 8] * 8) == 0
 
 
 # ---------------------------------------------------------------------------- a thread for many pieces
 
 
-async def test_pieces_return_their_own_results() -> None:
+async def test_threaded_calls_return_their_own_results() -> None:
     numbers = range(3 * PIECES_PER_BATCH)
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 
 
-async def test_error_reaches_only_its_caller() -> None:
+async def test_error_of_a_threaded_call_reaches_only_its_caller() -> None:
     outcomes = await asyncio.gather(*(run_on_decoder(int, text) for text in ("1", "x", "3")), return_exceptions=True)
     assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
 
 
-async def test_work_of_a_cancelled_caller_is_skipped() -> None:
+async def test_queued_call_of_a_cancelled_caller_is_skipped() -> None:
     release = threading.Event()
     first = asyncio.create_task(run_on_decoder(release.wait, PATIENCE_S))
     done: list[int] = []
@@ -70,7 +70,7 @@ async def test_work_of_a_cancelled_caller_is_skipped() -> None:
         await gone
 
 
-async def test_simultaneous_pieces_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_threaded_calls_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.runtime.turns.MAX_BATCH_S", PATIENCE_S)
     handovers = 0
     run_in_executor = asyncio.get_running_loop().run_in_executor

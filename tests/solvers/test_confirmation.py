@@ -11,44 +11,44 @@ PREMISES = f"Given:\n1. (P {IMPLIES} Q)\n.2. P\n.3. (Q {OR} R)\n.What can we con
 
 
 @pytest.mark.parametrize("answer", ["0.109375", "7/64", "0.109"])
-def test_probabilities_are_confirmed(answer: str) -> None:
+def test_solver_confirms_right_probabilities(answer: str) -> None:
     assert confirms("coin_flip", COINS, answer)
 
 
 @pytest.mark.parametrize("answer", ["0", "0.", "0.1", "0.108", "1e999999999", "", "7/0"])
-def test_wrong_probabilities_are_not_confirmed(answer: str) -> None:
+def test_solver_rejects_wrong_probabilities(answer: str) -> None:
     """The library pays a prefix of the right digits, in full where the prefix is the whole answer."""
     assert not confirms("coin_flip", COINS, answer)
 
 
 @pytest.mark.parametrize("answer", [f"2 {TIMES} 2 {TIMES} 3", "3 x 2 x 2", "2*3*2"])
-def test_factors_are_confirmed(answer: str) -> None:
+def test_solver_confirms_right_factors(answer: str) -> None:
     assert confirms("prime_factorization", PRIMES, answer)
 
 
 @pytest.mark.parametrize("answer", ["12", f"4 {TIMES} 3", f"2 {TIMES} 2 {TIMES} 3 or 5", ""])
-def test_wrong_factors_are_not_confirmed(answer: str) -> None:
+def test_solver_rejects_wrong_factors(answer: str) -> None:
     assert not confirms("prime_factorization", PRIMES, answer)
 
 
-def test_conclusions_are_confirmed() -> None:
+def test_solver_confirms_right_conclusions() -> None:
     assert confirms("propositional_logic", PREMISES, "Q")
 
 
 @pytest.mark.parametrize(
     "answer", ["P", f"(Q {OR} R)", f"(P {OR} {NOT}P)", "R", f"({NOT}Q {AND} P)", f"(P {IFF}", "S", "", "Q, or not"]
 )
-def test_wrong_conclusions_are_not_confirmed(answer: str) -> None:
+def test_solver_rejects_wrong_conclusions(answer: str) -> None:
     """Premises, what always holds, what does not follow, and what is no formula."""
     assert not confirms("propositional_logic", PREMISES, answer)
 
 
-def test_joined_premises_are_no_conclusion() -> None:
+def test_solver_rejects_joined_premises_as_conclusion() -> None:
     premises = "Given:\n1. P\n.2. Q\n.What can we conclude from the above statements?"
     assert not confirms("propositional_logic", premises, f"(P {AND} Q)")
 
 
-def test_numbers_and_booleans_are_confirmed() -> None:
+def test_solver_confirms_numbers_and_booleans() -> None:
     assert confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "21.0")
     assert confirms("isomorphic_strings", "isomorphic, or False otherwise:\nabb cdd\n", "true")
     assert not confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "twenty-one")

@@ -19,7 +19,7 @@ SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", 
 """Tasks whose solvers take a second a problem: `tools/solve.py` runs them at length."""
 
 
-def test_table_has_every_task() -> None:
+def test_solver_table_has_every_task() -> None:
     assert set(TABLE) == set(TASKS) - {"composite"}
     assert [task for task, row in TABLE.items() if row.solve is None and row.check is None and not row.why] == []
 
@@ -49,22 +49,22 @@ def _lines(opinions: list[Opinion], *findings: Finding) -> list[str]:
     return [str(opinion) for opinion in opinions if opinion.finding in findings]
 
 
-def test_served_answers_are_right(opinions: list[Opinion]) -> None:
+def test_solvers_confirm_the_served_answers(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.DISAGREES) == []
 
 
-def test_questions_have_one_reading(opinions: list[Opinion]) -> None:
+def test_solvers_find_no_ambiguous_question(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.AMBIGUOUS) == []
 
 
-def test_other_right_answers_are_paid(opinions: list[Opinion]) -> None:
+def test_right_answers_found_by_solvers_earn_full_score(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.REFUSES) == []
 
 
-def test_wrong_answers_earn_less(opinions: list[Opinion]) -> None:
+def test_wrong_answers_earn_less_than_solver_answers(opinions: list[Opinion]) -> None:
     assert [str(opinion) for opinion in opinions if opinion.finding is Finding.OVERPAYS] == []
 
 
-def test_most_problems_are_solved(opinions: list[Opinion]) -> None:
+def test_solvers_solve_over_70_percent_of_the_problems(opinions: list[Opinion]) -> None:
     confirmed = sum(opinion.finding is Finding.AGREES for opinion in opinions)
     assert confirmed > 0.7 * len(opinions)

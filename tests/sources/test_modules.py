@@ -31,32 +31,32 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(folder / name)
 
 
-def test_file_is_imported_as_a_module(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_file_is_imported(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
     found = import_task_modules([path], registry).modules
     assert (list(found), found["mine"].name, found["mine"].read_paths) == (["mine"], "my_tasks", (path,))
 
 
-def test_importable_name_is_accepted(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_may_be_an_importable_name(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab/__init__.py", "")
     write(tmp_path, "lab/words.py", REGISTERS.format("mine"))
     found = import_task_modules(["lab.words"], registry, str(tmp_path)).modules
     assert found["mine"].name == "lab.words"
 
 
-def test_package_may_read_its_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_package_may_read_its_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     found = import_task_modules(["lab_of_words"], registry, str(tmp_path)).modules
     assert found["mine"].read_paths == (str(tmp_path / "lab_of_words"),)
 
 
-def test_helper_module_in_the_folder_is_importable(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_may_import_a_helper_beside_it(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "helper_of_mine.py", "NAME = 'helped'")
     text = "from helper_of_mine import NAME\nfrom registry_of_test import DATASETS\nDATASETS[NAME] = object()"
     assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry).modules) == ["helped"]
 
 
-def test_release_follows_source(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_release_changes_with_its_source(tmp_path: Path, registry: dict[str, Any]) -> None:
     releases = set()
     for folder, comment in (("a", ""), ("b", ""), ("c", "# changed")):
         path = write(tmp_path / folder, "my_tasks.py", REGISTERS.format("mine") + comment)
@@ -66,7 +66,7 @@ def test_release_follows_source(tmp_path: Path, registry: dict[str, Any]) -> Non
     assert all(release.startswith("my_tasks@") for release in releases)
 
 
-def test_release_is_the_version_of_the_distribution(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_package_release_is_its_version(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     write(tmp_path, "lab_of_words-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: lab-of-words\nVersion: 1.2")
     sys.path.append(str(tmp_path))
@@ -91,7 +91,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_broken_module_is_one_line(name: str, tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_broken_task_module_raises_a_one_line_error(name: str, tmp_path: Path, registry: dict[str, Any]) -> None:
     text, message = BAD[name]
     with pytest.raises(TaskModuleError) as raised:
         import_task_modules([write(tmp_path, f"{name}.py", text)], registry)
@@ -99,7 +99,7 @@ def test_broken_module_is_one_line(name: str, tmp_path: Path, registry: dict[str
     assert "\n" not in str(raised.value)
 
 
-def test_missing_module_raises(registry: dict[str, Any]) -> None:
+def test_missing_task_module_raises(registry: dict[str, Any]) -> None:
     with pytest.raises(TaskModuleError, match=r"^there is no module no_such_lab; use a name"):
         import_task_modules(["no_such_lab"], registry)
 
@@ -107,24 +107,24 @@ def test_missing_module_raises(registry: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"), [("no/such.py", "there is no file no/such.py"), ("a/folder", "a/folder is not a .py file")]
 )
-def test_missing_file_raises(entry: str, message: str, registry: dict[str, Any]) -> None:
+def test_missing_task_module_file_raises(entry: str, message: str, registry: dict[str, Any]) -> None:
     with pytest.raises(TaskModuleError, match=message):
         import_task_modules([entry], registry)
 
 
-def test_two_modules_with_one_name_raise(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_two_task_modules_with_one_name_raise(tmp_path: Path, registry: dict[str, Any]) -> None:
     paths = [write(tmp_path / folder, "my_tasks.py", REGISTERS.format(folder)) for folder in ("a", "b")]
     with pytest.raises(TaskModuleError, match=r"^two modules have the name my_tasks: .*/a/.* and .*/b/.*; rename"):
         import_task_modules(paths, registry)
 
 
-def test_name_of_an_installed_module_raises(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_named_as_an_installed_module_raises(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "statistics.py", REGISTERS.format("mine"))
     with pytest.raises(TaskModuleError, match="has the same name as another module, statistics; rename the file"):
         import_task_modules([path], registry)
 
 
-def test_module_named_twice_is_imported_once(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_named_twice_is_imported_once(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
     assert list(import_task_modules([path, path], registry).modules) == ["mine"]
 
@@ -136,7 +136,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_broken_source_raises(name: str, tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_source_with_missing_methods_raises(name: str, tmp_path: Path, registry: dict[str, Any]) -> None:
     text, message = SOURCES[name]
     with pytest.raises(TaskModuleError, match=message.replace("()", r"\(\)")):
         import_task_modules([write(tmp_path, f"{name}.py", text)], registry)

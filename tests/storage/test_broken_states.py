@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_broken_checkpoints_are_skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_checkpoints_are_skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in (LATEST, "step-5.json"):
         for content in broken_documents(RECORD):
             caplog.clear()
@@ -60,7 +60,7 @@ def test_broken_checkpoints_are_skipped(folder: Path, caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("name", [LATEST, "step-5.json"])
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_special_files_are_skipped(
+def test_fifo_or_folder_as_checkpoint_is_skipped(
     folder: Path, name: str, kind: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -72,7 +72,7 @@ def test_special_files_are_skipped(
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_special_file_as_lock_raises(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fifo_or_folder_as_lock_file_raises(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "env_checkpoints" / "0"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -83,7 +83,7 @@ def test_special_file_as_lock_raises(tmp_path: Path, kind: str, monkeypatch: pyt
         store.close()
 
 
-def test_broken_state_is_rejected() -> None:
+def test_malformed_state_raises_only_config_error() -> None:
     for content in broken_documents(STATE):
         try:
             state = json.loads(content)

@@ -153,7 +153,7 @@ def test_checkpoint_round_trips(tmp_path: Path) -> None:
     assert read_checkpoint(path) == Checkpoint(path, 5, {"made_with": MADE_WITH, **STATE})
 
 
-def test_error_names_another_version(tmp_path: Path) -> None:
+def test_checkpoint_error_names_the_other_version(tmp_path: Path) -> None:
     path = tmp_path / LATEST
     path.write_text('{"version": 3, "step": 5, "state": {}}')
     with pytest.raises(CheckpointError, match=rf"{LATEST} .* version 3, but this program reads only version \d+"):
@@ -185,7 +185,7 @@ TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
         ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
-def test_checkpoint_fits_step_and_registration(
+def test_resume_selects_the_checkpoint_for_the_step(
     tmp_path: Path, steps: list[int], latest: int | None, asked: int, alone: str | None, with_trainer: str | None
 ) -> None:
     for step in steps:
@@ -197,7 +197,7 @@ def test_checkpoint_fits_step_and_registration(
         assert (checkpoint and checkpoint.path.name) == name
 
 
-def test_damaged_files_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_checkpoint_files_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for step in (1, 2, 3, 4):
         write(tmp_path, step)
     damaged = [tmp_path / name for name in (LATEST, "step-3.json", "step-2.json")]
@@ -208,7 +208,7 @@ def test_damaged_files_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert all(str(path) in message for path, message in zip(damaged, warnings(caplog), strict=True))
 
 
-def test_other_file_names_are_ignored(tmp_path: Path) -> None:
+def test_files_that_are_no_checkpoints_are_ignored(tmp_path: Path) -> None:
     for name in ("step-04x.json", "step-5.json.part", "step--1.json", "xstep-6.json", "step-x.json"):
         write(tmp_path, 3, name)
     assert find_checkpoint(tmp_path, 9, 0) is None
@@ -217,7 +217,7 @@ def test_other_file_names_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_save_writes_step_and_latest(take: Take) -> None:
+def test_save_writes_a_step_file_and_the_latest_file(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -236,7 +236,7 @@ def hanging_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     answers.set()
 
 
-def test_store_is_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
+def test_store_reports_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
     store = take()
     store.save(1, STATE)
     assert store.busy
@@ -274,7 +274,7 @@ def test_saving_resumes_after_a_full_disk(
     assert "again" in caplog.messages[-1]
 
 
-def test_close_reports_a_last_state_that_was_not_saved(
+def test_close_logs_that_the_last_state_was_not_saved(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -285,7 +285,7 @@ def test_close_reports_a_last_state_that_was_not_saved(
     assert "the last state was not saved; the next run resumes from an earlier state" in caplog.text
 
 
-def test_close_writes_pending_states(take: Take) -> None:
+def test_close_writes_the_pending_state(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     for step in range(20):
@@ -319,7 +319,7 @@ store.close(0.1)
     assert child.wait(PATIENCE_S) == 0
 
 
-def test_kill_releases_the_folder(start: Start, take: Take) -> None:
+def test_killed_process_releases_the_checkpoint_lock(start: Start, take: Take) -> None:
     child = start(
         """
 store = take()
@@ -339,7 +339,7 @@ sys.stdin.read()
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_kill_during_a_save_keeps_a_whole_state(start: Start, tmp_path: Path) -> None:
+def test_kill_during_a_save_leaves_a_valid_checkpoint(start: Start, tmp_path: Path) -> None:
     """Again and again in one folder; each child goes on from the state that the child before saved."""
     lines = """
 store = take(step=10**9, registration=1)
@@ -371,20 +371,22 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
 # ---------------------------------------------------------------------------- which folder
 
 
-def test_folder_is_named_by_instance(take: Take, tmp_path: Path) -> None:
+def test_checkpoint_folder_is_named_by_instance(take: Take, tmp_path: Path) -> None:
     assert [take(instance).folder for instance in (0, 2)] == [
         tmp_path / "env_checkpoints" / "0",
         tmp_path / "env_checkpoints" / "2",
     ]
 
 
-def test_folder_in_use_is_rejected(take: Take) -> None:
+def test_checkpoint_folder_in_use_raises(take: Take) -> None:
     folder = folder_of(take())
     with pytest.raises(ConfigError, match=rf"^{folder} .* running; .* env\.instance \(0, 1, 2, \.\.\.\)$"):
         take()
 
 
-def test_new_run_overwrites_steps(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+def test_new_run_overwrites_checkpoints_of_the_same_step(
+    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = leave(5, 10, seed=2)
     store = take()
     assert store.load() is None
@@ -396,7 +398,9 @@ def test_new_run_overwrites_steps(take: Take, leave: Leave, caplog: pytest.LogCa
     assert seeds == {"latest": 1, "step-5": 1, "step-10": 2}
 
 
-def test_run_starts_anew_without_fitting_checkpoint(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_without_a_matching_checkpoint_starts_anew(
+    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = leave(6)
     store = take(step=5)
     assert (store.folder, store.load()) == (folder, None)
@@ -405,7 +409,7 @@ def test_run_starts_anew_without_fitting_checkpoint(take: Take, leave: Leave, ca
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resume_picks_latest_or_step(take: Take, registration: int, saved: int) -> None:
+def test_resume_loads_the_latest_or_the_trainer_step(take: Take, registration: int, saved: int) -> None:
     first = take()
     first.save(5, {**STATE, "saved": 1})
     first.save(5, {**STATE, "saved": 2}, latest=True)
@@ -417,7 +421,7 @@ def test_resume_picks_latest_or_step(take: Take, registration: int, saved: int) 
 # ---------------------------------------------------------------------------- other settings
 
 
-def test_state_is_loaded_once(take: Take, leave: Leave) -> None:
+def test_checkpoint_state_is_loaded_once(take: Take, leave: Leave) -> None:
     leave(5)
     store = take(step=7)
     found = store.load()
@@ -426,7 +430,9 @@ def test_state_is_loaded_once(take: Take, leave: Leave) -> None:
     assert store.load() is None
 
 
-def test_accepted_changes_drop_drawn_problems(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+def test_accepted_setting_changes_drop_prefetched_problems(
+    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
+) -> None:
     leave(5)
     found = take(step=7, seed=7, accept_changes=True).load()
     assert found is not None
@@ -445,7 +451,7 @@ def test_accepted_changes_drop_drawn_problems(take: Take, leave: Leave, caplog: 
         ({"name": "other"}, "name"),
     ],
 )
-def test_changed_settings_are_rejected(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
+def test_resume_with_changed_settings_raises(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
     path = leave(5) / "step-5.json"
     with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
         take(step=5, **other)

@@ -35,7 +35,7 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
         (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
     ],
 )
-def test_invalid_file_raises_one_line(tmp_path: Path, content: bytes, named: str) -> None:
+def test_invalid_config_file_raises_a_one_line_error(tmp_path: Path, content: bytes, named: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=f"^--config: .*{named}") as refusal:
@@ -44,12 +44,12 @@ def test_invalid_file_raises_one_line(tmp_path: Path, content: bytes, named: str
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "."])
-def test_unreadable_file_is_named(tmp_path: Path, name: str) -> None:
+def test_error_names_the_unreadable_config_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=f"--config: .*{name}"):
         read_config_file(tmp_path / name)
 
 
-def test_utf_16_is_reported(tmp_path: Path) -> None:
+def test_utf_16_config_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("env: {tasks: gcd}", encoding="utf-16")
     with pytest.raises(ConfigError, match="is not YAML: the text is UTF-16"):
@@ -73,13 +73,13 @@ def write(folder: Path, content: str) -> list[str]:
     return [str(path)]
 
 
-def test_command_line_overrides_file(tmp_path: Path) -> None:
+def test_command_line_overrides_the_config_file(tmp_path: Path) -> None:
     paths = write(tmp_path, "env: {seed: 5, num_verifiers: 3}")
     settings, _ = core_settings(paths, {"seed": 1, "num_generators": 7}, {"num_verifiers": 4})
     assert (settings.seed, settings.num_generators, settings.num_verifiers) == (5, 7, 4)
 
 
-def test_trainer_settings_are_returned_separately(tmp_path: Path) -> None:
+def test_trainer_settings_of_a_config_file_are_separate(tmp_path: Path) -> None:
     paths = write(tmp_path, "env: {group_size: 5, seed: 6}\nopenai: {model_name: a}\nslurm: false")
     settings, others = core_settings(paths, {}, {})
     assert (settings.seed, others) == (6, ["env.group_size", "openai", "slurm"])
@@ -107,6 +107,6 @@ def test_every_trainer_setting_is_accepted(tmp_path: Path) -> None:
         ("envv: {}", "--config: "),
     ],
 )
-def test_mistake_in_file_names_its_setting(tmp_path: Path, content: str, named: str) -> None:
+def test_error_in_a_config_file_names_its_setting(tmp_path: Path, content: str, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{named}"):
         core_settings(write(tmp_path, content), {}, {})

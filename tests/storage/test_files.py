@@ -10,14 +10,14 @@ from reasoning_env.storage.files import LineFile, OutputError, output_errors, re
 from tests.broken_files import NO_FILES, no_hang
 
 
-def test_create_never_overwrites(tmp_path: Path) -> None:
+def test_create_never_overwrites_a_file(tmp_path: Path) -> None:
     LineFile.create(tmp_path / "lines").close()
     with pytest.raises(FileExistsError):
         LineFile.create(tmp_path / "lines")
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "device", "link to itself", "link to nothing", "binary file"])
-def test_leftover_part_file_is_replaced(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftover_temporary_file_is_replaced(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     NO_FILES[kind](tmp_path / "a.part")
     with no_hang():
@@ -26,7 +26,7 @@ def test_leftover_part_file_is_replaced(tmp_path: Path, kind: str, monkeypatch: 
     assert not (tmp_path / "nothing").exists()
 
 
-def test_leftover_link_is_not_followed(tmp_path: Path) -> None:
+def test_leftover_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("stays")
     (tmp_path / "a.part").symlink_to("other")
     replace_file(tmp_path / "a", [b"new"])
@@ -42,7 +42,7 @@ def test_leftover_link_is_not_followed(tmp_path: Path) -> None:
         (errno.EACCES, "remove the cause, then run the same command again"),
     ],
 )
-def test_remedy_fits_the_error(code: int, remedy: str) -> None:
+def test_write_error_suggests_a_fitting_remedy(code: int, remedy: str) -> None:
     with pytest.raises(OutputError) as caught, output_errors(Path("rows"), "all rows are safe"):
         raise OSError(code, os.strerror(code))
     assert caught.value.remedy == remedy

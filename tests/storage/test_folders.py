@@ -7,7 +7,7 @@ import pytest
 from reasoning_env.storage.folders import default_dumps_folder, find_checkout
 
 
-def test_checkout_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_library_checkout_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert find_checkout(tmp_path) is None
     package = tmp_path / "reasoning-gym" / "reasoning_gym"
     package.mkdir(parents=True)
@@ -17,14 +17,16 @@ def test_checkout_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize("inside", [".", "reasoning_gym"])
-def test_checkout_without_package_logs_a_warning(tmp_path: Path, inside: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_library_checkout_without_package_logs_a_warning(
+    tmp_path: Path, inside: str, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "reasoning-gym" / inside).mkdir(parents=True)
     assert find_checkout(tmp_path) is None
     assert str(tmp_path / "reasoning-gym") in caplog.text
 
 
 @pytest.mark.parametrize("marks", [(), ("pyproject.toml",), ("reasoning_gym_environment.egg-info",)])
-def test_clone_dumps_beside_itself(tmp_path: Path, marks: tuple[str, ...]) -> None:
+def test_dumps_folder_of_a_clone_is_inside_the_clone(tmp_path: Path, marks: tuple[str, ...]) -> None:
     """A folder in another source tree, a clone, and an editable installation."""
     for mark in marks:
         (tmp_path / mark).touch()
@@ -39,7 +41,7 @@ def test_clone_dumps_beside_itself(tmp_path: Path, marks: tuple[str, ...]) -> No
         ("lib/python3/dist-packages", ()),
     ],
 )
-def test_installed_module_dumps_in_working_directory(
+def test_dumps_folder_of_an_installation_is_in_the_working_dir(
     tmp_path: Path, folder: str, marks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / folder).mkdir(parents=True)

@@ -60,18 +60,18 @@ def fill(target: FileIO, data: bytes) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_line_begins_with_its_key(reopen: Open, path: Path) -> None:
+def test_stored_line_begins_with_its_key(reopen: Open, path: Path) -> None:
     reopen().append('gcd/"1"', b'{"a": 1', b"}\n")
     assert path.read_bytes() == b'{"key": "gcd/\\"1\\"", "a": 1}\n'
 
 
-def test_rows_come_in_the_order_of_keys(reopen: Open) -> None:
+def test_rows_are_read_in_the_order_of_keys(reopen: Open) -> None:
     for number in (1, 2, 0):
         reopen().append_row(str(number), {"a": "é" * number})
     assert list(reopen().rows(["0", "1", "2"])) == [{"key": str(n), "a": "é" * n} for n in range(3)]
 
 
-def test_row_is_written_once(reopen: Open, path: Path) -> None:
+def test_row_with_an_existing_key_is_not_written(reopen: Open, path: Path) -> None:
     for _ in range(2):
         reopen().append_row("1", {"a": 1})
     assert path.read_bytes().count(b"\n") == 1
@@ -100,14 +100,14 @@ for number in range(1_000):
 """
 
 
-def test_kill_loses_no_row(reopen: Open, path: Path) -> None:
+def test_killed_process_loses_no_written_row(reopen: Open, path: Path) -> None:
     call = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=REPOSITORY, check=False)
     assert call.returncode == -signal.SIGKILL
     assert reopen({"seed": 1}).keys == set(map(str, range(500)))
 
 
 @pytest.mark.parametrize("torn", [b'{"key": "9", "a', b'{"key": "9", "a": 1}', b"\0\0\n"])
-def test_torn_line_is_cut_off_with_warning(
+def test_incomplete_last_line_is_removed_with_a_warning(
     reopen: Open, path: Path, torn: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     reopen().append_row("1", {"a": 1})
@@ -119,7 +119,7 @@ def test_torn_line_is_cut_off_with_warning(
     assert list(reopen().rows("12")) == [{"key": "1", "a": 1}, {"key": "2", "a": 2}]
 
 
-def test_unreadable_lines_stay(reopen: Open, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reopen().append_row("1", {"a": 1})
     lines = b'nonsense\n{"a": 1}\n{"key": "\\q", "a": 1}\n'
     with path.open("ab") as other:
@@ -129,12 +129,12 @@ def test_unreadable_lines_stay(reopen: Open, path: Path, caplog: pytest.LogCaptu
     assert lines in path.read_bytes()
 
 
-def test_rejected_line_does_not_count(reopen: Open) -> None:
+def test_line_rejected_by_the_reader_has_no_key(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
 
-def test_existing_lines_are_read(reopen: Open) -> None:
+def test_existing_lines_are_read_when_reopened(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     seen: list[Any] = []
     reopen(on_line=lambda key, line: seen.append((key, json.loads(line))))
@@ -144,7 +144,7 @@ def test_existing_lines_are_read(reopen: Open) -> None:
 # ---------------------------------------------------------------------------- a full disk
 
 
-def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_no_partial_line(reopen: Open, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = reopen()
     file.append_row("1", {"a": 1})
     before = path.read_bytes()
@@ -155,7 +155,7 @@ def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pyt
     assert path.read_bytes() == before
 
 
-def test_full_disk_at_the_header_raises(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_while_writing_the_header_raises(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -164,7 +164,7 @@ def test_full_disk_at_the_header_raises(reopen: Open, monkeypatch: pytest.Monkey
         reopen()
 
 
-def test_writing_continues_after_a_full_disk(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     file = reopen()
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
@@ -177,19 +177,19 @@ def test_writing_continues_after_a_full_disk(reopen: Open, monkeypatch: pytest.M
 # ---------------------------------------------------------------------------- whose rows they are
 
 
-def test_second_process_is_rejected(reopen: Open, path: Path) -> None:
+def test_second_process_on_the_same_file_raises(reopen: Open, path: Path) -> None:
     reopen()
     with pytest.raises(InUseError, match="--out: another process is writing to "):
         KeyedFile(path, MADE_WITH, setting="--out")
 
 
-def test_error_names_other_settings(reopen: Open) -> None:
+def test_reopening_with_other_settings_raises(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     with pytest.raises(OtherSettingsError, match=r"rows was made with other settings \(count, seed\)"):
         reopen({**MADE_WITH, "seed": 2, "count": 3})
 
 
-def test_rows_without_a_header_are_rejected(reopen: Open, path: Path) -> None:
+def test_rows_without_a_settings_header_raise(reopen: Open, path: Path) -> None:
     reopen().append_row("1", {"a": 1})
     header_path(path).unlink()
     with pytest.raises(OtherSettingsError):
@@ -204,13 +204,13 @@ def test_empty_file_accepts_other_settings(reopen: Open) -> None:
         reopen({"seed": 1})
 
 
-def test_header_needs_settings(reopen: Open, path: Path) -> None:
+def test_file_without_settings_has_no_header(reopen: Open, path: Path) -> None:
     reopen(None).append_row("1", {"a": 1})
     assert not header_path(path).exists()
     assert reopen(None).keys == {"1"}
 
 
-def test_header_is_private(reopen: Open, path: Path) -> None:
+def test_header_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> None:
     reopen()
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 
@@ -222,7 +222,7 @@ def test_remove_rows_deletes_the_header_too(reopen: Open, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", NO_FILES)
 @pytest.mark.parametrize("name", ["rows", "rows.header"])
-def test_folder_at_the_path_raises(
+def test_folder_at_the_file_path_raises(
     tmp_path: Path, path: Path, kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -73,12 +73,12 @@ TASKS = {
 
 
 @pytest.mark.parametrize("case", SHOWN)
-def test_clarified_question_has_the_wording(case: str) -> None:
+def test_clarified_question_has_the_documented_wording(case: str) -> None:
     seed, params, words = SHOWN[case]
     assert words in clarified(TASKS.get(case, case), seed, **params)
 
 
-def test_every_clarification_has_a_case() -> None:
+def test_every_clarification_has_a_test_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
@@ -95,7 +95,7 @@ def test_start_of_span_gets_its_year() -> None:
     assert ["", "2023"] not in spans
 
 
-def test_metadata_says_clarified() -> None:
+def test_clarified_problem_is_marked_in_metadata() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = clarify(find_task("maze"), dataset[0], dataset)
     assert entry["metadata"]["clarified"] is True

@@ -9,17 +9,17 @@ from reasoning_env.tasks import COMPOSITE, FAMILIES, TASKS, Task, find_task
 DECLARED = [(name, task) for family in FAMILIES for name, task in vars(family).items() if isinstance(task, Task)]
 
 
-def test_constants_have_the_names_of_tasks() -> None:
+def test_task_constants_have_the_names_of_tasks() -> None:
     assert [name for name, task in DECLARED if name != task.name.upper()] == []
 
 
-def test_tasks_are_declared_once() -> None:
+def test_every_task_is_declared_once() -> None:
     assert len(DECLARED) + 1 == len(TASKS)
     assert {task.name for _, task in DECLARED} | {COMPOSITE} == TASKS.keys()
 
 
 @pytest.mark.parametrize(("name", "category"), [("sums/easy", "sums"), ("no_such_task", "other")])
-def test_undeclared_task_gets_its_category(name: str, category: str) -> None:
+def test_undeclared_task_gets_its_library_category(name: str, category: str) -> None:
     assert find_task(name).category == category
 
 

@@ -302,33 +302,33 @@ def test_problems_solved_by_conjunctions_are_rejected(
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_declared_share_of_easy_entries_is_served() -> None:
+def test_easy_problems_are_served_at_the_declared_share() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected
     assert abs(sum(served) / 400 - rule.served) < 0.06
 
 
-def test_wrong_entries_are_never_served() -> None:
+def test_problems_with_wrong_answers_are_never_served() -> None:
     rules = [rule for task in TASKS.values() for rule in task.rejected if rule.cause is Cause.WRONG]
     assert rules and not any(rule.served for rule in rules)
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
-def test_only_flawed_entries_are_rejected(flaw: str) -> None:
+def test_rejected_problems_are_exactly_the_flawed_ones(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
     assert [entry for entry in flawed if _flaw(task, entry) is None] == []
     assert [entry for entry in sound if _flaw(task, entry) is not None] == []
 
 
-def test_unstable_programs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_with_changing_output_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
     assert _flaw("codeio", entry) is None
     monkeypatch.setattr("reasoning_env.tasks.code.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
     assert _flaw("codeio", entry) is not None
 
 
-def test_programs_are_rejected_before_they_run() -> None:
+def test_flawed_programs_are_rejected_without_running_them() -> None:
     dataset = reasoning_gym.create_dataset("codeio", seed=60_000, size=40)
     task = find_task("codeio")
     assert task.preview is not None
@@ -340,7 +340,7 @@ def test_programs_are_rejected_before_they_run() -> None:
         assert shown_program(dataset[number]["question"]).strip() == shown.strip()
 
 
-def test_failures_of_programs_are_flaws() -> None:
+def test_program_errors_of_code_tasks_reject_the_problem() -> None:
     assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
     assert flaw_of_error(find_task("bf"), TimeoutError()) is not None
     assert flaw_of_error(find_task("gcd"), RuntimeError()) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reasoning_env.tasks import MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task, question_count
 
 
-def test_question_count_uses_the_nearest_level() -> None:
+def test_question_count_is_of_the_nearest_level() -> None:
     task = find_task("coin_flip")
     assert [question_count("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(task.question_counts)
     assert question_count("coin_flip", 0.1) == task.question_counts[1]
@@ -13,7 +13,7 @@ def test_question_count_uses_the_nearest_level() -> None:
     assert question_count("no such task", 0.5) == float("inf")
 
 
-def test_declared_counts_are_plausible() -> None:
+def test_declared_question_counts_match_a_sample() -> None:
     for name, task in TASKS.items():
         assert len(task.question_counts) <= 1 + len(QUESTION_LEVELS), name
         assert all(count is None or 0 < count < MANY_QUESTIONS for count in task.question_counts), name

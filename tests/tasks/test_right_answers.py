@@ -35,14 +35,16 @@ RIGHT = {
 
 
 @pytest.mark.parametrize(("task", "seed", "params", "right", "wrong"), RIGHT.values(), ids=RIGHT)
-def test_wrong_answer_is_corrected(task: str, seed: int, params: dict[str, Any], right: str, wrong: str) -> None:
+def test_wrong_library_answer_is_corrected(
+    task: str, seed: int, params: dict[str, Any], right: str, wrong: str
+) -> None:
     entry = corrected(task, seed, **params)
     assert entry["answer"] == right
     assert entry["metadata"]["library_answer"] == wrong
 
 
 @pytest.mark.parametrize("seed", [8656030, 12793239, 2753912, 10835798])
-def test_hidden_swap_is_found(seed: int) -> None:
+def test_knight_swap_solution_missed_by_the_library_is_found(seed: int) -> None:
     dataset = reasoning_gym.create_dataset("knight_swap", seed=seed, size=1)
     entry = with_right_answer(find_task("knight_swap"), dataset[0], dataset)
     assert entry["metadata"]["library_answer"] == "No"
@@ -50,7 +52,7 @@ def test_hidden_swap_is_found(seed: int) -> None:
     assert dataset.score_answer("No", entry) == 0.0
 
 
-def test_right_answers_are_unchanged() -> None:
+def test_right_library_answers_are_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("gcd", seed=1, size=1)
     entry = dataset[0]
     assert with_right_answer(find_task("gcd"), entry, dataset) is entry
@@ -69,11 +71,11 @@ def test_right_answers_are_unchanged() -> None:
         (timedelta(microseconds=837_000), "HH:MM:SS.mmm", "00:00:00.837"),
     ],
 )
-def test_durations_follow_the_layout(duration: timedelta, layout: str, text: str) -> None:
+def test_duration_is_written_in_the_requested_layout(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
 
 
-def test_clarified_limit_is_not_rejected() -> None:
+def test_problem_with_a_clarified_limit_is_not_rejected() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
     task = find_task("string_splitting")

@@ -11,7 +11,7 @@ from tools.defects import FINDINGS, FIXES, defects_page, read_runs
 ROOT = Path(__file__).parents[2]
 
 
-def test_page_has_not_drifted() -> None:
+def test_defects_page_is_up_to_date() -> None:
     assert FINDINGS.with_suffix(".md").read_text() == defects_page(read_runs(FINDINGS))
 
 

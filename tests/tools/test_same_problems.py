@@ -18,12 +18,12 @@ SENSITIVE = (
 """Tasks that were seen to depend on hash seeds, files of the machine or floats, and others of their kinds."""
 
 
-def test_equal_problems_give_no_differences(capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_problems_tool_finds_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*FEW, "--tasks", SENSITIVE, "--levels", "0.5"])
     assert (capsys.readouterr().out, status) == ("0 differences\n", 0)
 
 
-def test_difference_is_named(
+def test_same_problems_tool_names_a_difference(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tools.same_problems.changes_of", lambda folder: {"nothing": Change(options=("--seed", "2"))})

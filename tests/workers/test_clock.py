@@ -13,7 +13,7 @@ from reasoning_env.workers.clock import standing_clock
 from reasoning_env.workers.library import Library
 
 
-def test_all_clocks_are_frozen() -> None:
+def test_every_clock_is_frozen_for_generated_code() -> None:
     with standing_clock():
         time.sleep(1000.0)
         read = [time.strftime("%H:%M %d.%m.%Y"), datetime.datetime.now().strftime("%H:%M %d.%m.%Y")]
@@ -21,19 +21,19 @@ def test_all_clocks_are_frozen() -> None:
     assert read == ["12:00 01.01.2025"] * 2 + ["12:00", "2025-01-01", "2025-01-01 12:00:00", "1735732800"]
 
 
-def test_clock_runs_again_after_an_error() -> None:
+def test_clocks_run_again_after_an_error() -> None:
     with pytest.raises(ValueError, match="broken"), standing_clock():
         raise ValueError("broken")
     assert time.time() > 1_735_732_801 and datetime.datetime.now().year > 2025
 
 
-def test_frozen_datetime_can_be_pickled() -> None:
+def test_datetime_from_a_frozen_clock_can_be_pickled() -> None:
     with standing_clock():
         moment = datetime.datetime.now()
     assert pickle.loads(pickle.dumps(moment)) == moment == datetime.datetime(2025, 1, 1, 12)
 
 
-def test_problem_does_not_depend_on_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_problem_does_not_depend_on_the_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only codeio runs such code: here an item of a task is replaced by an item that reads the clock."""
     dataset = library._datasets.get("codeio", {}, 0)
     entry = {"answer": "1", "metadata": {}}

@@ -23,18 +23,18 @@ from .support import kill, make, running_pool, spec
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
 
-async def test_generation_over_the_cpu_limit_raises(pool: WorkerPool) -> None:
+async def test_generation_over_the_cpu_time_limit_raises(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError, match=r"took over 0.2 s of processor time"):
         await pool.generate(spec("hang"), PATIENCE_S, cpu_s=0.2)
     await make(pool)
 
 
-async def test_waiting_costs_no_processor_time(pool: WorkerPool) -> None:
+async def test_waiting_in_a_task_counts_no_cpu_time(pool: WorkerPool) -> None:
     problem = await pool.generate(spec("slow_build"), PATIENCE_S, cpu_s=0.8)
     assert problem.answer == "1"
 
 
-async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_generator_stopped_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     generator = pool.worker_pids[0]
     os.kill(generator, signal.SIGSTOP)
@@ -42,13 +42,17 @@ async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pyte
     assert generator not in pool.worker_pids
 
 
-async def test_slow_machine_raises_worker_error(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_generation_without_cpu_time_raises_worker_error(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     with pytest.raises(WorkerError, match="of processor time in"):
         await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
 
 
-async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verifier_stopped_by_a_signal_is_replaced(
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     problem = await make(pool, seed=3)
     marker = tmp_path / "marker"
@@ -59,7 +63,9 @@ async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, mo
     assert verdict.reason is Reason.SCORED
 
 
-async def test_many_answers_are_sent_in_several_requests(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_lists_of_answers_are_sent_in_several_requests(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scoring, "REQUEST_CHARACTERS", 10)
     problem = await make(pool, seed=7)
     answers = [f"wrong {number}" for number in range(20)] + ["7", "much too long for a part"]
@@ -68,7 +74,7 @@ async def test_many_answers_are_sent_in_several_requests(pool: WorkerPool, monke
     assert [verdict.score for verdict in verdicts].index(1.0) == 20
 
 
-async def test_permanently_stopped_verifier_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verifier_that_stays_stopped_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
@@ -79,7 +85,7 @@ async def test_permanently_stopped_verifier_gives_no_score(fake_library: Path, m
 
 
 @linux_only
-async def test_stopped_generator_raises_worker_error(fake_library: Path) -> None:
+async def test_generator_that_stays_stopped_raises_worker_error(fake_library: Path) -> None:
     """A generator that passes a deadline of the clock because it is stopped: another try may succeed."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
@@ -105,7 +111,7 @@ async def test_pool_reports_that_all_workers_are_stopped(
 
 
 @linux_only
-async def test_stopped_fork_server_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fork_server_stopped_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     monkeypatch.setattr(fork_server.ForkServer, "STOP_TIMEOUT_S", 0.1)
     assert pool._fork_server is not None

@@ -90,7 +90,7 @@ def _fresh(task: str, seed: int, params: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_cached_dataset_gives_the_same_items(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_gives_the_items_of_a_new_one(cache: DatasetCache, task: str) -> None:
     for seed, params in enumerate([EASY, HARD, {}, HARD, EASY, {}, EASY] * 2):
         item = _item(cache, task, seed, params)
         # A fresh dataset of codeio overwrites what the others have on their class.
@@ -98,27 +98,29 @@ def test_cached_dataset_gives_the_same_items(cache: DatasetCache, task: str) -> 
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_number_of_builds_by_kind_of_task(cache: DatasetCache, factory: Factory, task: str, builds: int) -> None:
+def test_datasets_are_built_once_per_params_or_seed(
+    cache: DatasetCache, factory: Factory, task: str, builds: int
+) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
         _item(cache, task, seed, params)
     assert factory.built == [task] * builds
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED])
-def test_dataset_works_after_a_failed_item(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_works_after_a_failed_item(cache: DatasetCache, task: str) -> None:
     cache.get(task, EASY, 1).size = 0
     assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_scoring_reuses_a_dataset(cache: DatasetCache, factory: Factory, task: str) -> None:
+def test_scoring_reuses_a_cached_dataset(cache: DatasetCache, factory: Factory, task: str) -> None:
     _item(cache, task, 8, EASY)
     cache.get(task, EASY, None)
     assert factory.built == [task]
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED, PER_SEED, UNKNOWN])
-def test_scoring_uses_the_given_params(cache: DatasetCache, task: str) -> None:
+def test_scoring_uses_a_dataset_with_the_given_params(cache: DatasetCache, task: str) -> None:
     for params in (EASY, HARD, {}, EASY):
         config = cache.get(task, params, None).config
         assert (config.width, config.words) == (params.get("width", 5), params.get("words", []))
@@ -131,7 +133,7 @@ def test_verifier_without_params_reuses_any_dataset(cache: DatasetCache, factory
     assert _item(cache, "spell_backward", 3, HARD) == _fresh("spell_backward", 3, HARD)
 
 
-def test_order_of_params_does_not_matter(cache: DatasetCache, factory: Factory) -> None:
+def test_cached_dataset_is_found_in_any_order_of_params(cache: DatasetCache, factory: Factory) -> None:
     cache.get(KEPT, {"width": 1, "words": []}, 0)
     cache.get(KEPT, {"words": [], "width": 1}, 0)
     assert len(factory.built) == 1
@@ -144,14 +146,14 @@ def test_similar_params_get_separate_datasets(cache: DatasetCache) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_rejected_params_leave_the_cache_intact(cache: DatasetCache, task: str) -> None:
+def test_rejected_params_leave_the_dataset_cache_intact(cache: DatasetCache, task: str) -> None:
     _item(cache, task, 0, EASY)
     with pytest.raises(ValueError, match="no such width"):
         _item(cache, task, 1, {"width": -1})
     assert _item(cache, task, 2, EASY) == _fresh(task, 2, EASY)
 
 
-def test_cache_size_is_limited(cache: DatasetCache, factory: Factory) -> None:
+def test_dataset_cache_size_is_limited(cache: DatasetCache, factory: Factory) -> None:
     for width in range(20):
         _item(cache, KEPT, 0, {"width": width})
     assert {dataset.config.width for dataset in factory.alive} == set(range(20 - DatasetCache.DATASETS_PER_TASK, 20))
@@ -164,13 +166,13 @@ def test_least_recently_used_dataset_is_evicted(cache: DatasetCache, factory: Fa
     assert {dataset.config.width for dataset in factory.alive} == {0, *range(2, most + 1)}
 
 
-def test_whole_dataset_is_built_once(cache: DatasetCache, factory: Factory) -> None:
+def test_dataset_with_all_items_is_built_once(cache: DatasetCache, factory: Factory) -> None:
     items = [cache.get_whole(PER_SEED, EASY, 7, 50)[number] for number in range(3)]
     assert items == [{"index": number, "seed": 7, "size": 50, **EASY} for number in range(3)]
     assert factory.built == [PER_SEED]
 
 
-def test_whole_dataset_leaves_cached_data_unchanged(cache: DatasetCache) -> None:
+def test_dataset_with_all_items_leaves_the_cache_unchanged(cache: DatasetCache) -> None:
     _item(cache, ON_CLASS, 0, EASY)
     cache.get_whole(ON_CLASS, HARD, 0, 2)
     assert _item(cache, ON_CLASS, 1, EASY)["data"] == "data of width 1"

@@ -31,25 +31,25 @@ def _answer(one: Generated) -> str:
 @pytest.mark.parametrize(
     ("task", "level"), [("gcd", 1.0), ("shortest_path", None), ("rotten_oranges", None), ("letter_counting", 0.0)]
 )
-def test_no_open_answer_is_frequent(library: Library, task: str, level: float | None) -> None:
+def test_no_served_answer_is_very_frequent(library: Library, task: str, level: float | None) -> None:
     assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
 
 
-def test_only_expected_causes_reject(library: Library) -> None:
+def test_tsumego_problems_are_rejected_only_as_wrong(library: Library) -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):
         seen.update(library.generate(ProblemRequest("tsumego", seed, {})).flawed)
     assert set(seen) == {Cause.WRONG}
 
 
-def test_served_problem_depends_on_the_seed_only(library: Library) -> None:
+def test_served_problem_depends_only_on_its_seed(library: Library) -> None:
     forth = [library.generate(ProblemRequest("circuit_logic", seed, {})) for seed in range(40)]
     back = [library.generate(ProblemRequest("circuit_logic", seed, {})) for seed in reversed(range(40))]
     assert forth == back[::-1]
     assert 5 < sum(one.seed in range(40) for one in forth) < 35
 
 
-def test_served_problem_has_its_own_seed(library: Library) -> None:
+def test_served_problem_records_the_seed_that_made_it(library: Library) -> None:
     for task in ("circuit_logic", "syllogism", "largest_island"):
         served = [library.generate(ProblemRequest(task, seed, {})) for seed in range(10)]
         assert any(one.flawed for one in served)
@@ -58,7 +58,7 @@ def test_served_problem_has_its_own_seed(library: Library) -> None:
         ]
 
 
-def test_exact_seed_is_never_replaced(library: Library) -> None:
+def test_problem_with_an_exact_seed_is_never_replaced(library: Library) -> None:
     made = [library.generate(ProblemRequest("gcd", seed, {}, exact_seed=True)) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
 
@@ -66,7 +66,7 @@ def test_exact_seed_is_never_replaced(library: Library) -> None:
 @pytest.mark.parametrize(
     "task", [pytest.param(task, marks=pytest.mark.slow if task in SLOW else ()) for task in REJECTING]
 )
-def test_few_draws_are_rejected(library: Library, task: str) -> None:
+def test_few_generated_problems_are_rejected(library: Library, task: str) -> None:
     levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, 10)]
     error = stdev(draws) / math.sqrt(len(draws))

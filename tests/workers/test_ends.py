@@ -24,11 +24,13 @@ KILLED = -signal.SIGKILL
         (0, 900, 1, 0),
     ],
 )
-def test_only_a_worker_that_grew_is_blamed(code: int, grown_mb: int, kills: int, reported: int) -> None:
+def test_only_a_worker_with_grown_memory_counts_as_out_of_memory(
+    code: int, grown_mb: int, kills: int, reported: int
+) -> None:
     assert blame_for_memory(code, grown_mb, kills) == reported
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the counter is Linux's")
-def test_kernel_reports_memory_kills() -> None:
+def test_linux_counts_out_of_memory_kills() -> None:
     with open("/proc/vmstat") as counters:
         assert f"oom_kill {kills_for_memory()}\n" in counters

@@ -143,7 +143,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 # ------------------------------------------------------------------ what is made
 
 
-def test_problems_equal_those_of_a_direct_call(served: list[Served]) -> None:
+def test_worker_problems_equal_a_direct_library_call(served: list[Served]) -> None:
     called = [one for one in served if one.direct is not None]
     assert {one.problem.task for one in called} == TASKS.keys()
     compared = [one for one in called if not _is_corrected(one.problem)]
@@ -153,7 +153,7 @@ def test_problems_equal_those_of_a_direct_call(served: list[Served]) -> None:
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
 
 
-def test_corrected_problems_keep_the_library_answer(served: list[Served]) -> None:
+def test_corrected_problems_record_the_library_answer(served: list[Served]) -> None:
     corrected = [one for one in served if one.direct is not None and _is_corrected(one.problem)]
     assert corrected
     for one in corrected:
@@ -168,7 +168,7 @@ def _is_corrected(problem: Problem) -> bool:
     return bool({"library_answer", "clarified"} & json.loads(problem.metadata_json).keys())
 
 
-def test_seeds_give_different_problems(served: list[Served]) -> None:
+def test_different_seeds_give_different_problems(served: list[Served]) -> None:
     number = len(TASKS)
     first, second = ([one.problem for one in served[start : start + number]] for start in (0, number))
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
@@ -198,26 +198,26 @@ def test_references_give_the_same_problems(served: list[Served]) -> None:
     assert [one.name for one in remade if one.remade != one.problem.question] == []
 
 
-def test_questions_stay_short(served: list[Served]) -> None:
+def test_questions_stay_below_a_length_limit(served: list[Served]) -> None:
     assert [one.name for one in served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
 
 
 # ------------------------------------------------------------------ what is scored
 
 
-def test_oracle_answers_are_right(served: list[Served]) -> None:
+def test_reference_answers_get_full_score(served: list[Served]) -> None:
     scored = [one for one in served if one.oracle]
     wrong = [one for one in scored if (one.oracle.score, one.oracle.reason) != (1.0, Reason.SCORED)]
     assert [one.name for one in wrong] == []
     assert len(scored) > 0.85 * len(served)
 
 
-def test_answer_of_the_prompt_example_earns_little(served: list[Served]) -> None:
+def test_answer_of_the_prompt_example_earns_at_most_0_35(served: list[Served]) -> None:
     assert EXAMPLE_ANSWER
     assert [one.name for one in served if one.example.score > 0.35] == []
 
 
-def test_plain_scores_equal_those_of_a_direct_call(served: list[Served]) -> None:
+def test_library_scores_equal_a_direct_library_call(served: list[Served]) -> None:
     scored = [one for one in served if one.plain]
     assert {one.problem.task for one in scored} == TASKS.keys()
     compared = [one for one in scored if not _is_corrected(one.problem)]

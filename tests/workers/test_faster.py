@@ -27,19 +27,19 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 
 
 @pytest.mark.parametrize("text", ["no such text", "lines"])
-def test_edit_of_repeated_text_raises(text: str) -> None:
+def test_source_edit_needs_exactly_one_match(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
 
 
-def test_endless_bf_program_times_out() -> None:
+def test_endless_brainfuck_program_times_out() -> None:
     assert bf.interpret("++++++++[>++++++++<-]>+.") == "A"
     with pytest.raises(TimeoutError):
         bf.interpret("+[>+<]")
 
 
 @pytest.mark.parametrize("powers", [(0, 1), (0, 2), (1, 2), (0, 1, 3), (1, 2, 5), (0, 2, 3, 9)])
-def test_polynomials_are_printed_as_by_sympy(powers: tuple[int, ...]) -> None:
+def test_fast_polynomial_printing_equals_sympy(powers: tuple[int, ...]) -> None:
     x = sympy.Symbol("x")
     for numbers in product((-7, -1, 1, 12), repeat=len(powers)):
         polynomial = sympy.Add(*(number * x**power for number, power in zip(numbers, powers, strict=True)))
@@ -47,11 +47,11 @@ def test_polynomials_are_printed_as_by_sympy(powers: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["x + y", "x + 1/2", "x + 0.5", "1/x + 1", "x**y + 1", "sin(x) + 1", "sqrt(x) + x"])
-def test_other_sums_are_left_to_sympy(text: str) -> None:
+def test_unsupported_expressions_are_left_to_sympy(text: str) -> None:
     assert read_sum(sympy.sympify(text)) is None
 
 
-def test_bf_cells_wrap_around() -> None:
+def test_brainfuck_cells_wrap_at_8_bits() -> None:
     assert bf.interpret("-[>+<-]>.") == chr(255)
     assert bf.interpret("-" * 3 + "[>++<-]>.") == chr(250)
 
@@ -71,7 +71,7 @@ async def fast_pool() -> AsyncIterator[WorkerPool]:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("level", [None, 0.0, 0.5])
 @pytest.mark.parametrize("task", [task.name for task in TASKS.values() if task.faster is not None])
-async def test_faster_generators_make_the_same_problems(
+async def test_faster_generators_make_the_problems_of_the_library(
     slow_pool: WorkerPool, fast_pool: WorkerPool, task: str, level: float | None
 ) -> None:
     for seed in (20, 21):
@@ -99,7 +99,7 @@ def other_release(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("fast", [True, False])
-async def test_changed_source_keeps_its_generator(other_release: Path, fast: bool) -> None:
+async def test_changed_library_source_disables_its_faster_generator(other_release: Path, fast: bool) -> None:
     pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1), other_release, fast=fast))
     try:
         warnings = (await pool.start()).warnings

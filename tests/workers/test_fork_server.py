@@ -57,7 +57,7 @@ def _package(folder: Path, **files: str) -> Path:
 
 
 @fresh
-async def test_checkout_is_preferred(fake_library: Path) -> None:
+async def test_configured_checkout_is_preferred_to_the_installation(fake_library: Path) -> None:
     info = await library_info(fake_library)
     assert (info.path, info.version) == (str(fake_library / "reasoning_gym"), "0.0.fake")
     names = [task.name for task in info.tasks]
@@ -95,12 +95,12 @@ async def test_unreadable_registry_raises_worker_error(tmp_path: Path, factory: 
         ("import os, sys; sys.stderr.write('out of luck'); sys.stderr.flush(); os._exit(9)", "out of luck"),
     ],
 )
-async def test_failed_import_raises_its_cause(tmp_path: Path, text: str, cause: str) -> None:
+async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str, cause: str) -> None:
     with pytest.raises(WorkerError, match=f": {cause}"):
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_import_error_before_the_settings_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_import_error_before_the_handshake_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where this process is held up, on a busy machine."""
     open_channel = fork_server_module.Channel.open
 
@@ -115,7 +115,9 @@ async def test_import_error_before_the_settings_is_reported(tmp_path: Path, monk
 
 
 @fresh
-async def test_hanging_import_times_out(tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_library_import_times_out(
+    tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     monkeypatch.setattr(fork_server_module, "WORKER_START_TIMEOUT_S", 0.5)
@@ -182,11 +184,11 @@ def test_worker_has_few_open_files(report: dict[str, Any]) -> None:
     assert len(report["descriptors"]) == 4
 
 
-def test_sympy_is_not_imported_needlessly(report: dict[str, Any]) -> None:
+def test_worker_without_need_imports_no_sympy(report: dict[str, Any]) -> None:
     assert report["has_sympy"] is False
 
 
-def test_worker_has_limits_and_niceness(report: dict[str, Any]) -> None:
+def test_worker_has_resource_limits_and_low_priority(report: dict[str, Any]) -> None:
     assert report["niceness"] == min(19, os.nice(0) + 3)
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)
 
@@ -216,7 +218,7 @@ async def test_close_kills_hanging_workers(fake_library: Path, temp_folder: Path
     assert pool.worker_pids == ()
 
 
-async def test_cancelled_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
+async def test_cancelled_pool_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
     """As when a pool is closed while a fork server that does not answer is replaced."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
     server = launch(PoolSettings(default_checkout=fake_library))
@@ -311,7 +313,7 @@ async def test_killed_fork_server_is_replaced(fake_library: Path, temp_folder: P
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_fork_server_killed_repeatedly_is_replaced(pool: WorkerPool) -> None:
+async def test_repeatedly_killed_fork_server_is_replaced(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
@@ -360,7 +362,7 @@ async def test_fork_server_killed_at_every_start_raises(killed_at_import: Path, 
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_unexpected_start_error_fails_one_job(
+async def test_unexpected_worker_start_error_fails_one_job(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
@@ -373,7 +375,7 @@ async def test_unexpected_start_error_fails_one_job(
     assert "unforeseen" in caplog.text
 
 
-async def test_broken_library_fails_jobs(broken: WorkerPool) -> None:
+async def test_library_broken_at_runtime_fails_jobs(broken: WorkerPool) -> None:
     with pytest.raises(WorkerError, match="ValueError: removed"):
         await make(broken)
     with pytest.raises(WorkerError, match="ValueError: removed"):
@@ -386,7 +388,7 @@ async def test_broken_library_is_reported_in_one_line(broken: WorkerPool, caplog
     assert len(fault.splitlines()) == 1
 
 
-async def test_repaired_library_is_used_again(broken: WorkerPool, mended: Path) -> None:
+async def test_repaired_library_is_loaded_again(broken: WorkerPool, mended: Path) -> None:
     mended.rename(mended.with_name("__init__.py"))
     await until(lambda: len(broken.worker_pids) == 2)
     assert broken.fault is None
@@ -484,7 +486,9 @@ def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Po
 
 
 @pytest.mark.parametrize("fork_server_too", [False, pytest.param(True, marks=linux_only)])
-def test_kill_9_leaves_no_process(fake_library: Path, tmp_path: Path, *, fork_server_too: bool) -> None:
+def test_kill_9_of_the_pool_owner_leaves_no_process(
+    fake_library: Path, tmp_path: Path, *, fork_server_too: bool
+) -> None:
     process, pids = _start_main_process(fake_library, tmp_path)
     with process:
         if fork_server_too:

@@ -180,7 +180,7 @@ pytestmark = pytest.mark.slow
 
 @on_one_loop
 @pytest.mark.timeout(1800)
-async def test_every_task_gets_every_attack(campaign: Campaign) -> None:
+async def test_hostile_corpus_covers_every_task(campaign: Campaign) -> None:
     tried = {(one.target.problem.task, one.hostile.kind) for one in campaign.attacks}
     assert tried == {(task, kind) for task in TASKS for kind in Kind}
 
@@ -201,24 +201,26 @@ OFFENCES: Mapping[str, Callable[[Attack], bool]] = {
 
 @on_one_loop
 @pytest.mark.parametrize("offends", OFFENCES.values(), ids=OFFENCES)
-async def test_no_attack_succeeds(campaign: Campaign, offends: Callable[[Attack], bool]) -> None:
+async def test_no_hostile_answer_gets_a_score_or_an_effect(
+    campaign: Campaign, offends: Callable[[Attack], bool]
+) -> None:
     offenders = [one for one in campaign.attacks if offends(one)]
     assert not offenders, "\n".join([f"{len(offenders)} attacks:", *map(str, offenders)])
 
 
 @on_one_loop
-async def test_no_worker_is_replaced(campaign: Campaign) -> None:
+async def test_hostile_answers_kill_no_worker(campaign: Campaign) -> None:
     assert (campaign.stats.workers_replaced, campaign.stats.protocol_faults) == (0, 0)
     assert campaign.stats.fork_servers_started == 1
 
 
 @on_one_loop
-async def test_no_payload_is_executed(campaign: Campaign) -> None:
+async def test_no_hostile_payload_is_executed(campaign: Campaign) -> None:
     assert campaign.events == []
 
 
 @on_one_loop
-async def test_attacks_do_not_change_entries(campaign: Campaign) -> None:
+async def test_hostile_answers_do_not_change_problems(campaign: Campaign) -> None:
     assert campaign.entries_made_again == {target.problem.task: target.problem.entry for target in campaign.targets}
 
 
@@ -226,7 +228,7 @@ async def test_attacks_do_not_change_entries(campaign: Campaign) -> None:
 
 
 @on_one_loop
-async def test_only_the_answer_rule_decides_rewards(pool: WorkerPool) -> None:
+async def test_hostile_completion_is_paid_only_by_the_answer_rule(pool: WorkerPool) -> None:
     """Some have it both ways, or fake tags. All are in one group, so that none changes what another earns."""
     target = await make_target(pool, "chain_sum")
     tried = [
@@ -266,7 +268,7 @@ for line in sys.stdin:
 """
 
 
-def test_payloads_are_harmful_without_protection() -> None:
+def test_hostile_payloads_have_effects_without_protection() -> None:
     """Otherwise a faulty payload would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]

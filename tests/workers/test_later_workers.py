@@ -128,7 +128,7 @@ CHANGES: dict[str, Callable[[Folders], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_changed_path_grants_no_access(folders: Folders, change: Callable[[Folders], object]) -> None:
+async def test_path_changed_after_start_grants_no_access(folders: Folders, change: Callable[[Folders], object]) -> None:
     async with _scoring(folders) as pool:
         assert await _reads(pool, folders.secret / "text") == REFUSED
         change(folders)
@@ -138,7 +138,7 @@ async def test_changed_path_grants_no_access(folders: Folders, change: Callable[
         assert await _reads(pool, folders.module) == REFUSED or folders.module.read_text() == FUNCTION
 
 
-async def test_link_is_not_followed(folders: Folders) -> None:
+async def test_link_that_replaced_a_granted_path_is_not_followed(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         assert await _reads(pool, folders.data / "text") == READ
         _replace_by_link(folders.data, folders.secret)
@@ -146,7 +146,7 @@ async def test_link_is_not_followed(folders: Folders) -> None:
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_renamed_folder_stays_readable(folders: Folders) -> None:
+async def test_renamed_granted_folder_stays_readable(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         folders.data.rename(folders.root / "renamed")
         await _replace_worker(pool)
@@ -154,7 +154,7 @@ async def test_renamed_folder_stays_readable(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_later_fork_server_grants_no_new_folder(folders: Folders, linked: bool) -> None:
+async def test_replaced_fork_server_grants_no_replaced_folder(folders: Folders, linked: bool) -> None:
     async with _scoring(folders) as pool:
         if linked:
             _replace_by_link(folders.data, folders.secret)
@@ -164,7 +164,7 @@ async def test_later_fork_server_grants_no_new_folder(folders: Folders, linked: 
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_later_fork_server_grants_the_first_folders(folders: Folders) -> None:
+async def test_replaced_fork_server_grants_the_original_folders(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ
@@ -213,7 +213,7 @@ def _library_with_failing(layer: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("layer", SYSTEM_CALLS)
-async def test_worker_without_a_layer_does_not_start(tmp_path: Path, layer: str) -> None:
+async def test_worker_without_a_sandbox_layer_does_not_start(tmp_path: Path, layer: str) -> None:
     package = _library_with_failing(layer, tmp_path)
     with fresh_children():
         async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
@@ -230,7 +230,7 @@ async def test_worker_without_a_layer_does_not_start(tmp_path: Path, layer: str)
             assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_fork_server_without_a_layer_is_rejected(tmp_path: Path) -> None:
+async def test_replaced_fork_server_needs_the_same_sandbox_layers(tmp_path: Path) -> None:
     package = _library_with_failing(SECCOMP, tmp_path)
     with fresh_children():
         async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
@@ -258,14 +258,14 @@ def test_error_names_the_failed_sandbox_layer() -> None:
     assert applied == ["memory limit"]
 
 
-def test_missing_layer_is_reported_with_its_reason() -> None:
+def test_missing_sandbox_layer_is_reported_with_its_reason() -> None:
     first = Restrictions(["memory limit"], ["seccomp"], {})
     assert first.lost(first) is None
     assert first.lost(Restrictions(["memory limit"], [], {"seccomp": "no memory"})) == "seccomp (no memory)"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_unreadable_path_at_the_start_is_left_out(tmp_path: Path) -> None:
+def test_unreadable_granted_path_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").touch()
     (tmp_path / "closed").chmod(0)

@@ -57,7 +57,7 @@ number_lists = st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=12, u
 
 
 @given(number_lists)
-def test_interpolation_is_monotonic(levels: list[int]) -> None:
+def test_level_interpolation_is_monotonic(levels: list[int]) -> None:
     values = [interpolate(levels, (len(levels) - 1) * level) for level in LEVELS]
     assert [interpolate(levels, position) for position in range(len(levels))] == levels
     assert values == sorted(values)
@@ -76,7 +76,7 @@ def test_interpolation_is_monotonic(levels: list[int]) -> None:
         ([["a"], ["a", "b"]], 0.75, ["a", "b"]),
     ],
 )
-def test_values_between_levels_are_interpolated(levels: list[Any], position: float, value: Any) -> None:
+def test_parameter_values_between_levels_are_interpolated(levels: list[Any], position: float, value: Any) -> None:
     assert interpolate(levels, position) == value
 
 
@@ -84,13 +84,13 @@ def test_values_between_levels_are_interpolated(levels: list[Any], position: flo
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_drawn_levels_pick_one_neighbour(level: float, draw: float, value: int) -> None:
+def test_level_between_two_steps_picks_one_at_random(level: float, draw: float, value: int) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
     assert attribute.at(level, draw) == {"low": value, "high": value}
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_bounds_of_a_range_are_distinct(levels: list[int]) -> None:
+def test_parameter_range_has_distinct_bounds(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]
@@ -98,7 +98,7 @@ def test_bounds_of_a_range_are_distinct(levels: list[int]) -> None:
 
 
 @given(number_lists)
-def test_range_rises_with_the_level(levels: list[int]) -> None:
+def test_parameter_range_rises_with_the_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels)).at(level) for level in LEVELS]
     assert list(windows[0].values()) == [levels[0], levels[0]]
     assert list(windows[-1].values()) == levels[-2:]
@@ -106,7 +106,7 @@ def test_range_rises_with_the_level(levels: list[int]) -> None:
         assert [window[end] for window in windows] == sorted(window[end] for window in windows)
 
 
-def test_falling_levels_keep_bounds_in_order() -> None:
+def test_falling_parameter_range_keeps_low_below_high() -> None:
     assert Attribute(("low", "high"), (9, 5, 1)).at(1.0) == {"low": 1, "high": 5}
     attribute = Attribute(("low", "high"), ((1, 4), (1, 8)))
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]
@@ -127,7 +127,7 @@ def test_level_0_is_no_harder_than_defaults(attribute: SimpleNamespace, easiest:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_attributes_may_have_different_numbers_of_levels() -> None:
+def test_attributes_may_have_different_numbers_of_steps() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
@@ -147,18 +147,18 @@ def test_level_out_of_range_raises(level: float) -> None:
 
 
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
-def test_rejected_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
+def test_level_rejected_by_the_library_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
     assert (resolved.params, resolved.level) == ({"width": width}, step / LEVEL_STEPS)
 
 
-def test_overrides_replace_params_of_the_level() -> None:
+def test_task_params_override_params_of_the_level() -> None:
     resolved = difficulty_of(spread([1, 9])).parameters("made_up", 0.0, {"low": 5})
     assert resolved.params == {"low": 5, "high": 5}
     assert resolved.level == 7 / LEVEL_STEPS
 
 
-def test_impossible_overrides_raise() -> None:
+def test_params_rejected_by_the_library_raise() -> None:
     with pytest.raises(ValueError, match=r"^made_up: .*\{\"width\": 4\}.*no such width"):
         difficulty_of(spread([1, 2])).parameters("made_up", 0.5, {"width": 4})
 
@@ -170,7 +170,7 @@ def test_task_without_curriculum_has_no_level() -> None:
     assert (resolved.params, resolved.level) == ({"width": 2}, None)
 
 
-def test_curriculum_is_not_changed() -> None:
+def test_library_curriculum_is_not_changed() -> None:
     levels = [["a"], ["b"]]
     difficulty = difficulty_of(scalar("words", levels))
     difficulty.parameters("made_up", 0.0).params["words"].append("c")
@@ -190,7 +190,7 @@ def test_curriculum_is_not_changed() -> None:
         ({"low": 30}, 0.5, None),
     ],
 )
-def test_parameters_are_checked(params: dict[str, Any], level: float | None, message: str | None) -> None:
+def test_invalid_task_parameters_are_reported(params: dict[str, Any], level: float | None, message: str | None) -> None:
     fault = difficulty_of(spread([10, 90])).check("made_up", params, level)
     assert fault is None if message is None else str(fault).startswith(message)
 
@@ -205,7 +205,7 @@ def test_parameters_are_checked(params: dict[str, Any], level: float | None, mes
         (MEMBERS, None),
     ],
 )
-def test_composite_parameters_are_checked(
+def test_invalid_composite_parameters_are_reported(
     difficulty: DifficultyMap, params: dict[str, Any], message: str | None
 ) -> None:
     fault = difficulty.check("composite", params, level=0.5)
@@ -224,17 +224,17 @@ def test_composite_passes_its_level_to_members(difficulty: DifficultyMap) -> Non
     assert resolved.level == 0.75
 
 
-def test_all_but_listed_tasks_are_adjustable(difficulty: DifficultyMap) -> None:
+def test_all_but_the_listed_tasks_have_levels(difficulty: DifficultyMap) -> None:
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
-def test_no_level_is_clamped(difficulty: DifficultyMap) -> None:
+def test_no_level_of_a_library_task_is_clamped(difficulty: DifficultyMap) -> None:
     """Refused values are replaced attribute by attribute, so that no level is lost."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
     assert resolved == {(task, level): level for task, level in resolved}
 
 
-def test_levels_are_monotonic(difficulty: DifficultyMap) -> None:
+def test_levels_of_library_tasks_are_monotonic(difficulty: DifficultyMap) -> None:
     turning = []
     for task in TASKS:
         params = [difficulty.parameters(task, level).params for level in LEVELS]

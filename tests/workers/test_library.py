@@ -17,21 +17,21 @@ from reasoning_env.workers.library import Library, sort_fonts, without_plotting
 from .support import COMPOSITE, OVERRIDES
 
 
-def test_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[str] = []
     monkeypatch.setattr(importlib.metadata, "version", lambda name: looked_up.append(name) or "1.2")
     assert {task.release for task in Library(None).tasks.values()} == {"1.2"}
     assert looked_up == ["reasoning-gym"]
 
 
-def test_answers_are_scored_at_the_given_level(library: Library) -> None:
+def test_answer_is_scored_at_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
     assert [scorer.score(near) for scorer in scorers] == [1.0, 0.0, 1.0]
 
 
-def test_decimal_precision_does_not_leak(library: Library) -> None:
+def test_decimal_precision_of_a_task_does_not_leak(library: Library) -> None:
     made = []
     for precision in (5, 28):
         library.generate(ProblemRequest("decimal_arithmetic", 1, {"precision": precision}))
@@ -39,13 +39,13 @@ def test_decimal_precision_does_not_leak(library: Library) -> None:
     assert made[0] == made[1]
 
 
-def test_numpy_items_depend_on_the_seed(library: Library) -> None:
+def test_tasks_that_use_numpy_depend_on_the_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
     first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
 
 
-def test_fonts_are_sorted_without_user_fonts(library: Library) -> None:
+def test_font_list_is_sorted_and_excludes_user_fonts(library: Library) -> None:
     fonts = sys.modules["reasoning_gym.cognition.figlet_fonts"].OK_FONTS
     assert len(fonts) > 200 and fonts == sorted(fonts)
     fonts.reverse()
@@ -54,7 +54,7 @@ def test_fonts_are_sorted_without_user_fonts(library: Library) -> None:
     assert fonts == sorted(fonts) and "a font of the user" not in fonts
 
 
-def test_matplotlib_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_import_does_not_load_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(sys.modules):
         if name.partition(".")[0] in ("matplotlib", "mpl_toolkits"):
             monkeypatch.delitem(sys.modules, name)
@@ -64,7 +64,7 @@ def test_matplotlib_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "matplotlib" not in sys.modules
 
 
-def test_imported_matplotlib_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_already_imported_matplotlib_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     plotting = ModuleType("matplotlib")
     monkeypatch.setitem(sys.modules, "matplotlib", plotting)
     with without_plotting():
@@ -72,7 +72,7 @@ def test_imported_matplotlib_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.modules["matplotlib"] is plotting
 
 
-def test_metadata_has_no_current_date(library: Library) -> None:
+def test_problem_metadata_has_no_current_date(library: Library) -> None:
     made = library.generate(ProblemRequest("time_intervals", 3, {"task_types": ["time"]}))
     assert json.loads(made.metadata_json)["start_time"].startswith("2025-01-01 ")
 
@@ -84,13 +84,13 @@ def test_program_with_non_json_output_is_rejected(library: Library) -> None:
         library.generate(replace(request, exact_seed=True))
 
 
-def test_served_params_apply_by_default(library: Library) -> None:
+def test_task_defaults_for_serving_apply_without_exact_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}
 
 
-def test_user_params_replace_served_params(library: Library) -> None:
+def test_user_params_override_task_defaults_for_serving(library: Library) -> None:
     request = ProblemRequest("codeio", 5, {"input_prediction_probability": 0.9})
     assert library.generate(request).params == request.params
 
@@ -98,7 +98,7 @@ def test_user_params_replace_served_params(library: Library) -> None:
 # ------------------------------------------------------------------ checks before a run
 
 
-def test_valid_params_pass_the_check(library: Library) -> None:
+def test_valid_task_params_pass_the_check(library: Library) -> None:
     fine = [("chain_sum", OVERRIDES["chain_sum"], level) for level in (None, 0.0, 1.0)]
     assert {library.check(*one) for one in [*fine, ("composite", COMPOSITE, 0.5)]} == {None}
 
@@ -106,12 +106,12 @@ def test_valid_params_pass_the_check(library: Library) -> None:
 # ------------------------------------------------------------------ lenient answers
 
 
-def test_formatted_answer_is_scored_by_default(library: Library) -> None:
+def test_formatted_answer_gets_full_score_by_default(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 
 
-def test_plain_scorer_accepts_bare_answers_only(library: Library) -> None:
+def test_library_scorer_rejects_formatted_answers(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     plain = library.scorer("gcd", {}, made.entry, plainly=True)
     assert plain.score(str(made.answer)) == 1.0
@@ -125,7 +125,7 @@ def test_full_stop_is_optional_in_some_tasks(library: Library, task: str, option
     assert (score == 1.0) is optional
 
 
-def test_clarification_depends_on_the_request() -> None:
+def test_question_is_clarified_unless_the_library_text_is_wanted() -> None:
     library = Library(None)
     request = ProblemRequest("maze", 5, exact_seed=True)
     served = library.generate(request)
@@ -143,7 +143,7 @@ def test_composite_members_are_clarified() -> None:
     assert "up, down, left or right" in made.question
 
 
-def test_right_answer_depends_on_the_request() -> None:
+def test_answer_is_corrected_unless_the_library_answer_is_wanted() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
@@ -155,7 +155,7 @@ def test_right_answer_depends_on_the_request() -> None:
     assert answers == ["son-in-law", "son-in-law", "father-in-law", "father-in-law"]
 
 
-def test_plain_and_strict_rewards_serve_equal_problems() -> None:
+def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
@@ -163,7 +163,7 @@ def test_plain_and_strict_rewards_serve_equal_problems() -> None:
     assert library.generate(request) == served
 
 
-def test_reference_params_override_changed_levels(library: Library) -> None:
+def test_params_of_a_reference_override_the_current_level(library: Library) -> None:
     """At level 1 today, words have other lengths, and ladders a length that the old parameters lack."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)

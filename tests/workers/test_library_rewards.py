@@ -69,16 +69,16 @@ def check(compared: list[Compared]) -> None:
     assert [(name, ours, own) for name, ours, own in scored if ours != pytest.approx(own)] == []
 
 
-async def test_some_tasks_equal_the_library(tmp_path: Path) -> None:
+async def test_library_rewards_equal_the_library_for_some_tasks(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(70_001, 70_002), ALL[::6]))
 
 
 @pytest.mark.slow
-async def test_every_task_equals_the_library(tmp_path: Path) -> None:
+async def test_library_rewards_equal_the_library_for_every_task(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
-async def test_reference_selects_library_rewards() -> None:
+async def test_reference_records_that_rewards_are_the_librarys() -> None:
     """The library's verifier of coin_flip pays 0 with .94 in the mean; strict rewards do not."""
     spec = ProblemSpec(ProblemRequest("coin_flip", 5), Split.TRAIN, 0)
     async with Session(tasks="coin_flip", rewards="library", num_verifiers=1, num_generators=1) as library:
@@ -99,7 +99,7 @@ async def test_library_rewards_score_the_last_answer() -> None:
         assert [verdict.score for verdict in await session.judge(problem, texts)] == [1.0, 0.0]
 
 
-async def test_library_rewards_train_on_all_tasks() -> None:
+async def test_library_rewards_leave_no_task_out_of_training() -> None:
     async with Session(rewards="library", num_verifiers=1, num_generators=1) as session:
         assert set(session.plan.training_tasks) == set(ALL)
 

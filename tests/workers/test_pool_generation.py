@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S, until
 from .support import is_gone, kill, make, running_pool, spec
 
 
-async def test_problem_has_all_fields(pool: WorkerPool) -> None:
+async def test_generated_problem_has_all_fields(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec == wanted
@@ -38,7 +38,7 @@ ODD_ENTRIES = {
 }
 
 
-async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
+async def test_unusual_task_entries_become_problems(pool: WorkerPool) -> None:
     for task, (answer, metadata) in ODD_ENTRIES.items():
         problem = await make(pool, task)
         assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata)), task
@@ -46,7 +46,7 @@ async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_evaluation_problems_come_first(pool: WorkerPool) -> None:
+async def test_evaluation_problems_are_generated_before_training(pool: WorkerPool) -> None:
     made: list[Split] = []
 
     async def note(split: Split) -> None:
@@ -59,7 +59,7 @@ async def test_evaluation_problems_come_first(pool: WorkerPool) -> None:
 # ------------------------------------------------------------------ failures
 
 
-async def test_error_of_a_task_is_raised(pool: WorkerPool) -> None:
+async def test_error_of_a_generator_is_raised(pool: WorkerPool) -> None:
     for task, cause in (
         ("raise", "ValueError: no such puzzle"),
         ("exit", "SystemExit: leaving"),
@@ -72,7 +72,7 @@ async def test_error_of_a_task_is_raised(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_task_that_ends_its_worker_raises(pool: WorkerPool) -> None:
+async def test_generator_that_exits_its_worker_raises(pool: WorkerPool) -> None:
     replaced = 0
     for task, workers in (("crash", 2), ("abort", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
@@ -95,7 +95,7 @@ async def test_idle_worker_is_replaced(pool: WorkerPool) -> None:
     assert pool.fault is None
 
 
-async def test_dead_idle_workers_are_replaced_before_scoring(pool: WorkerPool) -> None:
+async def test_idle_workers_that_died_are_replaced_before_scoring(pool: WorkerPool) -> None:
     workers = pool.worker_pids
     kill(workers)
     await until(lambda: all(map(is_gone, workers)))
@@ -103,7 +103,7 @@ async def test_dead_idle_workers_are_replaced_before_scoring(pool: WorkerPool) -
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
 
 
-async def test_params_that_json_lacks_raise(pool: WorkerPool) -> None:
+async def test_params_that_are_not_json_raise(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError):
         await make(pool, odd={1, 2})
     with pytest.raises(WorkerError, match="TypeError"):
@@ -112,7 +112,7 @@ async def test_params_that_json_lacks_raise(pool: WorkerPool) -> None:
 
 
 @pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
-def test_reply_without_a_problem_is_a_fault(header: dict[str, Any]) -> None:
+def test_worker_reply_without_a_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_problem(spec("ok"), Frame(header, b""))
 
@@ -120,7 +120,7 @@ def test_reply_without_a_problem_is_a_fault(header: dict[str, Any]) -> None:
 # ------------------------------------------------------------------ deadlines
 
 
-async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
+async def test_hanging_generator_is_killed(pool: WorkerPool) -> None:
     generator = pool.worker_pids[0]
     with pytest.raises(GenerationError, match=r"^hang, seed 1: .* 0\.2 s"):
         await pool.generate(spec("hang"), 0.2)
@@ -128,7 +128,7 @@ async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
     assert (await make(pool, "ok", seed=2)).answer == "2"
 
 
-async def test_hanging_task_does_not_delay_others(fake_library: Path, tmp_path: Path) -> None:
+async def test_hanging_generator_does_not_delay_other_jobs(fake_library: Path, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     async with running_pool(fake_library, num_generators=2) as pool:
         hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
@@ -138,7 +138,7 @@ async def test_hanging_task_does_not_delay_others(fake_library: Path, tmp_path: 
         hanging.cancel()
 
 
-async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_generation_deadline_excludes_the_time_in_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
     """A job behind a hanging job waits longer than its own deadline, and succeeds."""
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 2.0))
@@ -151,7 +151,7 @@ async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> 
 # ------------------------------------------------------------------ the pool
 
 
-async def test_cancelled_callers_leave_the_pool_usable(pool: WorkerPool) -> None:
+async def test_pool_stays_usable_after_cancelled_calls(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     calls = [call for number in range(5) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
     waiting = [asyncio.create_task(call) for call in calls]
@@ -163,7 +163,7 @@ async def test_cancelled_callers_leave_the_pool_usable(pool: WorkerPool) -> None
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_job_without_a_caller_leaves_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_queued_job_of_a_cancelled_caller_is_removed(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
     await until(marker.exists)
@@ -175,7 +175,7 @@ async def test_job_without_a_caller_leaves_the_queue(pool: WorkerPool, tmp_path:
     hanging.cancel()
 
 
-async def test_short_job_without_a_caller_keeps_its_worker(pool: WorkerPool) -> None:
+async def test_short_job_of_a_cancelled_caller_keeps_its_worker(pool: WorkerPool) -> None:
     """A short job without a caller ends, and its result is dropped."""
     workers = pool.worker_pids
     problem = await make(pool, seed=3)
@@ -191,7 +191,7 @@ async def test_short_job_without_a_caller_keeps_its_worker(pool: WorkerPool) -> 
     assert (pool.worker_pids, pool.stats.workers_replaced) == (workers, 0)
 
 
-async def test_close_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_closing_the_pool_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
     await until(marker.exists)
@@ -211,13 +211,13 @@ async def test_closed_pool_rejects_jobs(pool: WorkerPool) -> None:
     assert pool.fault == "the worker pool is closed"
 
 
-async def test_close_before_start_is_safe() -> None:
+async def test_closing_a_pool_before_start_is_safe() -> None:
     pool = WorkerPool(PoolSettings())
     await pool.close()
     assert pool.worker_pids == ()
 
 
-async def test_unexpected_error_replaces_the_worker(
+async def test_unexpected_pool_error_replaces_the_worker(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker = pool.worker_pids[0]
@@ -233,7 +233,7 @@ async def test_unexpected_error_replaces_the_worker(
 # ------------------------------------------------------------------ checks of parameters
 
 
-async def test_faulty_params_are_reported(pool: WorkerPool) -> None:
+async def test_invalid_params_of_several_tasks_are_reported(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
     assert first.startswith("raise: the library failed to make a problem with {}")
     assert second.startswith("ok: the library rejects")

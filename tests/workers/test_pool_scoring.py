@@ -52,7 +52,7 @@ async def test_failing_verifier_scores_zero(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_odd_answers_do_not_affect_others(pool: WorkerPool) -> None:
+async def test_failing_answers_do_not_affect_others(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000):
         odd, right = await pool.score(problem, [answer, "3"])
@@ -60,14 +60,14 @@ async def test_odd_answers_do_not_affect_others(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_file_over_the_limit_scores_zero(fake_library: Path) -> None:
+async def test_answer_that_writes_a_huge_file_scores_zero(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, seed=3)
         assert _shape(await pool.score(problem, ["big_file", "3"])) == [FAILED, RIGHT]
         assert pool.stats.workers_replaced == 0
 
 
-async def test_answer_that_ends_two_workers_scores_zero(pool: WorkerPool) -> None:
+async def test_answer_that_crashes_two_workers_scores_zero(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "abort", "number 0.5 0"])
     crash, memory = (0.0, Reason.CRASH), (0.0, Reason.OUT_OF_MEMORY)
@@ -95,14 +95,14 @@ async def test_answer_that_closes_the_connection_scores_zero(pool: WorkerPool, s
     assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG]
 
 
-async def test_worker_killed_after_closing_gives_no_score(pool: WorkerPool) -> None:
+async def test_worker_killed_after_disconnecting_gives_no_score(pool: WorkerPool) -> None:
     """The kill comes within the time that a dying process may take to end."""
     kill_late = "import time\nos.close(3)\ntime.sleep(0.1)\nos.kill(os.getpid(), 9)"
     with pytest.raises(ScoringError, match=r"killed from outside \(SIGKILL\)$"):
         await pool.score(await make(pool, seed=3), [f"python {kill_late}"])
 
 
-async def test_repeated_kills_give_no_score(pool: WorkerPool) -> None:
+async def test_repeatedly_killed_worker_gives_no_score(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     with pytest.raises(
         ScoringError,
@@ -113,13 +113,13 @@ async def test_repeated_kills_give_no_score(pool: WorkerPool) -> None:
     assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
-async def test_kills_are_counted_per_answer(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_one_kill_at_each_answer_still_gives_all_scores(pool: WorkerPool, tmp_path: Path) -> None:
     answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
     verdicts = await pool.score(await make(pool, seed=3), answers)
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
-async def test_crash_after_a_kill_scores_zero(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_crash_after_a_killed_worker_scores_zero(pool: WorkerPool, tmp_path: Path) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
     assert _shape(verdicts) == [(0.735, Reason.SCORED), (0.0, Reason.CRASH)]
 
@@ -133,7 +133,7 @@ async def test_scoring_survives_a_killed_fork_server(pool: WorkerPool, tmp_path:
     assert _shape(await scoring) == [(0.735, Reason.SCORED), RIGHT]
 
 
-async def test_problem_that_json_lacks_raises(pool: WorkerPool) -> None:
+async def test_scoring_a_problem_that_is_not_json_raises(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     nested: Any = []
     for _ in range(100_000):
@@ -177,14 +177,14 @@ async def test_child_processes_of_a_verifier_are_killed(fake_library: Path, tmp_
                 os.kill(pid, signal.SIGKILL)
 
 
-async def test_deadline_excludes_building_the_task(fake_library: Path) -> None:
+async def test_scoring_deadline_excludes_building_the_task(fake_library: Path) -> None:
     """A deadline that passes before the verifier has read the answer is an infrastructure error, never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
 
 
-async def test_groups_are_scored_in_order(pool: WorkerPool) -> None:
+async def test_groups_are_scored_in_order_of_arrival(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     done: list[int] = []
 
@@ -196,7 +196,7 @@ async def test_groups_are_scored_in_order(pool: WorkerPool) -> None:
     assert done == [0, 1, 2, 3, 4]
 
 
-async def test_long_group_does_not_block_others(fake_library: Path) -> None:
+async def test_group_of_many_answers_does_not_block_others(fake_library: Path) -> None:
     async with running_pool(fake_library, num_verifiers=1) as pool:
         problem = await make(pool, seed=3)
         long = asyncio.create_task(pool.score(problem, [f"sleep 0.03 {number}" for number in range(12)]))
@@ -207,7 +207,9 @@ async def test_long_group_does_not_block_others(fake_library: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
-async def test_sleeping_group_does_not_block_others(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_group_with_a_sleeping_verifier_does_not_block_others(
+    fake_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library, num_verifiers=1, scoring_deadline_s=0.3) as pool:
         problem = await make(pool, seed=3)
@@ -230,7 +232,7 @@ async def test_slow_group_occupies_only_one_worker(fake_library: Path) -> None:
 # ------------------------------------------------------------------ the budget of a group
 
 
-async def test_exceeded_budget_drops_the_group(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_group_over_its_scoring_budget_is_dropped(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
         problem = await make(pool, seed=3)
         with pytest.raises(ScoringError, match=r"^ok, seed 3: .*more processor time.*\([45] of 7 were scored\)$"):
@@ -241,7 +243,7 @@ async def test_exceeded_budget_drops_the_group(fake_library: Path, caplog: pytes
 
 
 @pytest.mark.parametrize("hanging", [3, 5])
-async def test_default_budget_allows_several_timeouts(fake_library: Path, hanging: int) -> None:
+async def test_default_scoring_budget_allows_four_timeouts(fake_library: Path, hanging: int) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
         answers = [f"hang {number}" for number in range(hanging)]
         scoring = pool.score(await make(pool, seed=3), [*answers, "3"])
@@ -255,7 +257,7 @@ async def test_default_budget_allows_several_timeouts(fake_library: Path, hangin
 # ------------------------------------------------------------------ faults of ours
 
 
-async def test_cancelled_scoring_frees_its_worker(fake_library: Path, tmp_path: Path) -> None:
+async def test_cancelled_scoring_frees_the_worker(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=600.0) as pool:
         problem, marker = await make(pool, seed=3), tmp_path / "marker"
         hanging = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
@@ -265,7 +267,7 @@ async def test_cancelled_scoring_frees_its_worker(fake_library: Path, tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_briefly_starved_worker_is_kept(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_briefly_without_cpu_time_is_kept(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         os.kill(verifier, signal.SIGSTOP)
@@ -277,7 +279,9 @@ async def test_briefly_starved_worker_is_kept(fake_library: Path, tmp_path: Path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_without_cpu_time_is_replaced(
+    fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
         problem, verifier, marker = await make(pool, seed=3), pool.worker_pids[1], tmp_path / "marker"
         monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.5)
@@ -288,7 +292,7 @@ async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path, mo
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_fault_before_the_answer_gives_no_score(pool: WorkerPool) -> None:
+async def test_failure_before_reading_the_answer_gives_no_score(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
     for task, entry, reason in (
         ("unbuildable", made.entry, "^unbuildable, seed 1: "),
@@ -301,9 +305,7 @@ async def test_fault_before_the_answer_gives_no_score(pool: WorkerPool) -> None:
         assert _shape(await pool.score(made, ["3"])) == [RIGHT]
 
 
-async def test_protocol_fault_before_the_answer_gives_no_score(
-    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_repeated_protocol_fault_gives_no_score(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = await make(pool, seed=3)
     monkeypatch.setattr(Worker, "receive", AsyncMock(return_value=Frame({"score": 1.0}, b"")))
     with pytest.raises(ScoringError, match=r"^ok: "):
@@ -325,22 +327,22 @@ FORGED_FIELDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", FORGED_FIELDS, ids=str)
-def test_forged_field_is_rejected(fields: dict[str, Any]) -> None:
+def test_verdict_with_a_forged_field_is_rejected(fields: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer")
 
 
-def test_genuine_verdict_is_accepted() -> None:
+def test_valid_verdict_is_accepted() -> None:
     assert read_verdict(Frame(GENUINE, b""), 0, "answer") == Verdict(0.5, Reason.SCORED, "answer", 0.1)
 
 
-def test_verdict_has_the_removed_frames() -> None:
+def test_verdict_lists_the_removed_formatting() -> None:
     reply = Frame({**GENUINE, "frames": ["label", "code"]}, b"")
     assert read_verdict(reply, 0, "answer").frames == ("label", "code")
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_forged_frames_are_rejected(frames: object) -> None:
+def test_verdict_with_forged_formatting_is_rejected(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 
@@ -363,7 +365,7 @@ FORGED_REPLIES = {
 }
 
 
-async def test_forged_reply_scores_zero(pool: WorkerPool) -> None:
+async def test_answer_that_forges_a_reply_scores_zero(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for count, (name, reply) in enumerate(FORGED_REPLIES.items(), start=1):
         verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
@@ -386,7 +388,7 @@ def test_verdict_of_an_earlier_answer_is_rejected() -> None:
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 
 
-async def test_slow_build_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_building_of_a_task_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
         monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.2)

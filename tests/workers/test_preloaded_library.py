@@ -15,7 +15,7 @@ from tests.waiting import until
 from .support import make, running_pool
 
 
-async def test_preloaded_fork_server_makes_equal_workers(fake_library: Path) -> None:
+async def test_preloaded_fork_server_behaves_like_a_fresh_one(fake_library: Path) -> None:
     forked = await report_of_worker(fake_library)
     with fresh_children():
         assert forked == await report_of_worker(fake_library)
@@ -30,7 +30,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
     return report
 
 
-async def test_connection_without_request_blocks_nobody(fake_library: Path) -> None:
+async def test_connection_without_request_blocks_no_pool(fake_library: Path) -> None:
     """A program that is killed before it has sent its request holds up nobody."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:
@@ -39,7 +39,7 @@ async def test_connection_without_request_blocks_nobody(fake_library: Path) -> N
         assert isinstance(pool._fork_server.process, PreloadedFork)
 
 
-async def test_exit_status_is_reported(fake_library: Path) -> None:
+async def test_exit_status_of_a_preloaded_fork_is_reported(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         process = pool._fork_server.process
         assert isinstance(process, PreloadedFork)

@@ -67,7 +67,7 @@ async def missing(sandboxed: WorkerPool) -> dict[str, str]:
 @on_linux
 @on_one_loop
 @pytest.mark.parametrize(("source", "layer"), UNGUARDED.values(), ids=UNGUARDED)
-async def test_verifier_worker_is_denied_access(
+async def test_sandboxed_verifier_is_denied_access(
     sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str
 ) -> None:
     if layer in missing:
@@ -76,7 +76,7 @@ async def test_verifier_worker_is_denied_access(
 
 
 @on_linux
-async def test_unguarded_calls_run_without_sandbox(fake_library: Path) -> None:
+async def test_system_calls_run_without_sandbox(fake_library: Path) -> None:
     async with running_pool(fake_library, sandbox_verifiers=False) as pool:
         problem = await make(pool)
         outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
@@ -99,13 +99,13 @@ raise ValueError(found)
 
 @on_linux
 @on_one_loop
-async def test_verifier_has_no_other_descriptors(sandboxed: WorkerPool) -> None:
+async def test_sandboxed_verifier_has_no_other_open_descriptors(sandboxed: WorkerPool) -> None:
     """The standard descriptors and the socket to the pool: the ruleset of Landlock is closed."""
     assert await _execute(sandboxed, await make(sandboxed), COUNT_DESCRIPTORS) == DENIED
 
 
 @on_one_loop
-async def test_worker_still_scores_after_a_denial(sandboxed: WorkerPool) -> None:
+async def test_sandboxed_worker_still_scores_after_a_denial(sandboxed: WorkerPool) -> None:
     problem = await make(sandboxed, seed=3)
     verdicts = await sandboxed.score(problem, ["python open('/etc/passwd')", "3", "33"])
     assert [verdict.score for verdict in verdicts[1:]] == [1.0, 0.0]
@@ -119,7 +119,7 @@ async def test_worker_still_scores_after_a_denial(sandboxed: WorkerPool) -> None
         (False, "^verifier workers are sandboxed by nothing; .*sandbox_verifiers is off"),
     ],
 )
-async def test_sandbox_is_logged_once(
+async def test_sandbox_layers_are_logged_once(
     fake_library: Path, caplog: pytest.LogCaptureFixture, on: bool, told: str
 ) -> None:
     caplog.set_level("INFO", "reasoning_env.workers")
@@ -140,7 +140,7 @@ async def test_sandbox_is_logged_once(
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
-def test_missing_filter_logs_a_warning(missing: dict[str, str], told: bool) -> None:
+def test_missing_seccomp_logs_a_warning(missing: dict[str, str], told: bool) -> None:
     assert Restrictions([], [], missing).lacks_a_filter == told
 
 
@@ -236,13 +236,13 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 @on_linux
-def test_hostile_probes_succeed_without_layers(behind: Runner) -> None:
+def test_hostile_probes_succeed_without_sandbox_layers(behind: Runner) -> None:
     assert behind().outcomes == dict.fromkeys(HOSTILE, "ran")
 
 
 @on_linux
 @pytest.mark.parametrize("layer", BOTH)
-def test_each_layer_denies_its_probes(behind: Runner, layer: str) -> None:
+def test_each_sandbox_layer_denies_its_hostile_probes(behind: Runner, layer: str) -> None:
     run = behind("no_new_privs", layer)
     refusals = ("PermissionError", "ValueError: not allowed to raise", "RuntimeError: can't start new thread")
     names = [name for name, (_, layers) in HOSTILE.items() if layer in layers]
@@ -250,12 +250,12 @@ def test_each_layer_denies_its_probes(behind: Runner, layer: str) -> None:
 
 
 @on_linux
-def test_harmless_probes_succeed_behind_all_layers(behind: Runner, tmp_path: Path) -> None:
+def test_harmless_probes_succeed_behind_all_sandbox_layers(behind: Runner, tmp_path: Path) -> None:
     assert run_probes(behind().layers, HARMLESS, tmp_path).outcomes == dict.fromkeys(HARMLESS, "ran")
 
 
 @on_linux
-def test_allowed_threads_start(behind: Runner, tmp_path: Path) -> None:
+def test_threads_start_in_the_sandbox_if_allowed(behind: Runner, tmp_path: Path) -> None:
     layers = [layer for layer in behind().layers if layer != "process limit"]
     assert run_probes(layers, THREADED, tmp_path, threads=True).outcomes == dict.fromkeys(THREADED, "ran")
 
@@ -278,7 +278,7 @@ def _entered(changes: str) -> dict[str, Any]:
     return entered
 
 
-def test_each_layer_applies_or_has_a_reason() -> None:
+def test_each_sandbox_layer_applies_or_reports_why_not() -> None:
     entered = _entered("")
     assert sorted([*entered["layers"], *entered["missing"]]) == sorted(["process limit", "no_new_privs", *BOTH])
     assert all(entered["missing"].values())
@@ -286,7 +286,7 @@ def test_each_layer_applies_or_has_a_reason() -> None:
 
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_ordinary_user_also_gets_the_process_limit() -> None:
+def test_process_limit_also_applies_to_an_ordinary_user() -> None:
     become = f"os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
     assert set(_entered(become)["layers"]) == {*_entered("")["layers"], "process limit"}
 
@@ -305,7 +305,7 @@ def test_process_limit_refuses_forks() -> None:
 
 
 @on_linux
-def test_prepare_does_not_restrict_the_process() -> None:
+def test_preparing_the_sandbox_restricts_nothing() -> None:
     after = "prepare = sandbox.prepare\ndef checked(*given):\n    made = prepare(*given)\n    os.listdir('/etc')\n"
     after += "    os.fork() or os._exit(0)\n    return made\nsandbox.prepare = checked"
     assert _entered(after)["layers"] == _entered("")["layers"]
@@ -313,7 +313,7 @@ def test_prepare_does_not_restrict_the_process() -> None:
 
 @on_linux
 @pytest.mark.parametrize("version", [1, 2, 3, 5])
-def test_older_landlock_versions_are_applied(version: int) -> None:
+def test_sandbox_applies_older_landlock_versions(version: int) -> None:
     usual = _entered("")
     if LANDLOCK in usual["missing"]:
         pytest.skip(usual["missing"][LANDLOCK])
@@ -323,7 +323,7 @@ def test_older_landlock_versions_are_applied(version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "denied"), [(1, 0x1FFF), (2, 0x3FFF), (3, 0x7FFF), (4, 0x7FFF), (5, 0xFFFF), (9, 0xFFFF)]
 )
-def test_landlock_denies_what_its_version_knows(version: int, denied: int) -> None:
+def test_landlock_denies_all_access_kinds_of_its_version(version: int, denied: int) -> None:
     assert landlock_access(version) == denied
 
 
@@ -345,7 +345,7 @@ def _landlock_fails(code: int, reason: str) -> str:
         (LANDLOCK, "sandbox._landlock = lambda *_: lambda: open('/no/such/file')", "No such file or directory"),
     ],
 )
-def test_refused_layer_is_reported_as_missing(layer: str, changes: str, reason: str) -> None:
+def test_sandbox_layer_refused_by_the_kernel_is_reported(layer: str, changes: str, reason: str) -> None:
     usual = _entered("")
     entered = _entered(changes)
     if layer in usual["missing"]:
@@ -355,7 +355,7 @@ def test_refused_layer_is_reported_as_missing(layer: str, changes: str, reason: 
     assert f"{layer} ({reason})" in entered["line"]
 
 
-def test_macos_has_only_limits() -> None:
+def test_sandbox_on_macos_has_only_the_process_limit() -> None:
     changes = "import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'; os.geteuid = lambda: 1"
     entered = _entered(changes)
     assert entered["layers"] == ["process limit"]

@@ -19,7 +19,7 @@ def run_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
     return report(write(folder / "a.jsonl", *groups))["runs"][0]
 
 
-def test_figures_are_over_all_rollouts(tmp_path: Path) -> None:
+def test_report_figures_cover_all_rollouts(tmp_path: Path) -> None:
     run = run_of(tmp_path, group(rollout(1.0), WRONG), group(WRONG, WRONG), group(rollout(0.5), task="maze"))
     assert (run["groups"], run["rollouts"], run["signal"]) == (3, 5, 0.5)
     low, high = run["score"][1:]
@@ -38,13 +38,13 @@ def test_figures_are_over_all_rollouts(tmp_path: Path) -> None:
         ({"score": 1.0, "reason": None, "verifier_score": None}, "right"),
     ],
 )
-def test_each_rollout_has_one_outcome(tmp_path: Path, facts: dict[str, Any], outcome: str) -> None:
+def test_report_counts_one_outcome_per_rollout(tmp_path: Path, facts: dict[str, Any], outcome: str) -> None:
     data = report(write(tmp_path / "a.jsonl", group(rollout(**facts))))
     assert data["outcomes"][data["groups"][0]["rollouts"][0]["outcome"]] == outcome
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_each_level_has_a_cell(tmp_path: Path) -> None:
+def test_report_groups_levels_into_bins(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
@@ -55,7 +55,7 @@ def curve_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
     return curve
 
 
-def test_curve_has_few_points(tmp_path: Path) -> None:
+def test_training_curve_is_averaged_to_at_most_100_points(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index, level=0.5) for index in range(600)))
     assert 50 <= len(curve["groups"]) <= 100
     assert sum(curve["groups"]) == 600
@@ -63,18 +63,18 @@ def test_curve_has_few_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("groups", [11, 81, 401])
-def test_last_point_covers_several_problems(tmp_path: Path, groups: int) -> None:
+def test_last_point_of_a_curve_covers_several_problems(tmp_path: Path, groups: int) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
     *others, last = curve["groups"]
     assert last >= max(others) / 3
 
 
-def test_curve_may_have_a_distant_index(tmp_path: Path) -> None:
+def test_training_curve_handles_a_distant_index(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in [*range(300), 10**12]))
     assert sum(curve["groups"]) == 301
 
 
-def test_points_have_step_and_time(tmp_path: Path) -> None:
+def test_curve_points_have_step_and_time(tmp_path: Path) -> None:
     lines = [group(rollout(), index=index, step=index // 2, time=1e9 + 60 * index) for index in range(4)]
     curve = curve_of(tmp_path, *lines)
     assert curve["problem"] == [0, 1, 2, 3]
@@ -82,7 +82,7 @@ def test_points_have_step_and_time(tmp_path: Path) -> None:
     assert curve_of(tmp_path, group(rollout(), step=1, index=0), group(rollout(), index=1))["step"] is None
 
 
-def test_each_task_has_a_curve(tmp_path: Path) -> None:
+def test_report_has_a_curve_for_each_task(tmp_path: Path) -> None:
     lost = rollout(0.0, reason="no_answer", finish_reason="length", tokens=30)
     data = report(write(tmp_path / "a.jsonl", group(rollout(tokens=10), lost), group(rollout(), task="maze")))
     gcd, maze = data["runs"][0]["time"]["tasks"]
@@ -94,19 +94,19 @@ def test_each_task_has_a_curve(tmp_path: Path) -> None:
     assert (maze["task"], maze["score"], maze["tokens"]) == (1, [1.0], [None])
 
 
-def test_evaluation_has_no_curve(tmp_path: Path) -> None:
+def test_report_of_an_evaluation_has_no_curve(tmp_path: Path) -> None:
     [run] = report(write_evaluation(tmp_path / "e", group(rollout())))["runs"]
     assert run["time"]["all"]["groups"] == []
 
 
-def test_lengths_are_in_tokens_if_known(tmp_path: Path) -> None:
+def test_report_shows_lengths_in_tokens_if_known(tmp_path: Path) -> None:
     masks = [[-100, -100, 5, 6, 7, 8]]
     assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"
     known = run_of(tmp_path, {**group(rollout()), "masks": masks})
     assert (known["lengths"]["unit"], known["tokens"], known["lengths"]["bins"]) == ("tokens", 4, [[4, 1, 0, 0]])
 
 
-def test_evaluation_has_its_figures(tmp_path: Path) -> None:
+def test_report_of_an_evaluation_has_published_comparison(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0)
     folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
     [run] = report(folder)["runs"]
@@ -123,7 +123,7 @@ def test_evaluation_has_its_figures(tmp_path: Path) -> None:
     ]
 
 
-def test_page_agrees_with_results(tmp_path: Path) -> None:
+def test_report_means_equal_the_evaluation_results(tmp_path: Path) -> None:
     scores = {"gcd": (1.0, 0.0, 0.5), "maze": (0.0, 0.0, 1.0), "lcm": (0.99, 0.25, 0.0)}
     lines = [
         group(rollout(score), rollout(0.0), task=task, index=index)
@@ -146,7 +146,7 @@ def test_page_agrees_with_results(tmp_path: Path) -> None:
     assert {str(k): mean for k, mean, *_ in run["pass_at_k"]} == results["overall"]["pass_at"]
 
 
-def test_share_of_the_most_frequent_answer_is_shown(tmp_path: Path) -> None:
+def test_report_shows_the_share_of_the_most_frequent_answer(tmp_path: Path) -> None:
     answers = ["0", "0", "7", None, "0"]
     groups = [group(rollout(0.0, answer=answer), index=index) for index, answer in enumerate(answers)]
     (row,) = run_of(tmp_path, *groups)["by_task"]

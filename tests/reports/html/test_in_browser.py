@@ -179,7 +179,9 @@ def view(tab: Any, pages: dict[str, Path]) -> Iterator[View]:
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), [("usual", 1200, "light"), ("hostile", 360, "dark")])
-def test_views_open_without_faults(tab: Any, pages: dict[str, Path], name: str, width: int, scheme: str) -> None:
+def test_page_views_open_without_script_errors(
+    tab: Any, pages: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
     view = View(tab, pages[name], width, scheme)
     for number in range(view.page.locator("#run option").count()):
         view.page.select_option("#run", index=number)
@@ -190,7 +192,7 @@ def test_views_open_without_faults(tab: Any, pages: dict[str, Path], name: str, 
     view.close()
 
 
-def test_hostile_text_is_inert(tab: Any, pages: dict[str, Path]) -> None:
+def test_hostile_model_text_runs_nothing_in_the_page(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     shown = {}
@@ -215,7 +217,7 @@ def test_hostile_text_is_inert(tab: Any, pages: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, scheme: str) -> None:
+def test_hostile_evaluation_names_run_nothing_in_the_page(tab: Any, tmp_path: Path, width: int, scheme: str) -> None:
     evil = HOSTILE[2]
     folders = []
     for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):
@@ -241,7 +243,7 @@ def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, sch
     view.close()
 
 
-def test_filters_select_groups(view: View) -> None:
+def test_page_filters_select_groups(view: View) -> None:
     view.show("rollouts")
     of_task = 30  # every group of a task is of the same kind
     found: list[tuple[dict[str, str], int]] = [
@@ -258,14 +260,14 @@ def test_filters_select_groups(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_corrected_answer_is_shown(tab: Any, pages: dict[str, Path]) -> None:
+def test_page_shows_a_corrected_answer(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
     assert "CORRECTED: REASONING-GYM'S OWN ANSWER IS" in view.page.inner_text("#group").upper()
 
 
-def test_thinking_is_folded_answers_marked(view: View) -> None:
+def test_page_folds_thinking_and_marks_answers(view: View) -> None:
     view.show("rollouts")
     view.choose(f_outcome="right")
     thought = view.page.locator(".thought pre")
@@ -282,7 +284,7 @@ def test_thinking_is_folded_answers_marked(view: View) -> None:
     assert view.page.inner_text(".command code").startswith(f"{program()} tasks 'gcd:")
 
 
-def test_keys_move_between_groups(view: View) -> None:
+def test_keyboard_moves_between_groups_and_rollouts(view: View) -> None:
     view.page.keyboard.press("5")
     view.choose(f_task="lcm")
     view.page.keyboard.press("Escape")
@@ -296,7 +298,7 @@ def test_keys_move_between_groups(view: View) -> None:
     assert view.page.locator("#help").is_visible()
 
 
-def test_tables_sort_by_any_column(view: View) -> None:
+def test_page_tables_sort_by_any_column(view: View) -> None:
     view.show("tasks")
     table = "#tasks .card:first-child"
     view.page.click(f"{table} th button >> text=task")
@@ -312,7 +314,7 @@ def test_tables_sort_by_any_column(view: View) -> None:
     assert view.page.input_value("#l-high") == "0.1"
 
 
-def test_comparison_lists_problems(view: View) -> None:
+def test_comparison_view_lists_changed_problems(view: View) -> None:
     view.show("compare")
     # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
@@ -323,7 +325,7 @@ def test_comparison_lists_problems(view: View) -> None:
     assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
 
 
-def test_difference_shows_its_interval(view: View) -> None:
+def test_comparison_shows_the_interval_of_the_difference(view: View) -> None:
     view.show("compare")
     shown = view.page.locator("#compare .spread")
     assert re.fullmatch(r"−0\.167, 95 %: −0\.\d{3} to \+0\.\d{3}", shown.get_attribute("title"))
@@ -331,7 +333,7 @@ def test_difference_shows_its_interval(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_problem_shows_both_answers(view: View) -> None:
+def test_comparison_opens_both_answers_to_a_problem(view: View) -> None:
     view.show("compare")
     view.page.click("#compare .wide:last-child tbody tr:first-child")
     assert [text.split(":")[0] for text in view.texts("#both .pair > div > h3")] == ["A", "B"]
@@ -340,7 +342,7 @@ def test_problem_shows_both_answers(view: View) -> None:
     assert not view.page.locator("#both").is_visible()
 
 
-def test_point_names_its_task(view: View) -> None:
+def test_hovered_plot_point_names_its_task(view: View) -> None:
     view.show("compare")
     plot = view.page.locator("#compare .u-over").last
     plot.hover()
@@ -349,13 +351,13 @@ def test_point_names_its_task(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_list_shows_the_group(view: View) -> None:
+def test_clicking_a_list_item_shows_the_group(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
 
 
-def test_table_is_saved_as_csv(view: View) -> None:
+def test_page_saves_a_table_as_csv(view: View) -> None:
     view.show("tasks")
     with view.page.expect_download() as download:
         view.page.click("#tasks .card:first-child .csv")
@@ -365,7 +367,7 @@ def test_table_is_saved_as_csv(view: View) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_link_restores_what_is_shown(view: View) -> None:
+def test_page_link_restores_the_view(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="lcm", f_text="idea", l_low="0.2")
     for key in ("Escape", "j", "j"):
@@ -379,14 +381,14 @@ def test_link_restores_what_is_shown(view: View) -> None:
     assert view.page.input_value("#l-low") == "0.2"
 
 
-def test_unknown_names_in_link_are_ignored(view: View, pages: dict[str, Path]) -> None:
+def test_unknown_names_in_a_page_link_are_ignored(view: View, pages: dict[str, Path]) -> None:
     view.page.goto("about:blank")
     view.open(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
     assert view.page.input_value("#curves select[aria-label=task]") == "maze"
     assert view.page.input_value("#curves select[aria-label=figure]") == "score"
 
 
-def test_saved_rollouts_are_dumps(view: View, tmp_path: Path) -> None:
+def test_rollouts_saved_by_the_page_are_a_readable_dump(view: View, tmp_path: Path) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_outcome="no answer", l_low="0.5")
     with view.page.expect_download() as download:
@@ -401,7 +403,7 @@ def test_saved_rollouts_are_dumps(view: View, tmp_path: Path) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_two_rollouts_are_compared(view: View) -> None:
+def test_page_shows_two_rollouts_side_by_side(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     view.page.select_option(".chips select", index=1)
@@ -413,7 +415,7 @@ def test_two_rollouts_are_compared(view: View) -> None:
     assert "lost" in marked
 
 
-def test_evaluations_are_sorted_by_step(tab: Any, tmp_path: Path) -> None:
+def test_page_sorts_evaluations_by_step(tab: Any, tmp_path: Path) -> None:
     for number, step in enumerate((10, 20, 30)):
         lines = [group(rollout(float(index < 4 * number)), index=index, seed=index) for index in range(12)]
         results = {**RESULTS, "step": step, "started": f"2026-01-01T0{number}:00:00+0000"}
@@ -431,7 +433,7 @@ def test_evaluations_are_sorted_by_step(tab: Any, tmp_path: Path) -> None:
     view.close()
 
 
-def test_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
+def test_page_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
     view.page.goto("about:blank")
     view.open(f"{pages['usual'].as_uri()}#runs")
     assert view.page.locator("#compare").is_visible()
@@ -440,7 +442,7 @@ def test_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
     assert view.page.title().split(" · ")[0] == view.page.locator("#run option:checked").inner_text()
 
 
-def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> None:
+def test_page_does_not_rank_runs_over_different_tasks(tab: Any, tmp_path: Path) -> None:
     few = write_evaluation(tmp_path / "few", group(rollout(1.0), task="gcd"))
     many = write_evaluation(tmp_path / "many", *(group(rollout(0.0), task=task) for task in ("gcd", "lcm")))
     page = tmp_path / "page.html"
@@ -453,7 +455,7 @@ def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> N
     view.close()
 
 
-def test_two_means_of_a_published_model_are_explained(tab: Any, tmp_path: Path) -> None:
+def test_page_explains_both_means_of_a_published_model(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}

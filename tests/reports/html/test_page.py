@@ -19,7 +19,7 @@ from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
-def test_headline_uses_comparable_tasks(tmp_path: Path) -> None:
+def test_published_comparison_uses_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
@@ -30,7 +30,7 @@ def test_headline_uses_comparable_tasks(tmp_path: Path) -> None:
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
-def test_tasks_of_other_sources_have_categories(tmp_path: Path) -> None:
+def test_tasks_of_other_sources_get_categories(tmp_path: Path) -> None:
     groups = [
         group(rollout()),
         group(rollout(), task="rlve/Sorting", reference=reference_of("rlve/Sorting", 0, release="rlve@0.0.1")),
@@ -45,7 +45,7 @@ def test_tasks_of_other_sources_have_categories(tmp_path: Path) -> None:
     }
 
 
-def test_problems_without_references_are_not_compared(tmp_path: Path) -> None:
+def test_report_does_not_compare_problems_without_references(tmp_path: Path) -> None:
     folders = [
         write_evaluation(tmp_path / "a", group(rollout(), reference=None)),
         write_evaluation(tmp_path / "b", group(rollout())),
@@ -53,7 +53,7 @@ def test_problems_without_references_are_not_compared(tmp_path: Path) -> None:
     assert report(*folders)["comparisons"] == []
 
 
-def test_repeated_questions_are_noted(tmp_path: Path) -> None:
+def test_report_notes_repeated_questions(tmp_path: Path) -> None:
     lines = []
     for index in range(200):
         one = rollout()
@@ -66,7 +66,7 @@ def test_repeated_questions_are_noted(tmp_path: Path) -> None:
     assert "75% of the questions of coin_flip are repeats" in note
 
 
-def test_outcomes_are_explained(tmp_path: Path) -> None:
+def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
     """All completions of one run have several answers, and none of the other's."""
     for name, reason in (("a", "several_answers"), ("b", "scored")):
         (tmp_path / name).mkdir()
@@ -85,14 +85,14 @@ def test_outcomes_are_explained(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+def test_report_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
     facts = {"reference": None, **facts}  # as older lines have it
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
     assert shlex.split(data["groups"][0]["command"]) == ["env", *words, "--system_prompt", ""]
 
 
 @pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
-def test_command_repeats_reference_and_prompt(tmp_path: Path, system: str, words: list[str]) -> None:
+def test_report_command_has_reference_and_system_prompt(tmp_path: Path, system: str, words: list[str]) -> None:
     asked = rollout()
     asked["conversation"].insert(0, {"role": "system", "content": system})
     line = group(asked)
@@ -101,7 +101,7 @@ def test_command_repeats_reference_and_prompt(tmp_path: Path, system: str, words
     assert command == ["env", "tasks", line["reference"], "--prompt", *words]
 
 
-def test_page_allows_only_its_own_script() -> None:
+def test_page_security_policy_allows_only_its_own_script() -> None:
     data = json.dumps({"text": "</script><script>alert(1)</script>"}).encode()
     page = make_page(data)
     held = re.search(r'id="data">([^<]*)<', page)
@@ -116,7 +116,7 @@ def test_page_allows_only_its_own_script() -> None:
     assert page.count("<script") == 2
 
 
-def test_unwritable_output_raises(tmp_path: Path) -> None:
+def test_unwritable_report_path_raises(tmp_path: Path) -> None:
     (tmp_path / "r.html").mkdir()
     (tmp_path / "r.html" / "x").touch()
     for path in (tmp_path / "none" / "r.html", tmp_path / "r.html"):

@@ -84,7 +84,7 @@ def verify(client: TestClient, *args: Any, **response: Any) -> dict[str, Any]:
     return read
 
 
-def test_rewards_are_the_verdicts(client: TestClient, bridge: Bridge) -> None:
+def test_nemo_gym_rewards_equal_the_verdicts(client: TestClient, bridge: Bridge) -> None:
     for _ in range(20):
         problem = bridge.next()
         texts = [f"<answer>{problem.answer}</answer>", "<answer>no</answer>", "no tags"]
@@ -97,7 +97,7 @@ def test_rewards_are_the_verdicts(client: TestClient, bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize("rewards", ["strict", "library"])
-def test_settings_reach_the_reward(rewards: str) -> None:
+def test_rewards_setting_reaches_the_nemo_gym_judge(rewards: str) -> None:
     """The library pays the answer 0 to `coin_flip`; strict rewards do not."""
     with (
         TestClient(make_server(rewards=rewards).setup_webserver()) as client,
@@ -117,11 +117,11 @@ def test_parts_multiply_to_the_reward(client: TestClient) -> None:
     assert {name: reply[name] for name in components} == components
 
 
-def test_messages_of_a_response_are_one_completion(client: TestClient) -> None:
+def test_messages_of_a_response_are_joined_for_judging(client: TestClient) -> None:
     assert verify(client, ROWS[0]["reference"], "<answer>4", "2</answer>")["extracted_answer"] == "42"
 
 
-def test_refusal_has_no_text(client: TestClient) -> None:
+def test_refused_response_scores_zero_as_no_text(client: TestClient) -> None:
     refusal = {
         "id": "msg",
         "type": "message",
@@ -134,7 +134,7 @@ def test_refusal_has_no_text(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "<answer>" + "[" * 1_000_000, "<answer>__import__('os')._exit(0)</answer>"])
-def test_hostile_text_is_a_measured_zero(client: TestClient, text: str) -> None:
+def test_hostile_text_scores_zero_and_is_not_masked(client: TestClient, text: str) -> None:
     reply = verify(client, ROWS[0]["reference"], text)
     assert (reply["reward"], reply["mask_sample"]) == (0.0, False)
 
@@ -148,7 +148,7 @@ def test_hostile_text_is_a_measured_zero(client: TestClient, text: str) -> None:
         ("gdc" + ROWS[0]["reference"][ROWS[0]["reference"].index(":") :], "gdc"),
     ],
 )
-def test_wrong_reference_masks_the_sample(client: TestClient, reference: str, reason: str) -> None:
+def test_invalid_reference_masks_the_sample(client: TestClient, reference: str, reason: str) -> None:
     reply = verify(client, reference, "<answer>1</answer>")
     assert (reply["reward"], reply["mask_sample"], reply["failure_kind"]) == (0.0, True, "verifier_error")
     assert reason in reply["failure_reason"]
@@ -177,13 +177,13 @@ def test_missing_verdict_masks_the_sample() -> None:
         {"status": "cancelled"},
     ],
 )
-def test_broken_response_masks_the_sample(client: TestClient, response: dict[str, Any]) -> None:
+def test_malformed_response_masks_the_sample(client: TestClient, response: dict[str, Any]) -> None:
     reply = verify(client, ROWS[0]["reference"], "<answer>1</answer>", **response)
     assert (reply["mask_sample"], reply["failure_kind"]) == (True, "agent_run_error")
     assert reply["failure_kind"] in FAILURE_KINDS
 
 
-def test_masked_samples_are_in_no_metric(client: TestClient) -> None:
+def test_masked_samples_are_excluded_from_metrics(client: TestClient) -> None:
     replies = [
         {**verify(client, reference, "<answer>1</answer>"), "_ng_task_index": number, "_ng_rollout_index": 0}
         for number, reference in enumerate((ROWS[0]["reference"], "gcd"))
@@ -194,18 +194,18 @@ def test_masked_samples_are_in_no_metric(client: TestClient) -> None:
     assert {"mean/format", "mean/answer", "mean/length"} <= metrics.keys()
 
 
-def test_verdicts_are_stateless(client: TestClient) -> None:
+def test_server_declares_stateless_verification(client: TestClient) -> None:
     assert client.get("/reverify_mode").json() == ReverifyMode.STATELESS
 
 
-def test_rows_have_the_declared_columns() -> None:
+def test_example_rows_have_the_declared_columns() -> None:
     schema = load_task_data_schema(HERE)
     assert schema is not None
     report = validate_jsonl_rows(HERE.name, schema, "example.jsonl", map(json.dumps, ROWS))
     assert (report.error_rows, report.unknown_keys) == (0, {})
 
 
-async def test_cases_of_the_framework(tmp_path: Path, bridge: Bridge) -> None:
+async def test_nemo_gym_verifier_fixture_cases_pass(tmp_path: Path, bridge: Bridge) -> None:
     problem = bridge.next()
     right = request(problem.reference, f"<answer>{problem.answer}</answer>")
     cases = [
