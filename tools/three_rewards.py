@@ -22,7 +22,7 @@ from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
 COLUMNS = (
     "task",
-    "rejected draws, by cause",
+    "share of rejected problems, by cause",
     "corrected answers",
     "clarified questions",
     "other parameters",
