@@ -24,7 +24,7 @@ help:
 	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
 	@echo "make lint    ruff (rules and format), mypy and codespell"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations   the tests with TRL (and Ray), verl, verifiers, Inspect, OpenEnv, NeMo Gym, other projects' audits and"
+	@echo "make integrations   the tests with TRL (and Ray), verl, verifiers, Inspect, OpenEnv, lm-eval, NeMo Gym, others' audits and"
 	@echo "                    the trainers of docs/trainers.md, each in its own environment of 1.5 to 8 GB"
 	@echo "make integrations-NAME   one of them: $(ADAPTERS) nemo-gym"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU and with Mistral's tokenizers (4 GB)"
@@ -67,6 +67,7 @@ EXTRAS_verl      = atropos,verl
 EXTRAS_verifiers = atropos,verifiers,hub-wheel
 EXTRAS_inspect   = atropos,inspect
 EXTRAS_openenv   = openenv
+EXTRAS_lm-eval   = lm-eval
 EXTRAS_audit-tools = audit-tools
 EXTRAS_shown-trainers = shown-trainers
 TESTS_trl       = test_trl.py test_honest_rewards.py test_learning_trl.py test_ray.py test_ray_data.py test_chat_templates.py
@@ -74,9 +75,10 @@ TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
 TESTS_inspect   = test_inspect.py
 TESTS_openenv   = test_openenv.py
+TESTS_lm-eval   = ../hub/test_lm_eval.py
 TESTS_audit-tools = test_audit_tools.py
 TESTS_shown-trainers = test_snippets.py
-ADAPTERS        = trl verl verifiers inspect openenv audit-tools shown-trainers
+ADAPTERS        = trl verl verifiers inspect openenv lm-eval audit-tools shown-trainers
 # Collections of tasks in examples/contrib, which this project does not ship.
 EXTRAS_rlve     = rlve
 EXTRAS_reasoning-core = reasoning-core

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from typing import Any
 
 from reasoning_env import Bridge
 from reasoning_env.integrations import process_bridge
+from reasoning_env.tasks import TASKS
 
 SETTINGS = os.environ.get("REASONING_SETTINGS", "{}")
 """Keywords of `Bridge` as JSON."""
 
 
-def load(category: str, **_: object) -> dict[str, Any]:
-    """Return the fixed evaluation problems of a category, as a data set with the split `test`."""
+def load(task: str, **_: object) -> dict[str, Any]:
+    """Return the fixed evaluation problems of a task of reasoning-gym, as a data set with the split `test`."""
     from datasets import Dataset
 
-    return {"test": Dataset.from_list(make_rows(category))}
+    return {"test": Dataset.from_list([row for row in make_rows(TASKS[task].category) if row["task"] == task])}
 
 
+@cache
 def make_rows(category: str) -> list[dict[str, str]]:
-    """Return a row for each problem. The system prompt is a part of `prompt`, for base models too."""
+    """Return a row for each problem of a category. The system prompt is a part of `prompt`, for base models too.
+
+    The harness loads one task at a time. Starting the workers takes longer than generating the problems, so a category
+    is generated at once.
+    """
     with Bridge(**{**json.loads(SETTINGS), "tasks": f"category:{category}"}) as bridge:
         return [
             {

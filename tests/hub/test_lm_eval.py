@@ -1,9 +1,10 @@
-"""The folder for lm-eval-harness, without the package; the last test needs it."""
+"""The folder for lm-eval-harness, without the package; the slow tests need it."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from reasoning_env import Bridge
+from reasoning_env.integrations import process_bridge
 from reasoning_env.tasks import TASKS
 
 FOLDER = Path(__file__).parents[2] / "hub" / "lm_eval"
@@ -25,11 +27,27 @@ def load_utils() -> Any:
     return module
 
 
-def test_lm_eval_has_a_task_for_every_category() -> None:
-    categories = {task.category for task in TASKS.values()} - {"other"}  # composite
-    group = yaml.safe_load((FOLDER / "reasoning_gym.yaml").read_text())
-    assert set(group["task"]) == {f"reasoning_gym_{category}" for category in categories}
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == {"reasoning_gym", *group["task"]}
+def members(path: Path) -> set[str]:
+    """Return the names in a group's file, without the prefix that keeps them apart from other benchmarks."""
+    return {name.removeprefix("reasoning_gym_") for name in yaml.safe_load(path.read_text())["task"]}
+
+
+def test_lm_eval_groups_have_every_task() -> None:
+    by_category: dict[str, set[str]] = {}
+    for name, task in TASKS.items():
+        if name != "composite":
+            by_category.setdefault(task.category, set()).add(name)
+    assert members(FOLDER / "reasoning_gym.yaml") == set(by_category)
+    for category, names in by_category.items():
+        assert members(FOLDER / category / f"_reasoning_gym_{category}.yaml") == names
+        assert {path.stem.removeprefix("reasoning_gym_") for path in (FOLDER / category).glob("r*.yaml")} == names
+
+
+def test_lm_eval_files_load_the_task_in_their_name() -> None:
+    for path in FOLDER.glob("*/r*.yaml"):
+        config = yaml.safe_load(path.read_text())
+        name = path.stem.removeprefix("reasoning_gym_")
+        assert (config["task"], config["task_alias"], config["dataset_kwargs"]) == (path.stem, name, {"task": name})
 
 
 @pytest.mark.parametrize("rewards", ["strict", "library"])
@@ -48,15 +66,52 @@ def test_lm_eval_scores_equal_a_direct_judge(monkeypatch: pytest.MonkeyPatch, re
 
 
 @pytest.mark.slow
-def test_lm_eval_harness_evaluates_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    lm_eval = pytest.importorskip("lm_eval", reason="needs lm-eval")
-    from lm_eval.tasks import TaskManager
+@pytest.mark.parametrize("rewards", ["strict", "library"])
+def test_lm_eval_harness_reports_the_score_of_each_task(monkeypatch: pytest.MonkeyPatch, rewards: str) -> None:
+    """The model is right in every second problem. A value of a group is the mean of its tasks."""
+    settings = {"rewards": rewards, "num_eval_samples_per_task": 2, "num_verifiers": 1}
+    said: dict[str, str] = {}
+    scores: dict[str, list[float]] = {}
+    with Bridge(tasks="category:induction", **settings) as direct:
+        for number, problem in enumerate(direct.evaluation_problems()):
+            text = f"<answer>{'no' if number % 2 else problem.answer}</answer>"
+            said["\n\n".join(message["content"] for message in direct.messages(problem))] = text
+            scores.setdefault(problem.task, []).append(direct.verdict(problem, text).score)
+    expected = {task: sum(values) / len(values) for task, values in scores.items()}
 
-    monkeypatch.setenv("REASONING_SETTINGS", json.dumps({"num_eval_samples_per_task": 2}))
-    manager = TaskManager(include_path=str(FOLDER))
-    found = lm_eval.simple_evaluate("dummy", tasks=["reasoning_gym_probability"], task_manager=manager)
-    [row] = found["results"].values()
-    assert row["score,none"] == 0.0
+    found = run_harness(monkeypatch, said, settings, "reasoning_gym_induction")
+    assert {name: row["score,none"] for name, row in found["results"].items() if name in found["configs"]} == {
+        f"reasoning_gym_{task}": pytest.approx(score) for task, score in expected.items()
+    }
+    assert found["groups"]["reasoning_gym_induction"]["score,none"] == pytest.approx(sum(expected.values()) / 2)
+
+
+@pytest.mark.slow
+def test_lm_eval_harness_does_not_stop_completions_at_a_blank_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run_harness(monkeypatch, {}, {"num_eval_samples_per_task": 1}, "reasoning_gym_coin_flip")
     [config] = found["configs"].values()
     assert config["generation_kwargs"]["until"] == []
     assert config["metadata"]["version"] == 1.0
+
+
+def run_harness(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str], settings: dict[str, object], task: str
+) -> dict[str, Any]:
+    """Return the results of the harness for a model that gives these texts to these prompts."""
+    lm_eval = pytest.importorskip("lm_eval", reason="needs the extra `lm-eval`: make integrations-lm-eval")
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
+
+    class Model(LM):  # type: ignore[misc]
+        loglikelihood = loglikelihood_rolling = None
+
+        def generate_until(self, requests: list[Any], **_: object) -> list[str]:
+            return [said.get(request.args[0], "") for request in requests]
+
+    monkeypatch.setenv("REASONING_SETTINGS", json.dumps(settings))
+    # The harness keeps the module, which reads the settings when it is imported.
+    monkeypatch.delitem(sys.modules, str(FOLDER / "utils"), raising=False)
+    manager = TaskManager(include_path=str(FOLDER), include_defaults=False)
+    with process_bridge(json.dumps(settings)):
+        found: dict[str, Any] = lm_eval.simple_evaluate(Model(), tasks=[task], task_manager=manager)
+    return found
