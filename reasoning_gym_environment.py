@@ -283,8 +283,7 @@ class ReasoningGymEnv(BaseEnv):
         if session.registration is not self._registration:
             self._note_registration(session.registration)
             await self.get_server_info()
-        per_server = config.max_num_workers_per_node * len(self._run.servers)
-        self.max_num_workers = per_server if config.max_num_workers == -1 else config.max_num_workers
+        self.max_num_workers = config.max_groups(len(self._run.servers))
         for client in self._run.clients:
             await client.update_weight(status["env_weight"])
         whole_batch = status["queue_size"] * config.group_size >= config.batch_size

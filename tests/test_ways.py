@@ -16,15 +16,15 @@ from aiohttp.test_utils import RawTestServer, TestClient
 
 import reasoning_env
 from reasoning_env import Problem, Session
-from reasoning_env.commands.evaluate import HostedSettings
 from reasoning_env.commands.main import main
 from reasoning_env.evaluations.run import Evaluation
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.formats.choices import CHAT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions, Server
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.problems.stream import ProblemStream
+from reasoning_env.program.training import EvaluateSettings
 from reasoning_env.records import ProblemRequest, Timeouts
 from reasoning_env.settings.cores import default_workers
 from reasoning_env.storage.folders import find_checkout
@@ -232,7 +232,7 @@ def test_evaluating_a_model_uses_few_files(tmp_path: Path, monkeypatch: pytest.M
 async def test_evaluating_in_a_running_session_uses_few_files(tmp_path: Path) -> None:
     """Trace an evaluation in a session whose workers are ready."""
     write_small_library(tmp_path)
-    settings = HostedSettings(
+    settings = EvaluateSettings(
         eval_tasks=["exact"],
         num_eval_samples_per_task=1,
         num_generators=1,
@@ -240,7 +240,8 @@ async def test_evaluating_in_a_running_session_uses_few_files(tmp_path: Path) ->
         data_dir_to_save_evals=str(tmp_path / "evals"),
     )
     with RightAnswers() as server:
-        servers = [Server(ServerSpec(f"{server.url}/v1", "m", "x", 60.0, [CHAT]))]
+        settings_of_server = ServerSettings(base_url=f"{server.url}/v1", model_name="m", api_key="x")
+        servers = [Server(settings_of_server, formats=[CHAT])]
         limits = Timeouts(None, 60.0)
         async with Session[Problem](settings, checkout=find_checkout(tmp_path)) as session:
             await until(lambda: len(session.pool.worker_pids) == 2)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..data.training import Selection, write_kept
 from ..inference.addresses import find_secrets
-from ..program.options import OptionParser, option_parser
-from ..program.parser import errors_for_user, program
+from ..program.options import OptionParser, full_parser
+from ..program.parser import errors_for_user
 from ..program.running import start_log
 from ..program.selection import check_selection
 from ..program.settings import settings_command
@@ -54,7 +54,7 @@ def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], i
 def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser:
     """Return the parser of `serve` or `process`, with all settings of an environment class."""
     defaults, servers = env_cls.config_init()
-    return option_parser(program(), command, type(defaults).model_fields, server_class(servers).model_fields)
+    return full_parser(command, type(defaults).model_fields, server_class(servers).model_fields)
 
 
 def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
@@ -87,8 +87,6 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     # Remove the key from the command line, which wandb and other packages store.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
-    if launch.unused:
-        logger.warning("`%s` ignores these settings: %s", mode.name, ", ".join(launch.unused))
     with errors_for_user(names, secrets):
         # Report these mistakes before loading a tokenizer and waiting for a trainer.
         mode.check_files(launch.config)

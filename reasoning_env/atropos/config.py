@@ -9,16 +9,17 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 from atroposlib.envs import base
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
 from ..errors import ConfigError
-from ..inference.addresses import Headers, read_headers, read_key
-from ..inference.formats import AUTO, format_named, names_of_types
+from ..inference.addresses import read_secrets
+from ..inference.completer import ServerSettings
+from ..inference.formats import AUTO, format_named
 from ..inference.formats.choices import CHAT
 from ..inference.formats.reply_format import ReplyFormat
 from ..program.training import ENV_NAME, TrainingSettings
@@ -47,7 +48,6 @@ def _share() -> Range:
 
 BASE_RANGES = {
     "max_num_workers": _at_least(1, or_minus_one=True),
-    "max_eval_workers": _at_least(1),
     "max_num_workers_per_node": _at_least(1),
     "eval_limit_ratio": _share(),
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
@@ -57,7 +57,6 @@ BASE_RANGES = {
     "num_rollouts_to_keep": _at_least(0),
     "num_rollouts_per_group_for_logging": _at_least(-1),
     "min_batch_allocation": _share(),
-    "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for no limit"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
@@ -66,11 +65,10 @@ BASE_RANGES = {
 """Ranges of the fields of Atropos' own config. Atropos itself checks only types."""
 
 SERVER_RANGES = {
-    "timeout": _at_least(1),
     "num_max_requests_at_once": _at_least(1),
     "num_requests_for_eval": _at_least(1),
 }
-"""Ranges of Atropos' settings of an inference server."""
+"""Ranges of the settings of an inference server that only Atropos has."""
 
 
 NOT_SENT = {
@@ -101,6 +99,11 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
         host, _, port = str(self.metrics_port).rpartition(":")
         setting = "env.metrics_port"
         return ListenAddress(host.strip("[]") or "127.0.0.1", int(port), setting, setting)
+
+    def max_groups(self, servers: int) -> int:
+        """Return the maximum number of groups in flight of a training with this number of inference servers."""
+        per_server: int = self.max_num_workers_per_node * servers
+        return per_server if self.max_num_workers == -1 else int(self.max_num_workers)
 
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
@@ -182,24 +185,8 @@ def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm:
 # ---------------------------------------------------------------------------- settings of servers
 
 
-def _check_type(name: str) -> str:
-    format_named(name)
-    return name
-
-
-class ServerConfig(APIServerConfig):
-    """Settings of an inference server whose type is detected by default."""
-
-    server_type: Annotated[str, AfterValidator(_check_type)] = Field(
-        default=AUTO,
-        description="Type of the server. `auto`: detect the best type that the server supports.",
-        json_schema_extra={"enum": [*names_of_types()]},
-    )
-    headers: Headers = Field(
-        default_factory=dict,
-        description="Headers of every request, such as `{api-key: $AZURE_KEY}`; `$NAME` reads an environment "
-        "variable. With headers, the key is sent only if `api_key` is set.",
-    )
+class ServerConfig(ServerSettings, APIServerConfig):
+    """All settings of an inference server: this program's own and Atropos'."""
 
 
 def named_format(config: object) -> ReplyFormat | None:
@@ -235,11 +222,10 @@ def complete_servers(
         missing: dict[str, object] = {"server_type": types[0]}
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
+        if config.model_name is None:
+            missing["model_name"] = APIServerConfig.model_fields["model_name"].default
         if isinstance(config, APIServerConfig):
-            headers = read_headers(getattr(config, "headers", {}))
-            missing["api_key"] = read_key(str(config.api_key or ""), for_chat=types[0] == CHAT.name, headers=headers)
-            if headers:
-                missing["headers"] = headers
+            missing |= read_secrets(config, for_chat=types[0] == CHAT.name)
         completed.append(config.model_copy(update=missing))
     # A single APIServerConfig is passed as a list, because Atropos would replace a bare one's URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]

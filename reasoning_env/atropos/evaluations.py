@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from atroposlib.envs.base import EvalHandlingEnum
+
 from .. import __version__
 from ..errors import ReasoningEnvError
 from ..evaluations.results import EvaluationResult
@@ -27,6 +29,20 @@ class ModelEvaluations:
         self._announced = ""
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
+
+    def choose_workers(self) -> None:
+        """Set `max_eval_workers` if the user did not, so that an evaluation only uses requests of training.
+
+        With STOP_TRAIN, BaseEnv stops all groups in flight before an evaluation, so the evaluation gets all requests.
+        With LIMIT_TRAIN, it stops the groups above a share of their number. With NONE, it stops none, and the
+        evaluation gets the same share as with LIMIT_TRAIN.
+        """
+        config = self._run.config
+        if config.max_eval_workers is not None:
+            return
+        share = 1.0 if config.eval_handling is EvalHandlingEnum.STOP_TRAIN else 1.0 - config.eval_limit_ratio
+        requests = config.max_groups(len(self._run.servers)) * config.group_size * share
+        config.max_eval_workers = max(1, int(requests / self._run.session.eval_plan.repeats))
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
         """Evaluate the model and return the metrics; log an error and return None if the evaluation fails.

@@ -8,7 +8,6 @@ and never prints a key.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +17,11 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 
 from ..errors import ConfigError
 from ..evaluations.plan import check_seed
-from ..inference.addresses import check_url
-from ..program.training import OF_EVALUATE
+from ..inference.addresses import read_servers
+from ..program.options import of_section
 from ..settings.given import make_settings
 from ..storage.config_files import Sections, check_names, read_config_files, write_config
-from .config import SERVER_RANGES, ReasoningGymEnvConfig, named_format
+from .config import SERVER_RANGES, ReasoningGymEnvConfig, ServerConfig, named_format
 from .environment import EnvironmentClass
 from .modes.mode import Mode
 from .servers import AtroposServer
@@ -36,8 +35,6 @@ class Launch:
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
-    unused: Sequence[str]
-    """Settings in the files that only other commands use."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
@@ -49,75 +46,47 @@ class Launch:
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
-    """Combine the settings of environment class, mode, file and options; raises ConfigError for invalid settings.
-
-    The environment variable OPENAI_BASE_URL is the default URL of a server, as in OpenAI's own clients.
-    """
+    """Combine the settings of environment class, mode, file and options; raises ConfigError for invalid settings."""
     defaults, default_servers = env_cls.config_init()
     file = read_config_files(options.get("config", ()))
-    check_names(file, type(defaults).model_fields, [*server_class(default_servers).model_fields, *OF_EVALUATE])
-    unused = [f"openai.{name}" for name in OF_EVALUATE if any(name in server for server in file.openai)]
-    servers_of_file = [
-        {name: value for name, value in server.items() if name not in OF_EVALUATE} for server in file.openai
-    ]
+    check_names(file, type(defaults).model_fields, server_class(default_servers).model_fields)
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     # Pass only settings that were set, so that pydantic records which settings the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
-    given = {**sections.env, **_section("env", options)}
+    given = {**sections.env, **of_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
     check_seed(config, options)
-    servers = _build_servers(default_servers, servers_of_file, _section("openai", options))
-    return Launch(config, servers, sections.slurm, sections.testing, unused)
+    servers = _build_servers(default_servers, file.openai, of_section("openai", options))
+    return Launch(config, servers, sections.slurm, sections.testing)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the class of an inference server's settings, given an environment class' default servers."""
+    """Return the class of an inference server's settings, given an environment class' default servers.
+
+    This is ServerConfig, unless the environment class has a class of its own.
+    """
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
-    return type(first) if isinstance(first, APIServerConfig) else APIServerConfig
+    is_own = isinstance(first, APIServerConfig) and type(first) is not APIServerConfig
+    return type(first) if is_own else ServerConfig
 
 
 def _build_servers(
     defaults: ServerBaseline | list[APIServerConfig],
-    several: Sequence[Mapping[str, object]],
+    of_files: Sequence[Mapping[str, object]],
     options: Mapping[str, object],
 ) -> ServerBaseline | list[APIServerConfig]:
-    server_cls = server_class(defaults)
-    if options.get("model_name") == "":
-        raise ConfigError("must not be empty", setting="openai.model_name", remedy="name the model")
-    default_list = defaults if isinstance(defaults, list) else [defaults]
-    if options and max(len(several), len(default_list)) > 1:
-        raise ConfigError(
-            "this option works with one inference server only, and there are several",
-            setting=f"openai.{next(iter(options))}",
-            remedy="set it for each server in the --config file",
-        )
-    if len(several) > 1:
-        servers = [make_settings(server_cls, server, "openai.") for server in several]
-    else:
-        from_environment = {"base_url": url} if (url := os.environ.get("OPENAI_BASE_URL")) else {}
-        given = {**from_environment, **(several[0] if several else {}), **options}
-        if not given:
-            return defaults
-        servers = [make_settings(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
-    from_variable = "base_url" not in options and not any("base_url" in server for server in several)
+    several_defaults = defaults if isinstance(defaults, list) else [defaults]
+    # Pass only settings that were set: Atropos' default `server_type` counts as no type.
+    given = [default.model_dump(exclude_unset=True) for default in several_defaults]
+    servers = read_servers(server_class(defaults), given, of_files, options)
     for server in servers:
-        # A URL that neither files nor options set is the environment variable's or the default.
-        setting = "OPENAI_BASE_URL" if from_variable else "openai.base_url"
-        check_url(
-            setting, server.base_url, remedy="to use several servers, list them under `openai` in a --config file"
-        )
         for name, allowed in SERVER_RANGES.items():
-            value = getattr(server, name, None)
-            if value is not None and not allowed.allows(value):
+            value = getattr(server, name)
+            if not allowed.allows(value):
                 raise ConfigError(f"must be {allowed.words}", setting=f"openai.{name}", got=value)
-    return servers
-
-
-def _section(section: str, options: Mapping[str, object]) -> dict[str, object]:
-    prefix = f"{section}."
-    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+    return servers or defaults
 
 
 def choose_server_class(

@@ -181,6 +181,7 @@ class Run:
         except BaseException:
             await self.session.close()
             raise
+        self.evaluations.choose_workers()
         self.checkpoints = CheckpointStore(
             made_with(self.config, self.session.plan, "problems"),
             accept_changes=self.config.resume_with_changes,

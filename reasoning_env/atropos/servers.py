@@ -18,7 +18,7 @@ from openai import AsyncOpenAI
 from transformers import AutoTokenizer
 
 from ..inference.addresses import detect_late
-from ..inference.completer import Completer, ServerSpec
+from ..inference.completer import Completer, ServerSettings
 from ..inference.formats import REPLY_FORMATS
 from ..inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind, TokenCompletion
 from ..inference.formats.tokens import TokenFormat
@@ -47,15 +47,9 @@ class AtroposServer(VLLMServer):  # type: ignore[misc]
         APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer's loads a tokenizer
         asked = named_format(config) or named
         self.server = Server(
-            ServerSpec(
-                url=config.base_url or "",
-                model=config.model_name,
-                key=config.api_key or "",
-                timeout_s=config.timeout,
-                formats=REPLY_FORMATS if asked is None else [asked],
-                headers=getattr(config, "headers", {}),
-                hint=type_hint(asked),
-            ),
+            ServerSettings.model_validate(config, from_attributes=True),  # Atropos' own class has fewer settings
+            formats=REPLY_FORMATS if asked is None else [asked],
+            hint=type_hint(asked),
             slots={"train": self.sem, "eval": self.eval_sem},
             on_reply=self._note_reply,
         )

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
@@ -27,170 +25,83 @@ from ..inference.addresses import (
     PATIENCE_S,
     PROBE_S,
     Absence,
-    Headers,
-    check_url,
     find_secrets,
     max_connections,
     path_remedy,
     public_url,
-    read_headers,
-    read_key,
+    read_secrets,
+    read_servers,
     wait_for_server,
 )
-from ..inference.completer import ServerSpec
+from ..inference.completer import ServerSettings
 from ..inference.failures import FailureKind, explain_failure
+from ..inference.formats import AUTO
 from ..inference.formats.choices import CHAT, TEXT, PlainChat
 from ..inference.formats.reply_format import ReplyFormat
-from ..inference.refusals import Stream
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions, Server
 from ..problems.presets import MAX_COMPLETION_TOKENS
-from ..program.options import option_parser
-from ..program.parser import errors_for_user, program
+from ..program.options import full_parser, of_section
+from ..program.parser import errors_for_user
 from ..program.running import run_on_thread, run_to_end, start_log
-from ..program.training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER, ReasoningEffort
+from ..program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING, OF_SERVER, EvaluateSettings
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import Decides, ReasoningSettings, TemplateOptions
-from ..settings.given import make_settings
 from ..settings.removed import UNUSED
-from ..storage.config_files import Sections, check_names, read_config_files, split_settings, write_config
+from ..storage.config_files import check_names, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_URL = "http://localhost:9001/v1"
 OPENAI_URL = "https://api.openai.com/v1"
 """Default server if only OPENAI_API_KEY is set, as in OpenAI's own clients."""
-
-
-Show = Callable[[EvaluationResult, str], None]
-"""Shows the results of a complete or interrupted evaluation. The string is a line about its folder."""
-
-
-def _check_limit(limit_s: float) -> float:
-    if limit_s == -1 or limit_s > 0:
-        return limit_s
-    raise ValueError("must be positive, or -1 for no limit")
-
-
-class HostedSettings(ReasoningSettings):
-    """Settings of `ReasoningSettings`, and settings of `serve` that also apply to evaluations."""
-
-    with_word_none = frozenset({"reasoning_effort"})
-
-    max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Maximum tokens of prompt and completion together. If it is not set, a chat completion may have 32,768 tokens,
-    because thinking models need more than 2,048."""
-    max_eval_workers: Annotated[int, Field(ge=1)] = 16
-    """Problems in flight."""
-    data_dir_to_save_evals: str | None = None
-    """Folder for evaluations. None: `evals/`."""
-    worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 1200.0
-    """Time limit of a completion, in seconds; -1 for no limit. At 30 tokens per second, 32,768 tokens take 1,100 s."""
-    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """How long to wait at startup for a server that does not answer, in seconds. None: 30. After startup, `evaluate`
-    waits at least ten minutes."""
-    chat_template: Annotated[str | None, Decides("evaluation")] = None
-    """`plain`: text completions without a chat template, for base models. None: chat completions, if the server has
-    them."""
-    chat_template_kwargs: Annotated[TemplateOptions, Decides("evaluation")] = Field(default_factory=dict)
-    """Variables for the chat template, such as `{enable_thinking: false}`."""
-    reasoning_effort: Annotated[ReasoningEffort | None, Decides("evaluation")] = None
-    """Reasoning effort to request from the server. None: the server's default."""
-
-
-class ServerSettings(BaseModel):
-    """The inference server."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
-
-    base_url: str = DEFAULT_URL
-    """Address of the server. If it is not set, but OPENAI_API_KEY is and no other key is given: api.openai.com."""
-    model_name: str | None = None
-    """Name of the model on the server."""
-    api_key: str = ""
-    """API key of the server. `$NAME` reads an environment variable."""
-    headers: Headers = Field(default_factory=dict)
-    """HTTP headers of every request; `$NAME` reads an environment variable. With headers, the key is sent only if
-    `api_key` is set."""
-    server_type: Literal["auto", "chat"] = "auto"
-    """`chat`: chat completions only. `auto`: text completions if the server has no chat completions."""
-    timeout: Annotated[int, Field(ge=1)] = 1200
-    """Time limit of a request, in seconds."""
-    stream: Stream = "auto"
-    """Whether to request streamed replies. `auto`: only if the server refuses other requests."""
-
-
-OF_TRAINING = frozenset(OF_SERVER).difference(ServerSettings.model_fields)
-"""Settings of an inference server that only `serve` and `process` use."""
+WORKER_TIMEOUT_S = 1200.0
+"""Default of `worker_timeout`: at 30 tokens per second, 32,768 tokens take 1,100 s."""
 
 
 @dataclass(frozen=True)
 class Request:
     """The settings for one evaluation, from files, options and defaults."""
 
-    settings: HostedSettings
+    settings: EvaluateSettings
     server: ServerSettings
-    unused: Sequence[str]
-    """Names of given settings that only `serve` and `process` use."""
+    unused: Sequence[str] = ()
+    """Names of given settings that only other commands use."""
 
-    def server_spec(self) -> ServerSpec:
-        """Return the server with its key and headers; the model's name may be empty. Raises ConfigError."""
-        server = self.server
-        headers = read_headers(server.headers)
-        key = read_key(server.api_key, for_chat=True, headers=headers)
-        name = server.model_name or ""
-        return ServerSpec(server.base_url, name, key, server.timeout, self._formats(), server.stream, headers)
-
-    def _formats(self) -> Sequence[ReplyFormat]:
-        """Return the request formats to try, in order of preference."""
+    @property
+    def formats(self) -> Sequence[ReplyFormat]:
+        """The reply formats to try, in order of preference."""
         if self.server.server_type == CHAT.name:
             return [CHAT]
         return [TEXT] if self.settings.chat_template == PLAIN else [CHAT, TEXT]
 
 
-def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, object] | None = None) -> int:
-    """Evaluate a model and return 0.
+Show = Callable[[EvaluationResult, str], None]
+"""Shows the results of a complete or interrupted evaluation. The string is a line about its folder."""
 
-    Args:
-        argv: The arguments of the command.
-        folder: Folder that may contain a checkout of the library.
-        defaults: Default settings of an environment class, by name.
 
-    Raises:
-        ConfigError: The user made a mistake.
-        ServerError: The server cannot be used.
-        ReasoningEnvError: The score is below --fail-under, or more completions failed than --max-failed allows.
-    """
-    parser = option_parser(program(), "evaluate", NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
-    options = parser.read(argv)
-    names = parser.setting_names(argv)
-    with errors_for_user(names):
-        request = _read_request(options, defaults or {})
-        if "print-config" in options:
-            print(write_config(request.settings, [request.server]), end="")
-            return 0
-        if "dry-run" in options:
-            session = Session[Problem](request.settings, checkout=find_checkout(folder))
-            name = request.server.model_name or "the only model"
-            print(f"{visible(name)} at {visible(public_url(request.server.base_url))}")
-            print(run_to_end(lambda: preview(session, request.settings)))
-            return 0
-    secrets = find_secrets([request.server])
-    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
-    show = _show_json if "json" in options else _show_table
-    result = _run(request, names, run_to_end, find_checkout(folder), show)
-    check_score(result.results, options.get("fail-under"), options.get("max-failed"))
-    return 0
+def show_nothing(result: EvaluationResult, line: str) -> None:
+    """Log only remarks about the results. The caller receives the results as a return value."""
+    for remark in not_as_requested(result.results):
+        logger.warning("not as requested: %s", remark)
+    for remark in remarks(result.results):
+        logger.warning("%s", remark)
+
+
+Work = Callable[[], Coroutine[object, object, EvaluationResult]]
+
+
+def run_beside_loops(work: Work) -> EvaluationResult:
+    """Run a coroutine on a new thread, because a notebook has a running event loop on this thread."""
+    return run_on_thread(work())
 
 
 def evaluate(
-    model: str,
+    model: str | None = None,
     *,
     base_url: str | None = None,
     api_key: str | None = None,
@@ -205,14 +116,17 @@ def evaluate(
     seed: int | None = None,
     concurrency: int | None = None,
     folder: str | Path | None = None,
+    request: Request | None = None,
+    show: Show = show_nothing,
+    run: Callable[[Work], EvaluationResult] = run_beside_loops,
     **settings: object,
 ) -> EvaluationResult:
-    """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
+    """Score a model on a fixed set of problems; works in a notebook too. The command `evaluate` calls this function.
 
     Calling it again with the same arguments resumes an interrupted evaluation.
 
     Args:
-        model: Name of the model on the server.
+        model: Name of the model on the server; by default the only model of the server.
         base_url: Address of the server; by default the environment variable OPENAI_BASE_URL, or OpenAI's server if only
             OPENAI_API_KEY is set.
         api_key: API key of the server.
@@ -228,6 +142,9 @@ def evaluate(
         seed: Seed of the problems.
         concurrency: Problems in flight; by default 16.
         folder: Folder in which to create the evaluation's own folder; by default `evals/`.
+        request: All settings as one object, instead of the other settings.
+        show: Called with the results of the complete or interrupted evaluation, and a line about its folder.
+        run: Runs the evaluation's coroutine and returns its result.
         settings: Further settings (`eval_level=0.5`; `chat_template="plain"` for a base model).
 
     Raises:
@@ -250,32 +167,92 @@ def evaluate(
         "seed": ("env.eval_seed", seed),
         "concurrency": ("env.max_eval_workers", concurrency),
         "folder": ("env.data_dir_to_save_evals", None if folder is None else str(folder)),
-        **{name: (f"env.{name}", value) for name, value in settings.items()},
+        **{name: (_full_name(name), value) for name, value in settings.items()},
     }
     names = {setting: argument for argument, (setting, _) in arguments.items()}
     names |= {setting.removeprefix("env."): argument for setting, argument in names.items()}
+    given = {setting: value for setting, value in arguments.values() if value is not None}
+    if request is not None and given:
+        raise ConfigError("cannot be combined with other settings", setting="request")
     with errors_for_user(names):
-        request = _read_request({setting: value for setting, value in arguments.values() if value is not None}, {})
-    return _run(request, names, lambda work: run_on_thread(work()), None, _show_nothing)
-
-
-def _run(
-    request: Request,
-    names: Mapping[str, str],
-    run: Callable[[Callable[[], Coroutine[object, object, EvaluationResult]]], EvaluationResult],
-    checkout: Path | None,
-    show: Show,
-) -> EvaluationResult:
-    """Run the requested evaluation and return the results.
-
-    Errors use `names`, the caller's names for settings. `run` runs a coroutine and returns its result.
-    """
-    with errors_for_user(names):
-        spec = request.server_spec()
+        request = request or read_request(given)
+        spec = request.server.model_copy(update=read_secrets(request.server, for_chat=True))
     if request.unused:
         logger.warning("`evaluate` ignores these settings: %s", visible(", ".join(request.unused)))
-    with errors_for_user(names, find_secrets([request.server])):
-        return run(lambda: _evaluate(request, spec, checkout, show))
+    with errors_for_user(names, find_secrets([spec])):
+        return run(lambda: _evaluate(request, spec, show))
+
+
+def _full_name(name: str) -> str:
+    """Return the name of a setting with its section."""
+    return f"openai.{name}" if name in ServerSettings.model_fields else f"env.{name}"
+
+
+# ------------------------------------------------------------------ the command
+
+
+def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, object] | None = None) -> int:
+    """Evaluate a model and return 0.
+
+    Args:
+        argv: The arguments of the command.
+        folder: Folder that may contain a checkout of the library.
+        defaults: Default settings of an environment class, by name.
+
+    Raises:
+        ConfigError: The user made a mistake.
+        ServerError: The server cannot be used.
+        ReasoningEnvError: The score is below --fail-under, or more completions failed than --max-failed allows.
+    """
+    parser = full_parser("evaluate", NAMES_OF_TRAINING, NAMES_OF_SERVER)
+    options = parser.read(argv)
+    names = parser.setting_names(argv)
+    with errors_for_user(names):
+        request = read_request(options, defaults or {})
+        if "print-config" in options:
+            print(write_config(request.settings, [request.server]), end="")
+            return 0
+        request = replace(request, settings=_with_checkout(request.settings, folder))
+        if "dry-run" in options:
+            name = request.server.model_name or "the only model"
+            print(f"{visible(name)} at {visible(public_url(request.server.base_url))}")
+            print(run_to_end(lambda: preview(request.settings)))
+            return 0
+    secrets = find_secrets([request.server])
+    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
+    with errors_for_user(names, secrets):
+        show = _show_json if "json" in options else _show_table
+        result = evaluate(request=request, show=show, run=run_to_end)
+    check_score(result.results, options.get("fail-under"), options.get("max-failed"))
+    return 0
+
+
+def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
+    """Return the settings with the checkout of the library in `folder`, if they name none and there is one."""
+    found = find_checkout(folder)
+    if found is None or settings.checkout is not None:
+        return settings
+    return settings.model_copy(update={"checkout": str(found)})
+
+
+async def preview(settings: EvaluateSettings) -> str:
+    """Return a line that describes the requests of an evaluation, without contacting a server.
+
+    A server with a shorter context would allow fewer tokens.
+    """
+    async with Session[Problem](settings) as session:
+        return describe_evaluation(session, choose_sampling(session, settings))
+
+
+def _show_table(result: EvaluationResult, line: str) -> None:
+    print_results(result.results)
+    print(f"\n{line}", flush=True)
+
+
+def _show_json(result: EvaluationResult, line: str) -> None:
+    """Print the results, and log the remarks that `_show_table` prints below the table."""
+    print_json(result.results)
+    show_nothing(result, line)
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
@@ -309,16 +286,24 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 # ------------------------------------------------------------------ settings
 
 
-def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) -> Request:
-    """Return the settings from files and options. Raises ConfigError for invalid settings."""
+def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | None = None) -> Request:
+    """Return the settings from the files of `config` and from options (`env.NAME`, `openai.NAME`).
+
+    `defaults` are default settings of an environment class, by name. Raises ConfigError for invalid settings.
+    """
     file = read_config_files(options.get("config", ()))
-    check_names(file, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
-    given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
-    of_training = (NAMES_OF_TRAINING | UNUSED.keys()) - HostedSettings.model_fields.keys()
-    unused_options = [f"env.{name}" for name in given if name in of_training]
-    given = {name: value for name, value in given.items() if name not in of_training}
-    known = {name: value for name, value in defaults.items() if name in HostedSettings.model_fields}
-    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), known, given)
+    check_names(file, NAMES_OF_TRAINING, NAMES_OF_SERVER)
+    if len(file.openai) > 1:
+        raise ConfigError(
+            f"`evaluate` works with one inference server, but the files list {len(file.openai)}",
+            setting="--config",
+            remedy="use a file with one server, or with the address of a load balancer in front of several",
+        )
+    of_options = of_section("env", options)
+    of_training = (NAMES_OF_TRAINING | UNUSED.keys()) - EvaluateSettings.model_fields.keys()
+    given = _without(of_options, of_training)
+    known = {name: value for name, value in (defaults or {}).items() if name in EvaluateSettings.model_fields}
+    settings, unused = split_settings(EvaluateSettings, file.model_copy(update={"openai": []}), known, given)
     check_seed(settings, options)
     if settings.chat_template not in (None, PLAIN):
         raise ConfigError(
@@ -327,17 +312,16 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
             got=settings.chat_template,
             remedy="start the server with this template, and pass --env.chat_template none",
         )
-    if len(file.openai) > 1:
-        raise ConfigError(
-            f"`evaluate` works with one inference server, but the files list {len(file.openai)}",
-            setting="--config",
-            remedy="use a file with one server, or with the address of a load balancer in front of several",
-        )
-    server, unused_of_server = _read_server(file, options)
+    defaults_here: dict[str, object] = {}
+    if "worker_timeout" not in settings.model_fields_set:
+        defaults_here["worker_timeout"] = WORKER_TIMEOUT_S
     has_limit = "max_token_length" in settings.model_fields_set or settings.eval_max_completion_tokens is not None
     if not has_limit and settings.chat_template != PLAIN:
-        settings = settings.model_copy(update={"eval_max_completion_tokens": MAX_COMPLETION_TOKENS})
-    unused = [*(name for name in unused if name != "openai"), *unused_of_server, *unused_options]
+        defaults_here["eval_max_completion_tokens"] = MAX_COMPLETION_TOKENS
+    settings = settings.model_copy(update=defaults_here)
+    server, unused_of_server = _read_server(file.openai, of_section("openai", options))
+    unused = [*(name for name in unused if name != "openai"), *unused_of_server]
+    unused += [f"env.{name}" for name in of_options if name in of_training]
     if server.server_type == CHAT.name and settings.chat_template is not None:
         unused.append("env.chat_template")
     elif settings.chat_template == PLAIN and settings.reasoning_effort is not None:
@@ -345,46 +329,39 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     return Request(settings, server, unused)
 
 
-def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerSettings, list[str]]:
+def _without(settings: Mapping[str, object], names: Container[str]) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+def _read_server(
+    of_files: Sequence[Mapping[str, object]], of_options: Mapping[str, object]
+) -> tuple[ServerSettings, list[str]]:
     """Return the server's settings, and the names of given settings that `evaluate` ignores. Raises ConfigError."""
-    of_file = file.openai[0] if file.openai else {}
-    known = {name: value for name, value in of_file.items() if name not in OF_TRAINING}
-    if known.get("server_type") != CHAT.name:
-        known.pop("server_type", None)  # the other types are for training, which needs token ids
-    section = "openai."
-    from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
-    unused = [f"openai.{name}" for name in {**of_file, **from_options} if name in OF_TRAINING]
-    from_options = {name: value for name, value in from_options.items() if name not in OF_TRAINING}
-    variable = os.environ.get("OPENAI_BASE_URL")
-    from_variable = {"base_url": variable} if variable else {}
-    server = make_settings(ServerSettings, {**from_variable, **known, **from_options}, "openai.")
-    of_openai = os.environ.get("OPENAI_API_KEY") and server.api_key in ("", "$OPENAI_API_KEY")
+    unused = [f"openai.{name}" for server in (*of_files, of_options) for name in server if name in OF_SERVER]
+    known = [_without(server, OF_SERVER) for server in of_files]
+    [server] = read_servers(ServerSettings, [{}], known, _without(of_options, OF_SERVER)) or [ServerSettings()]
+    of_openai = os.environ.get("OPENAI_API_KEY") and server.api_key in (None, "", "$OPENAI_API_KEY")
     if of_openai and "base_url" not in server.model_fields_set:
         server = server.model_copy(update={"base_url": OPENAI_URL})
-    if server.model_name == "":
-        raise ConfigError("must not be empty", setting="openai.model_name", remedy="name the model")
-    by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options
-    check_url("OPENAI_BASE_URL" if by_variable else "openai.base_url", server.base_url)
-    if "server_type" in of_file and "server_type" not in known:
+    usable = (AUTO, CHAT.name)  # the other types are for training, which needs token ids
+    if server.server_type not in usable:
+        if "server_type" in of_options:
+            raise ConfigError(
+                f"must be one of {', '.join(map(repr, usable))}", setting="openai.server_type", got=server.server_type
+            )
         unused.append("openai.server_type")
+        server = server.model_copy(update={"server_type": AUTO})
     return server, unused
 
 
 # ------------------------------------------------------------------ an evaluation
 
 
-async def preview(session: Session[Problem], settings: HostedSettings) -> str:
-    """Return a line that describes the requests of an evaluation, without contacting a server.
+async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> EvaluationResult:
+    """Start the workers, check the server, evaluate the unfinished problems, and return the results.
 
-    A server with a shorter context would allow fewer tokens. This function starts and closes the session, which must
-    have the same settings.
+    `spec` is the server with its key and headers as they are sent.
     """
-    async with session:
-        return describe_evaluation(session, choose_sampling(session, settings))
-
-
-async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, show: Show) -> EvaluationResult:
-    """Start the workers, check the server, evaluate the unfinished problems, and return the results."""
     settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
     if settings.complexity_level is not None and settings.eval_level is None:
@@ -392,9 +369,9 @@ async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, s
     patience_s = settings.startup_timeout_s or PATIENCE_S
     reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
     timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)
-    async with Session(settings, checkout=checkout) as session:
-        name = spec.model or await only_model(spec, patience_s)
-        completers = [Server(replace(spec, model=name))]
+    async with Session[Problem](settings) as session:
+        name = spec.model_name or await only_model(spec, patience_s)
+        completers = [Server(spec.model_copy(update={"model_name": name}), formats=request.formats)]
         options = RequestOptions(
             template_options=settings.chat_template_kwargs, reasoning_effort=settings.reasoning_effort
         )
@@ -402,7 +379,7 @@ async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, s
             await served.check(patience_s)
             evaluation = await Evaluation.open(session, served, settings, version=__version__)
             logger.info("%s", evaluation.announcement)
-            at_once = settings.max_eval_workers * session.eval_plan.repeats
+            at_once = evaluation.workers * session.eval_plan.repeats
             if (connections := max_connections()) < at_once:
                 logger.warning(
                     "limiting concurrent requests to %d, because this process may open few files; for %d requests, "
@@ -420,25 +397,7 @@ async def _evaluate(request: Request, spec: ServerSpec, checkout: Path | None, s
             return result
 
 
-def _show_table(result: EvaluationResult, line: str) -> None:
-    print_results(result.results)
-    print(f"\n{line}", flush=True)
-
-
-def _show_json(result: EvaluationResult, line: str) -> None:
-    print_json(result.results)
-    _show_nothing(result, line)
-
-
-def _show_nothing(result: EvaluationResult, line: str) -> None:
-    """Log the remarks that `_show_table` prints below the table. The caller receives the results as a return value."""
-    for remark in not_as_requested(result.results):
-        logger.warning("not as requested: %s", remark)
-    for remark in remarks(result.results):
-        logger.warning("%s", remark)
-
-
-async def only_model(spec: ServerSpec, timeout_s: float) -> str:
+async def only_model(spec: ServerSettings, timeout_s: float) -> str:
     """Return the name of the only model that a server lists; waits for the server.
 
     Raises ServerError if no server answers within `timeout_s`, and ConfigError unless the server lists one model.
@@ -460,11 +419,11 @@ async def only_model(spec: ServerSpec, timeout_s: float) -> str:
                 ) from error
             raise ConfigError(
                 f"{missing}; {server.address} does not list its models ({failure.description})",
-                remedy=path_remedy(failure, spec.url),
+                remedy=path_remedy(failure, spec.base_url),
             ) from error
         return []
 
-    server = Server(replace(spec, timeout_s=PROBE_S))
+    server = Server(spec.model_copy(update={"timeout": PROBE_S}))
     try:
         await wait_for_server(list_names, timeout_s)
     finally:

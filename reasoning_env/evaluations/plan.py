@@ -66,7 +66,7 @@ class EvaluationSettings(Protocol):
 
     max_token_length: int
     """Most tokens of prompt and completion together."""
-    max_eval_workers: int
+    max_eval_workers: int | None
     data_dir_to_save_evals: str | None
 
     @property

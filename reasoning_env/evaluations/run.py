@@ -53,6 +53,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+DEFAULT_WORKERS = 16
+"""Problems in flight by default. A server that accepts fewer requests refuses some, and the client then sends fewer."""
+
 
 @dataclass(frozen=True)
 class EvaluatedProblem:
@@ -116,8 +119,8 @@ class Evaluation:
         self._model = model
         self._sampling = sampling
         self._folder = folder
-        self._workers = workers
-        """Problems in flight."""
+        self.workers = workers
+        """Maximum number of problems in flight."""
         self._started = time.monotonic()
         self._finished = False
         self._failures = FailureStreak()
@@ -168,7 +171,7 @@ class Evaluation:
             remarks=differences,
             resume=resume,
         )
-        return cls(session, model, sampling, folder, workers=settings.max_eval_workers)
+        return cls(session, model, sampling, folder, workers=settings.max_eval_workers or DEFAULT_WORKERS)
 
     @property
     def folder(self) -> Path:
@@ -201,7 +204,7 @@ class Evaluation:
                         f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
                     )
 
-            await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
+            await do_as_they_come(work, self._set.stream(done=done), at_once=self.workers)
         if not self._scores.count:
             self._log_drops()
             raise ServerError("no evaluation problem could be evaluated; see the log above")

@@ -14,17 +14,17 @@ import resource
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import unquote_plus, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from ..errors import ConfigError, ServerError
 from ..records import Prompt
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
-from ..settings.given import parse_mapping
+from ..settings.given import make_settings, parse_mapping
 from .failures import (
     Failure,
     FailureKind,
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .server import RequestOptions, Server
 
 logger = logging.getLogger(__name__)
+
+ServerT = TypeVar("ServerT", bound=BaseModel)
 
 PATIENCE_S = 30.0
 """Seconds to wait for a server at startup by default. The time is short, because a user waits for the command."""
@@ -171,6 +173,57 @@ def read_headers(headers: Mapping[str, str]) -> dict[str, str]:
     except ValueError as error:
         raise ConfigError(str(error), setting=setting) from error
     return read
+
+
+def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
+    """Return the settings `api_key` and, if there are any, `headers` of a server as they are sent to it.
+
+    `server` has the attribute `api_key`, and perhaps `headers`. Raises the errors of `read_key` and `read_headers`.
+    """
+    headers = read_headers(getattr(server, "headers", {}))
+    key = read_key(getattr(server, "api_key", None) or "", for_chat=for_chat, headers=headers)
+    return {"api_key": key, "headers": headers} if headers else {"api_key": key}
+
+
+def read_servers(
+    settings_cls: type[ServerT],
+    defaults: Sequence[Mapping[str, object]],
+    of_files: Sequence[Mapping[str, object]],
+    of_options: Mapping[str, object],
+) -> list[ServerT]:
+    """Return the settings of the servers: options override files, and files override the first of `defaults`.
+
+    The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
+    Returns an empty list if neither the files, the options nor the variable have a setting.
+
+    Raises ConfigError for an invalid setting, and for an option if there are several servers.
+    """
+    if of_options and max(len(of_files), len(defaults)) > 1:
+        raise ConfigError(
+            "this option works with one inference server only, and there are several",
+            setting=f"openai.{next(iter(of_options))}",
+            remedy="set it for each server in the --config file",
+        )
+    variable = os.environ.get("OPENAI_BASE_URL") if len(of_files) <= 1 else None
+    if not (variable or of_options or any(of_files)):
+        return []
+    servers = []
+    for of_file in of_files or [{}]:
+        given = {**of_file, **of_options}
+        if given.get("model_name") == "":
+            raise ConfigError("must not be empty", setting="openai.model_name", remedy="name the model")
+        setting = "openai.base_url"
+        if variable and "base_url" not in given:
+            setting = "OPENAI_BASE_URL"
+            given["base_url"] = variable
+        server = make_settings(settings_cls, {**defaults[0], **given}, "openai.")
+        check_url(
+            setting,
+            getattr(server, "base_url", None),
+            remedy="to use several servers, list them under `openai` in a --config file",
+        )
+        servers.append(server)
+    return servers
 
 
 def _read_variable(word: str, setting: str) -> str:

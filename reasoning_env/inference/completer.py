@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..records import Prompt, Sampling
-from .addresses import Candidate
-from .formats import REPLY_FORMATS
-from .formats.reply_format import ReplyFormat, ReplyKind, ServerReply
+from .addresses import Candidate, Headers
+from .formats import AUTO, check_type, names_of_types
+from .formats.reply_format import ReplyKind, ServerReply
 from .refusals import Stream
 
 if TYPE_CHECKING:
@@ -77,24 +78,27 @@ class Slots(Protocol):
     async def __aexit__(self, *error: object) -> None: ...
 
 
-@dataclass(frozen=True)
-class ServerSpec:
-    """The description of a server.
+class ServerSettings(BaseModel):
+    """The description of an inference server: the settings of the section `openai`, for all commands."""
 
-    - `url`: the address (`http://host:port/v1`). Its query is added to every request.
-    - `model`: the model's name on this server. `key`: the key, "" for none. `headers` are sent besides the key.
-    - `timeout_s`: the time limit of one request.
-    - `formats`: the reply formats to try, the best first. The first format that gives a token is used; a single format
-      is used without a trial.
-    - `stream`: whether to request replies as events.
-    - `hint`: what messages add to the advice to check the model's name.
-    """
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
-    url: str
-    model: str
-    key: str
-    timeout_s: float
-    formats: Sequence[ReplyFormat] = REPLY_FORMATS
+    base_url: str = "http://localhost:9001/v1"
+    """Address of the inference server (`--openai.base_url`). Its query is added to every request. Without this setting,
+    the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and `process`, list them under
+    `openai` in a file."""
+    model_name: str | None = None
+    """Name of the model on the server (`--openai.model_name`). None: in `evaluate`, the only model of the server."""
+    api_key: str | None = None
+    """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: OPENAI_API_KEY."""
+    headers: Headers = Field(default_factory=dict)
+    """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. With headers,
+    the key is sent only if `api_key` is set."""
+    server_type: Annotated[str, AfterValidator(check_type)] = Field(
+        default=AUTO, json_schema_extra={"enum": [*names_of_types()]}
+    )
+    """Type of the server. `auto`: the best type that the server supports. `evaluate` uses `auto` and `chat` only."""
+    timeout: Annotated[int, Field(ge=1)] = 1200
+    """Time limit of a request, in seconds."""
     stream: Stream = "auto"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    hint: str = ""
+    """Whether to request text and chat completions as streams. `auto`: only if the server refuses other requests."""

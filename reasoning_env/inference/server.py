@@ -37,10 +37,10 @@ from .addresses import (
     public_url,
     try_connection,
 )
-from .completer import ServerSpec, Slots
+from .completer import ServerSettings, Slots
 from .events import EVENT_STREAM
 from .failures import BrokenOffError, FailureKind, explain_failure
-from .formats import AUTO, format_of_kind
+from .formats import AUTO, REPLY_FORMATS, format_of_kind
 from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
@@ -245,30 +245,36 @@ class Reachability:
 class Server:
     """One inference server.
 
-    The first request opens connections, and `close` closes them. `slots` limits the requests in flight for each split.
-    `on_reply` is called after each successful request with the split and the seconds that the request took.
+    The first request opens connections, and `close` closes them. The key and the headers of `settings` are sent as they
+    are. The first of `formats` that gives a token is used; a single format is used without a trial. `hint` is added to
+    the advice to check the model's name. `slots` limits the requests in flight for each split. `on_reply` is called
+    after each successful request with the split and the seconds that the request took.
     """
 
     def __init__(
         self,
-        spec: ServerSpec,
+        settings: ServerSettings,
         *,
+        formats: Sequence[ReplyFormat] = REPLY_FORMATS,
+        hint: str = "",
         slots: Mapping[str, Slots] | None = None,
         on_reply: Callable[[str, float], None] = lambda split, seconds: None,
     ) -> None:
-        self.spec = spec
-        self.hint = spec.hint
-        self.format = spec.formats[0] if len(spec.formats) == 1 else None
+        self.settings = settings
+        self.hint = hint
+        self._model = settings.model_name or ""
+        self._formats = formats
+        self.format = formats[0] if len(formats) == 1 else None
         """The reply format; None until it is detected."""
         self._slots = slots or {}
         self._on_reply = on_reply
         self._under_way = 0
-        self._adapted = Adapting(spec.stream)
+        self._adapted = Adapting(settings.stream)
         self._limit: AdaptiveLimit | None = None
         """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
         self._stop_text = StopText()
-        self._reachability = Reachability(spec.url, self._connect_anew)
+        self._reachability = Reachability(settings.base_url, self._connect_anew)
         self._is_absent = False
         self._has_answered = False
         self._http: aiohttp.ClientSession | None = None
@@ -277,7 +283,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        return public_url(self.spec.url)
+        return public_url(self.settings.base_url)
 
     @property
     def kind(self) -> ReplyKind | None:
@@ -371,7 +377,7 @@ class Server:
             other errors: ReplyError, ErrorReply, JSONDecodeError, errors of aiohttp, and any error that an
                 unexpected reply causes.
         """
-        request = reply_format.make_request(prompt, self.spec.model, parameters)
+        request = reply_format.make_request(prompt, self._model, parameters)
         if reply_format.kind is ReplyKind.TOKENS:
             reply = await self._send(reply_format, request, reply_s, at_once=at_once)
             return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
@@ -421,7 +427,7 @@ class Server:
 
         Without `below_v1`, the path replaces the `/v1` at the end of the address.
         """
-        parts = urlsplit(self.spec.url)
+        parts = urlsplit(self.settings.base_url)
         before = parts.path.rstrip("/")
         return parts._replace(path=f"{before if below_v1 else before.removesuffix('/v1')}{path}", fragment="").geturl()
 
@@ -442,7 +448,7 @@ class Server:
         except Exception as error:
             logger.debug("%s lists no models: %r", self.address, error)
             return None
-        return find_context_length(models, self.spec.model)
+        return find_context_length(models, self._model)
 
     async def read_text(self, text: str) -> list[int] | int | None:
         """Return a text's tokens by the server's tokenizer, or only their number; None if the server sends neither.
@@ -452,7 +458,7 @@ class Server:
         reply_format = self.format
         if not isinstance(reply_format, TokenFormat):
             return None
-        request = reply_format.request_for_text(text, self.spec.model)
+        request = reply_format.request_for_text(text, self._model)
         return reply_format.prompt_of(await self._fetch("POST", self._url(reply_format), request))
 
     async def _fetch(self, method: str, url: str, body: object = None) -> bytes:
@@ -468,17 +474,17 @@ class Server:
             Candidate(
                 one.kind,
                 self._place(one),
-                one.below_v1 and not urlsplit(self.spec.url).query,
+                one.below_v1 and not urlsplit(self.settings.base_url).query,
                 partial(self._gives_token, one, prompt, options),
             )
-            for one in ([self.format] if self.format else self.spec.formats)
+            for one in ([self.format] if self.format else self._formats)
         ]
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
         """Use one of the candidate formats from now on."""
         if self.format is None:
-            self.format = self.spec.formats[number]
-            if CHAT in self.spec.formats[:number]:
+            self.format = self._formats[number]
+            if CHAT in self._formats[:number]:
                 logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
 
     async def _gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
@@ -508,12 +514,12 @@ class Server:
         return self._http
 
     def _new_connections(self) -> aiohttp.ClientSession:
-        key = self.spec.key
-        headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.spec.headers}
-        timeout = aiohttp.ClientTimeout(total=self.spec.timeout_s)
+        key = self.settings.api_key
+        headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.settings.headers}
+        timeout = aiohttp.ClientTimeout(total=self.settings.timeout)
         # The callers limit the requests in flight. Proxies come from environment variables.
         connector = aiohttp.TCPConnector(limit=max_connections())
-        proxied = goes_through_proxy(self.spec.url)
+        proxied = goes_through_proxy(self.settings.base_url)
         return aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
 
     async def _connect_anew(self) -> None:

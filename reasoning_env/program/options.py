@@ -6,11 +6,10 @@ The values of settings stay strings here. pydantic reads them later, like the va
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..settings.removed import REMOVED, UNUSED
-from .parser import CommandParser, share
+from .parser import CommandParser, program, share
 from .shared_options import add_selection_options
 
 ABOUT = {
@@ -85,13 +84,19 @@ class OptionParser(CommandParser):
             self.add_argument(option, dest=setting, help=argparse.SUPPRESS)
 
 
+def of_section(section: str, options: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of a section (`env` or `openai`) in the options of a command, by their names there."""
+    prefix = f"{section}."
+    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+
+
 def option_parser(
     program: str,
     command: str,
-    env_fields: Iterable[str],
-    server_fields: Iterable[str],
+    env_fields: Iterable[str] = (),
+    server_fields: Iterable[str] = (),
 ) -> OptionParser:
-    """Return the parser of a command.
+    """Return the parser of a command, by default with only the options that its help shows.
 
     Args:
         program: How the user calls the program.
@@ -132,11 +137,21 @@ def option_parser(
     _add_command_options(parser.add_argument_group("other options"))
     for name in ("task_modules", "checkout", "rewards"):
         parser.add_hidden(f"--{name.replace('_', '-')}", f"env.{name}")
-    for name in [*env_fields, *REMOVED, *UNUSED]:
+    for name in env_fields:
         parser.add_hidden(f"--env.{name}", f"env.{name}")
     for name in server_fields:
         parser.add_hidden(f"--openai.{name}", f"openai.{name}")
     return parser
+
+
+def full_parser(command: str, env_fields: Iterable[str], server_fields: Iterable[str]) -> OptionParser:
+    """Return the parser of a command with all settings, including those that were removed or have no effect.
+
+    Parsing them gives an error or a warning that says what to do instead.
+    """
+    from ..settings.removed import REMOVED, UNUSED  # imported here because `-h` does not need pydantic
+
+    return option_parser(program(), command, [*env_fields, *REMOVED, *UNUSED], server_fields)
 
 
 def _add_setting(group: OptionGroup, setting: str, metavar: str, help_text: str, *short: str) -> None:
@@ -241,10 +256,10 @@ def settings_parser(program: str) -> OptionParser:
 
 def help_text(program: str, command: str) -> str:
     """Return a command's help: the commonly used options, by purpose."""
-    parser = settings_parser(program) if command == "settings" else option_parser(program, command, (), ())
+    parser = settings_parser(program) if command == "settings" else option_parser(program, command)
     return parser.format_help().rstrip()
 
 
 def short_names(command: str) -> dict[str, str]:
     """Return the short options of a command, with their settings."""
-    return option_parser("", command, (), ()).short_names()
+    return option_parser("", command).short_names()

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import redact
-from ..settings.given import parse_mapping
 from ..storage.folders import DISTRIBUTION
 
 if TYPE_CHECKING:
     from ..data.training import PassRates
+    from ..dumps.format import Keep
 
 
 def program() -> str:
@@ -223,9 +223,32 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+# These functions import what they need themselves, so that `-h` goes without these imports.
+
+
+def keep(text: str) -> Keep:
+    """Read which completions become training rows."""
+    from ..dumps.format import Keep
+
+    return Keep(_one_of(text, [choice.value for choice in Keep]))
+
+
+def rewards(text: str) -> str:
+    """Read the setting `rewards`."""
+    from ..settings import Rewards
+
+    return _one_of(text, get_args(Rewards))
+
+
+def _one_of(text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(map(repr, choices))}; got {text!r}")
+    return text
+
+
 def pass_rates(text: str) -> PassRates:
     """Read a range of pass rates."""
-    from ..data.training import PassRates  # imported here because these imports would double the time of `-h`
+    from ..data.training import PassRates
 
     low, _, high = text.partition("..")
     with suppress(ValueError):
@@ -255,6 +278,8 @@ def seed(text: str) -> int:
 
 def mapping(text: str) -> Mapping[str, object]:
     """Read a mapping in YAML."""
+    from ..settings.given import parse_mapping
+
     try:
         params = parse_mapping(text)
     except ValueError as error:

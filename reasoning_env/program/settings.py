@@ -13,11 +13,12 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
+from ..inference.completer import ServerSettings
 from ..runtime.terminal import Table, print_json
 from ..settings.given import choices, meaning
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
-from .training import OF_ATROPOS, OF_EVALUATE, OF_SERVER, TrainingSettings
+from .training import OF_ATROPOS, OF_SERVER, TrainingSettings
 
 SettingRow = tuple[str, str, str, str]
 """Name, default, range and meaning."""
@@ -65,12 +66,16 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
         "eval_repeats",
         "eval_temperature",
         "eval_max_completion_tokens",
+        "max_eval_workers",
+        "data_dir_to_save_evals",
     ),
+    "Inference server (section `openai`)": ("headers", "server_type", "timeout", "stream"),
     "Workers": ("num_generators", "num_verifiers", "scoring_deadline_s", "worker_memory_mb", "sandbox_verifiers"),
     "The run": (
         "ensure_scores_are_not_same",
         "data_dumps_dir",
         "startup_timeout_s",
+        "worker_timeout",
         "instance",
         "resume_with_changes",
         "metrics_port",
@@ -137,15 +142,13 @@ def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
     if added:
         sections["Settings of this environment class"] = [_row(name, fields) for name in added]
     further = [(f"env.{name}", words) for name, words in OF_ATROPOS.items()]
-    further += [(f"openai.{name}", words) for name, words in {**OF_SERVER, **OF_EVALUATE}.items() if name not in shown]
+    further += [(f"openai.{name}", words) for name, words in OF_SERVER.items()]
     sections[FURTHER] = [(name, "", "", words or "As in Atropos.") for name, words in further]
     return sections
 
 
 def _row(name: str, fields: Mapping[str, FieldInfo]) -> SettingRow:
-    field = fields.get(name)
-    if field is None:
-        return name, "", "", OF_SERVER[name]
+    field = fields[name] if name in fields else ServerSettings.model_fields[name]
     return name, default_text(field), range_text(field), meaning(field)
 
 

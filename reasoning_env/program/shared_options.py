@@ -6,26 +6,27 @@ import argparse
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from ..data.training import Selection
-from ..dumps.format import Keep
 from ..errors import ConfigError
 from ..prompts.thinking import AUTO_FORMAT, NAMES
-from ..records import Problem
-from ..session import Session
-from ..settings import ReasoningSettings, Rewards
-from ..sources.score_function import ScoreFunction
-from ..storage.config_files import check_names, read_config_files, split_settings
-from .parser import at_least_one, mapping, pass_rates, seed, share
-from .training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER
+from .parser import at_least_one, keep, mapping, pass_rates, rewards, seed, share
+
+if TYPE_CHECKING:
+    from ..data.training import Selection
+    from ..records import Problem
+    from ..session import Session
+    from ..settings import ReasoningSettings
+    from ..sources.score_function import ScoreFunction
+
+# The functions that read options import the modules of their work, which `-h` does not need.
 
 
 def add_selection_options(parser: argparse._ActionsContainer) -> None:
     """Add the options that choose training rows."""
     parser.add_argument(
         "--keep",
-        choices=[keep.value for keep in Keep],
+        type=keep,
         metavar="WHICH",
         help="write training rows: best, correct, all or pairs",
     )
@@ -42,11 +43,12 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
 
 def read_selection(options: Mapping[str, Any]) -> Selection:
     """Return the selection that the options describe. Raises ConfigError for a limit without --keep."""
-    keep = options.get("keep")
+    from ..data.training import Selection
+
     limit = options.get("max_per_problem")
-    if limit is not None and keep is None:
+    if limit is not None and options.get("keep") is None:
         raise ConfigError("--max-per-problem needs --keep")
-    return Selection(None if keep is None else Keep(keep), options.get("pass_rate"), limit)
+    return Selection(options.get("keep"), options.get("pass_rate"), limit)
 
 
 logger = logging.getLogger(__name__)
@@ -64,7 +66,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
     )
     common.add_argument(
         "--rewards",
-        choices=get_args(Rewards),
+        type=rewards,
         metavar="WHICH",
         help="strict: corrected verifiers (default); plain: reasoning-gym's verifiers; library: also its problems",
     )
@@ -77,6 +79,8 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
 
 def given_settings(options: argparse.Namespace) -> dict[str, object]:
     """Return the given options that are settings, by the settings' names."""
+    from ..settings import ReasoningSettings
+
     names = vars(options).keys() & ReasoningSettings.model_fields.keys()
     return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
@@ -89,10 +93,14 @@ def file_settings(
     `options` are the options of a command that called `add_config_option`; they override the files too. Logs a warning
     for settings of other commands in the files. Raises ConfigError for invalid settings.
     """
+    from ..settings import ReasoningSettings
+    from ..storage.config_files import check_names, read_config_files, split_settings
+    from .training import NAMES_OF_SERVER, NAMES_OF_TRAINING
+
     more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
     given = {**given, **{name: value for name, value in more.items() if value is not None}}
     files = read_config_files(options.config)
-    check_names(files, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
+    check_names(files, NAMES_OF_TRAINING, NAMES_OF_SERVER)
     settings, others = split_settings(ReasoningSettings, files, defaults, given)
     if others:
         logger.warning("this command ignores these settings: %s", ", ".join(others))
@@ -221,6 +229,8 @@ def check_score_options(options: argparse.Namespace) -> None:
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
     """Return the function of --score. Its paths are absolute, because other nodes have other working directories."""
+    from ..sources.score_function import ScoreFunction
+
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)
 
 

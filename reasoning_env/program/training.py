@@ -1,4 +1,4 @@
-"""The settings of training that are declared without importing Atropos, and the names of Atropos' other settings.
+"""The settings of `evaluate` and of training, declared without importing Atropos, and the names of Atropos' other ones.
 
 All commands read these names, to distinguish a setting of another command from a typo.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..inference.completer import ServerSettings
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions
 
@@ -31,15 +32,49 @@ def _read_address(value: object) -> object:
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-class TrainingSettings(ReasoningSettings):
-    """`ReasoningSettings`, settings of `serve` and `process`, and settings of Atropos that users commonly change."""
+def _check_limit(limit_s: float) -> float:
+    if limit_s == -1 or limit_s > 0:
+        return limit_s
+    raise ValueError("must be positive, or -1 for no limit")
+
+
+class EvaluateSettings(ReasoningSettings):
+    """`ReasoningSettings`, and the further settings that `serve`, `process` and `evaluate` use."""
 
     with_word_none = frozenset({"reasoning_effort"})
 
+    max_token_length: Annotated[int, Field(ge=16)] = 2048
+    """Maximum tokens of prompt and completion together. If it is not set, a chat completion in `evaluate` may have
+    32,768 tokens, because thinking models need more than 2,048."""
+    chat_template: Annotated[str | None, Decides("answers", "evaluation")] = None
+    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. With
+    `plain`, a completion ends at the first `</answer>`. `evaluate` accepts only `plain`: text completions instead of
+    chat completions."""
+    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers", "evaluation")] = Field(default_factory=dict)
+    """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
+    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers", "evaluation")] = None
+    """Reasoning effort to request from a chat server. None: the server's default."""
+
+    max_eval_workers: Annotated[int | None, Field(ge=1)] = None
+    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means so many that their completions use
+    the requests that `eval_handling` takes from training: by default all, and otherwise the share
+    1 - `eval_limit_ratio`."""
+    data_dir_to_save_evals: str | None = None
+    """Folder for evaluations. None: `evals/`."""
+
+    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
+    """How long to wait at startup for a server that does not answer, in seconds. None: no limit in `serve`, 30 s in
+    other commands. After startup, `serve` waits without limit; `process` and `evaluate` wait at least ten minutes."""
+    worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 600
+    """Time limit for the completions of a group, in seconds; -1: no limit. In `evaluate`, of a problem; the default
+    there is 1,200, because at 30 tokens per second, 32,768 tokens take 1,100 s."""
+
+
+class TrainingSettings(EvaluateSettings):
+    """`EvaluateSettings`, settings of `serve` and `process`, and settings of Atropos that users commonly change."""
+
     group_size: Annotated[int, Field(ge=1)] = 4
     """Completions per problem."""
-    max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Maximum tokens of prompt and completion together."""
     tokenizer_name: str = DEFAULT_MODEL
     """Tokenizer of the model: a folder, or a name on the Hugging Face hub."""
     rollout_server_url: str = "http://localhost:8000"
@@ -53,13 +88,6 @@ class TrainingSettings(ReasoningSettings):
     ensure_scores_are_not_same: bool = True
     """Do not send groups whose scores are all equal. Always off if `group_size` is 1."""
 
-    chat_template: Annotated[str | None, Decides("answers", "evaluation")] = None
-    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. With
-    `plain`, a completion ends at the first `</answer>`."""
-    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers", "evaluation")] = Field(default_factory=dict)
-    """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
-    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers", "evaluation")] = None
-    """Reasoning effort to request from a chat server. None: the server's default."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
     """Sampling temperature in training."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
@@ -77,9 +105,6 @@ class TrainingSettings(ReasoningSettings):
     """Folder for dumps. None: `data_dumps/` in the source tree or, for an installed package, in the working
     directory."""
 
-    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """How long to wait at startup for a server that does not answer, in seconds. None: no limit in `serve`, 30 s in
-    other commands. After startup, `serve` waits without limit; `process` and `evaluate` wait at least ten minutes."""
     instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
     """Number of this environment if a trainer has several; give each a different number. The number selects the
     checkpoint folder and the problems. Without a `checkpoint_dir`, the trainer's own number for this environment
@@ -95,12 +120,9 @@ class TrainingSettings(ReasoningSettings):
 
 OF_ATROPOS: Mapping[str, str] = {
     "data_path_to_save_groups": "File to which `process` writes groups.",
-    "data_dir_to_save_evals": "Folder for evaluations.",
     "use_wandb": "Send metrics to wandb.",
-    "worker_timeout": "Time limit for the completions of a group, in seconds; -1: no limit.",
     "max_num_workers_per_node": "Groups in flight for each inference server.",
     "max_num_workers": "Groups in flight in total; -1: only `max_num_workers_per_node` limits them.",
-    "max_eval_workers": "Evaluation problems in flight.",
     "batch_size": "Rollouts per batch; -1: the trainer's batch size.",
     "max_batches_offpolicy": "Maximum batches that may wait for the trainer.",
     "include_messages": "Also send the messages of each rollout.",
@@ -109,23 +131,14 @@ OF_ATROPOS: Mapping[str, str] = {
     "num_rollouts_per_group_for_logging": "Rollouts per group in wandb's table.",
     "min_batch_allocation": "Minimum share of a batch for this environment.",
     "inference_weight": "Weight of this environment if a trainer has several.",
-    "eval_handling": "",
-    "eval_limit_ratio": "",
+    "eval_handling": "Training during an evaluation in `serve`: STOP_TRAIN (default), LIMIT_TRAIN or NONE.",
+    "eval_limit_ratio": "Share of the groups in flight that LIMIT_TRAIN leaves to training (default: 0.5).",
     "min_items_sent_before_logging": "",
     "thinking_mode": "Ignored.",
     "max_reasoning_tokens": "Ignored.",
 }
 """Further environment settings of Atropos; settings that matter here have a short description."""
 OF_SERVER: Mapping[str, str] = {
-    "base_url": "Address of the inference server, such as http://localhost:9001/v1 (`--openai.base_url`). Default: "
-    "the environment variable OPENAI_BASE_URL. To use several servers, list them under `openai` in a file.",
-    "model_name": "Name of the model on the inference server (`--openai.model_name`).",
-    "api_key": "API key of the inference server (`--openai.api_key`). `$NAME` reads an environment variable. Default: "
-    "OPENAI_API_KEY.",
-    "headers": "HTTP headers of every request, such as `api-key=$AZURE_KEY`. With headers, the key is sent only if "
-    "`api_key` is set.",
-    "server_type": "API that the server offers; auto detects the API.",
-    "timeout": "Time limit of a request, in seconds.",
     "num_max_requests_at_once": "Concurrent requests.",
     "num_requests_for_eval": "Concurrent requests of evaluations.",
     "tokenizer_name": "Tokenizer of the server's model; default: `env.tokenizer_name`.",
@@ -133,10 +146,10 @@ OF_SERVER: Mapping[str, str] = {
     "n_kwarg_is_ignored": "",
     "health_check": "",
 }
-"""Settings of an inference server in `serve` and `process`, each with a short description."""
-OF_EVALUATE: Mapping[str, str] = {"stream": "Only in `evaluate`: whether to stream replies (always, never or auto)."}
-"""Settings of an inference server that only `evaluate` has."""
+"""Further settings of an inference server, which only Atropos has. `ServerSettings` has the others."""
 
 
 NAMES_OF_TRAINING = TrainingSettings.model_fields.keys() | OF_ATROPOS.keys()
 """The names of all settings of `serve` and `process`."""
+NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
+"""The names of all settings of an inference server."""

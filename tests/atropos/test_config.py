@@ -16,7 +16,8 @@ from reasoning_env.atropos.config import (
     set_log_levels,
 )
 from reasoning_env.errors import ConfigError
-from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
+from reasoning_env.inference.completer import ServerSettings
+from reasoning_env.program.training import NAMES_OF_SERVER, OF_ATROPOS, EvaluateSettings, TrainingSettings
 from reasoning_env.settings import fingerprint
 from reasoning_env.settings.given import make_settings
 
@@ -25,7 +26,6 @@ RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "eval_limit_ratio": ([0.0, 0.5, 1.0], [-0.1, 1.1, math.nan]),
     "inference_weight": ([-1, 0, 2.5], [-0.5, -2, math.nan]),
     "min_batch_allocation": ([None, 0.0, 1.0], [-0.1, 1.5, math.nan]),
-    "worker_timeout": ([-1, 0.5, 600], [0, -2, math.nan]),
     "rollout_server_url": (["http://localhost:8000", "https://host"], ["localhost:8000", "", "ftp://host"]),
     "tokenizer_name": (["some/tokenizer"], [""]),
 }
@@ -106,7 +106,13 @@ def test_fingerprint_has_only_settings_that_change_groups() -> None:
 def test_every_atropos_setting_is_listed() -> None:
     names = [*TrainingSettings.model_fields, *OF_ATROPOS]
     assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
-    assert set(OF_SERVER) == set(ServerConfig.model_fields)
+    assert ServerConfig.model_fields.keys() == NAMES_OF_SERVER
+
+
+def test_no_setting_is_declared_twice() -> None:
+    for config_cls, base in ((ReasoningGymEnvConfig, TrainingSettings), (ServerConfig, ServerSettings)):
+        assert not config_cls.__annotations__.keys() & base.model_fields.keys()
+    assert not TrainingSettings.__annotations__.keys() & EvaluateSettings.model_fields.keys()
 
 
 def test_environment_adds_at_most_40_settings() -> None:
@@ -114,7 +120,7 @@ def test_environment_adds_at_most_40_settings() -> None:
 
 
 def test_shared_settings_have_the_defaults_of_atropos() -> None:
-    ours = {"wandb_name"}
+    ours = {"wandb_name", "max_eval_workers"}
     shared = TrainingSettings.model_fields.keys() & BaseEnvConfig.model_fields.keys() - ours
     defaults = [
         {name: fields[name].default for name in shared}

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
+from reasoning_env.atropos.config import complete_servers
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.atropos.modes.mode import Mode
 from reasoning_env.atropos.modes.process import Process
@@ -101,6 +103,22 @@ def test_server_option_with_two_servers_raises(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*one inference server only"):
         launch(tmp_path, content=TWO, openai__timeout="5")
+
+
+def test_servers_in_a_file_have_the_defaults_of_the_class(tmp_path: Path) -> None:
+    [first, second] = launch(tmp_path, content="openai: [{timeout: 5}, {base_url: 'http://b/v1'}]").servers
+    assert first.model_name == second.model_name == ReasoningGymEnv.config_init()[1][0].model_name
+
+
+def test_class_with_atropos_servers_detects_the_type(tmp_path: Path) -> None:
+    class Own(ReasoningGymEnv):
+        @classmethod
+        def config_init(cls) -> Any:
+            return super().config_init()[0], [APIServerConfig(base_url="http://a/v1", model_name="a")]
+
+    launched = build_launch(Own, Process(), {"openai.stream": "never"})
+    [server] = complete_servers(launched.servers, "t")  # type: ignore[misc]
+    assert (server.base_url, server.stream, server.server_type) == ("http://a/v1", "never", "auto")
 
 
 def test_printed_config_round_trip(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.config import ServerConfig, complete_servers, named_format
 from reasoning_env.atropos.launch import choose_server_class
+from reasoning_env.atropos.servers import AtroposServer
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.inference.formats import REPLY_FORMATS, tokens
 from reasoning_env.inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind
@@ -126,6 +127,17 @@ def test_servers_of_different_types_raise(configs: list[ServerConfig]) -> None:
 def test_server_config_gets_the_default_tokenizer() -> None:
     bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
+
+
+def test_description_reaches_the_server() -> None:
+    settings = AtroposServer(config("chat", stream="always", headers={"a": "b"}, timeout=7)).server.settings
+    assert (settings.stream, settings.headers, settings.timeout) == ("always", {"a": "b"}, 7)
+    assert AtroposServer(APIServerConfig(base_url="http://a/v1", model_name="a")).server.address == "http://a/v1"
+
+
+def test_server_without_a_name_gets_the_default_name() -> None:
+    [server] = complete_servers([ServerConfig()], "tokenizer")  # type: ignore[misc]
+    assert server.model_name == APIServerConfig().model_name
 
 
 def test_server_baseline_is_returned_unchanged() -> None:

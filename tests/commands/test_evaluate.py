@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from reasoning_env.commands.evaluate import check_score, evaluate_command
+from reasoning_env.commands import evaluate as module
+from reasoning_env.commands.evaluate import check_score, evaluate_command, read_request
 from reasoning_env.commands.launcher import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_gym_testing.http_server import FaultyServer, respond
@@ -144,6 +145,24 @@ def test_invalid_header_raises(folder: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
         evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))
     assert "secret" not in str(raised.value)
+
+
+def test_command_calls_the_function(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+
+    def evaluate_noted(**arguments: Any) -> Any:
+        calls.append(arguments)
+        return function(**arguments)
+
+    function = module.evaluate
+    monkeypatch.setattr(module, "evaluate", evaluate_noted)
+    assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1") == 0
+    assert [call["request"].settings.eval_tasks for call in calls] == [["exact"]]
+
+
+def test_request_excludes_other_settings() -> None:
+    with pytest.raises(ConfigError, match="request: cannot be combined"):
+        module.evaluate("m", request=read_request({}))
 
 
 @pytest.mark.parametrize("model", ["aborts", "gateway"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.formats import REPLY_FORMATS
 from reasoning_env.inference.formats.choices import PlainChat
 from reasoning_env.inference.formats.reply_format import ReplyFormat
@@ -22,5 +22,6 @@ def serve(
     timeout_s: float = 5.0,
 ) -> ServedModel:
     """Return the model `m` of the servers at these addresses, without a tokenizer."""
-    servers = [Server(ServerSpec(url, "m", key, timeout_s, formats)) for url in urls]
+    settings = ServerSettings(model_name="m", api_key=key).model_copy(update={"timeout": timeout_s})
+    servers = [Server(settings.model_copy(update={"base_url": url}), formats=formats) for url in urls]
     return ServedModel(lambda: servers, PlainChat(), options or RequestOptions(), lambda: timeouts, model="m")

@@ -14,7 +14,7 @@ from reasoning_env.inference.addresses import (
     goes_through_proxy,
     wait_for_server,
 )
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.server import Server
 
 
@@ -61,7 +61,7 @@ def test_find_secrets_returns_keys_of_servers_and_environment(monkeypatch: pytes
 
 @pytest.mark.parametrize("query", ["", "?api-version=1&key=k"])
 def test_shown_server_address_hides_keys(query: str) -> None:
-    server = Server(ServerSpec(f"http://me:password@host:9/v1{query}", "m", "", 1.0))
+    server = Server(ServerSettings(base_url=f"http://me:password@host:9/v1{query}", model_name="m"))
     assert server.address == "http://host:9/v1"
 
 

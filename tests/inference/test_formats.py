@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.formats import REPLY_FORMATS
 from reasoning_env.inference.formats import tokens as module
 from reasoning_env.inference.formats.completions import COMPLETIONS
@@ -223,7 +223,7 @@ def test_reply_without_a_required_field_raises(missing: str, how: str) -> None:
 def test_request_url_is_built_from_base_url_and_format(
     token_format: TokenFormat, url: str, base_url: str, query: str
 ) -> None:
-    assert Server(ServerSpec(base_url, "m", "", 1.0))._url(token_format) == f"{url}{query}"
+    assert Server(ServerSettings(base_url=base_url, model_name="m"))._url(token_format) == f"{url}{query}"
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])

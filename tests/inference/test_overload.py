@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.failures import ErrorReply, FailureKind, explain_failure
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.formats.completions import COMPLETIONS
@@ -67,6 +67,11 @@ class Answers:
         )
 
 
+def make_server(listening: TestServer, reply_format: ReplyFormat) -> Server:
+    settings = ServerSettings(base_url=str(listening.make_url("/v1")), model_name="m", timeout=5)
+    return Server(settings, formats=[reply_format])
+
+
 @pytest.mark.parametrize(
     ("reply_format", "status", "body"),
     [
@@ -76,7 +81,7 @@ class Answers:
 )
 async def test_overload_reply_counts_as_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
-        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
+        server = make_server(listening, reply_format)
         with pytest.raises(Exception) as raised:  # noqa: PT011  # errors of any kind
             await server.ask(reply_format, PROMPT, {"max_tokens": 9}, at_once=True)
         await server.close()
@@ -86,7 +91,7 @@ async def test_overload_reply_counts_as_busy(reply_format: ReplyFormat, status: 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
 async def test_overload_error_inside_a_choice_is_recognised(reply_format: ReplyFormat, body: Any) -> None:
     async with Answers((200, body)).server as listening:
-        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [reply_format]))
+        server = make_server(listening, reply_format)
         with pytest.raises(ErrorReply) as raised:
             await server.ask(reply_format, PROMPT, {"max_tokens": 9}, at_once=True)
         await server.close()
@@ -97,7 +102,7 @@ async def test_completions_beside_an_overload_error_are_kept() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:
-        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [COMPLETIONS]))
+        server = make_server(listening, COMPLETIONS)
         reply = await server.ask(COMPLETIONS, PROMPT, {"n": 2}, at_once=True)
         await server.close()
     assert [completion.word for completion in reply.completions] == ["stop", "error"]
@@ -135,7 +140,7 @@ async def test_overload_drops_no_group(status: int, body: Any) -> None:
 )
 async def test_other_errors_do_not_count_as_busy(status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
-        server = Server(ServerSpec(str(listening.make_url("/v1")), "m", "", 5.0, [CHAT]))
+        server = make_server(listening, CHAT)
         with pytest.raises(Exception) as raised:  # noqa: PT011
             await server.ask(CHAT, PlainChat().prompt([{"role": "user", "content": "?"}]), {}, at_once=True)
         await server.close()

@@ -18,7 +18,7 @@ from reasoning_env.commands.evaluate import only_model
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.inference import server as module
-from reasoning_env.inference.completer import ServerSpec
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
@@ -491,8 +491,8 @@ async def test_context_length_is_read(server: Server) -> None:
         assert await model.context_lengths() == [None]
 
 
-def spec(url: str) -> ServerSpec:
-    return ServerSpec(url, "", "k", 5.0)
+def spec(url: str) -> ServerSettings:
+    return ServerSettings(base_url=url, api_key="k", timeout=5)
 
 
 async def test_only_model_of_a_server_is_found(server: Server) -> None:

@@ -6,9 +6,8 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from reasoning_env.atropos.cli import environment_options
-from reasoning_env.commands.evaluate import HostedSettings
 from reasoning_env.program.options import ABOUT, OptionParser, help_text, option_parser, short_names
-from reasoning_env.program.training import TrainingSettings
+from reasoning_env.program.training import EvaluateSettings, TrainingSettings
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import ReasoningGymEnv
 
@@ -98,7 +97,8 @@ def test_command_help_points_to_the_settings_command(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "settings"), [("serve", TrainingSettings), ("process", TrainingSettings), ("evaluate", HostedSettings)]
+    ("command", "settings"),
+    [("serve", TrainingSettings), ("process", TrainingSettings), ("evaluate", EvaluateSettings)],
 )
 def test_command_help_shows_defaults(command: str, settings: type[ReasoningSettings]) -> None:
     defaults = {f"env.{name}": field.default for name, field in settings.model_fields.items()}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from reasoning_env.errors import ConfigError
+from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.program.settings import SUBJECTS, settings_command
 from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
 
 
 def test_every_setting_is_listed_under_one_heading() -> None:
     shown = [name for names in SUBJECTS.values() for name in names]
-    of_server = {"base_url", "model_name", "api_key"}
-    assert sorted(shown) == sorted([*TrainingSettings.model_fields, *of_server])
+    assert sorted(shown) == sorted([*TrainingSettings.model_fields, *ServerSettings.model_fields])
     assert len(SUBJECTS["Settings that most runs change"]) == 24
 
 

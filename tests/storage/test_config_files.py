@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.program.training import NAMES_OF_TRAINING, OF_SERVER
+from reasoning_env.program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.storage.config_files import check_names, read_config_file, read_config_files, split_settings
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -63,7 +63,7 @@ def core_settings(
     paths: list[str], defaults: dict[str, object], given: dict[str, object]
 ) -> tuple[ReasoningSettings, list[str]]:
     files = read_config_files(paths)
-    check_names(files, NAMES_OF_TRAINING, OF_SERVER)
+    check_names(files, NAMES_OF_TRAINING, NAMES_OF_SERVER)
     return split_settings(ReasoningSettings, files, defaults, given)
 
 

@@ -29,6 +29,12 @@ def format_named(name: str) -> ReplyFormat | None:
     )
 
 
+def check_type(name: str) -> str:
+    """Return a `server_type` unchanged. Raises ConfigError for an unknown word."""
+    format_named(name)
+    return name
+
+
 def names_of_types() -> list[str]:
     """Return the values of `server_type`."""
     return [AUTO, *(reply_format.name for reply_format in REPLY_FORMATS)]
