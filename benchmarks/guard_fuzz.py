@@ -1,9 +1,9 @@
 """Compare the verifiers' guards with the library, and attack the guards, with inputs made by hypothesis.
 
-`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms. The guard must return
-the score of the library's own verifier. Then it tries hostile answers: random text, garbled answers, expressions of the
-grammar, and attacks on evaluators. For these, no code may run (an audit hook notices), no error may be raised except
-those of the library's verifier, no input may take long, and every score must be in [0, 1].
+`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms. Plain rewards must
+return the score of the library's own verifier. Then it tries hostile answers: random text, garbled answers, expressions
+of the grammar, and attacks on evaluators. For these, no code may run (an audit hook notices), no error may be raised
+except those of the library's verifier, no input may take long, and every score must be in [0, 1].
 
 Times are CPU seconds. Inputs depend only on the seed and the versions of the libraries. Prints one line of JSON with
 the smallest input for each finding, and exits with 1 if there is a finding.
@@ -34,7 +34,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reasoning_env.answers.rules import Guard
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.tasks import TASKS
 from reasoning_env.workers.sandbox import code_paths
@@ -59,13 +58,11 @@ SLIPS: Mapping[str, Sequence[tuple[str, str]]] = {
         *((r"exp\(", "E**("), ("^", "F(x) = "), ("^", "1*")),
     ],
     "literals": [(r"\s+", ", "), (r"\s+", "', '"), ("\n", "], ["), ("\n", "\n\n"), (r"(\w)", r"'\1', ")],
-    "bitwise_arithmetic": [("0x", ""), ("0x", "0x0"), ("^", "+"), ("0x", "0X"), ("0x", "0b")],
     "boxnet": [(r"\]$", ", {}]"), ("^", '{"plan": '), ("square", "Square"), ("^", "```json\n"), (r"\}, \{", ", ")],
     "codeio": [("^", "The output is "), ('"', "'"), ("^", "```json\n"), (": ", ":"), ("^", '{"output": ')],
     "coin_flip": [("$", "0"), ("$", "%"), (r"(\.\d\d).*", r"\1"), (r"0\.(\d+)", r"\1/1,000"), (".+", "1/2")],
     "complex_arithmetic": [("i", "j"), ("i", "*i"), ("i", ".0i"), (" .*", ""), ("-", "+"), (" ", "")],
     "propositional_logic": [*(("^", start) for start in ("¬", "¬¬", "P ∨ ", "P ↔ ", "P → ", "Z ∧ ")), (r"\)", "")],
-    "number_sorting": [("'", '"'), ("'", ""), (r"[\[\]]", ""), (r"\.", ".0"), ("]", ", '0']"), ("-", ""), (", ", " ")],
     "rubiks_cube": [(" ", ", "), ("'", "3"), ("'", "’"), *((r"(\w)( |$)", rf"\g<1>{n} ") for n in "0145")],
     "rush_hour": [(" ", ", "), ("$", " A+9"), ("1", "2"), ("1", "12"), (r"\+", "-"), ("^", "B-3 ")],
 }  # fmt: skip
@@ -101,22 +98,17 @@ def _with_slip(draw: st.DrawFn, text: str) -> str:
 
 
 def is_intended(task: str, answer: str, entry: bytes, library: Any, ours: Any) -> bool:
-    """Return True if a guard may differ from the library.
+    """Return True if plain rewards may differ from the library.
 
-    - If the library raises, the guard may return no score.
-    - In integrals, the guard reads decimals exactly.
-    - The guard gives at most the score of a wrong answer to formulas with other variables than the question's, floor
-      division, values and exponents with too many digits, and JSON that is costly to compare.
+    - If the library raises, there may be no score.
+    - Formulas with other variables than the question's, exponents with too many digits, and JSON that is costly to
+      compare get at most the score of a wrong answer.
     """
     if isinstance(library, str):
         return ours == 0.0 or isinstance(ours, str)
-    if task in INTEGRATION:
-        return "." in answer and (library, ours) == (0.0, 1.0)
     if task == "propositional_logic":
         names = {part.strip() for part in re.split("[∧∨¬→↔()]", answer)} - {""}
         return ours in (0.0, 0.05) and not names <= set(pickle.loads(entry)["metadata"]["variables"])
-    if task in ("countdown", "puzzle24"):
-        return "//" in answer or max(library, ours) <= 0.05
     if task == "coin_flip":
         return ours == 0.0 and re.search(r"e[-+]?\d{3}", answer, re.IGNORECASE) is not None
     return task == "codeio" and ours in (0.01, 0.2) and len(answer) > 1000
@@ -197,7 +189,12 @@ def deadline() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-GUARDS: Mapping[str, Guard] = {task.name: task.answer.guard for task in TASKS.values() if task.answer.guard}
+GUARDED = sorted(task.name for task in TASKS.values() if task.answer.guard)
+
+
+def plain_score(bench: Bench, answer: str, entry: bytes) -> float:
+    rules = TASKS[bench.task].answer
+    return Scorer(rules, bench.dataset, entry, strict=False, with_tags=False).score(answer)
 
 
 @dataclass
@@ -214,18 +211,16 @@ class Fuzzer:
         self._tripwire = Tripwire([*code_paths(), *sys.path])
 
     def compare(self, bench: Bench, examples: int) -> None:
-        guard = GUARDS[bench.task]
-
         def check(case: tuple[bytes, str]) -> None:
             entry, answer = case
             library, took = self._score(lambda: bench.dataset.score_answer(answer, pickle.loads(entry)))
             if took < DEADLINE_S:
-                ours, _ = self._score(lambda: guard(answer, pickle.loads(entry), bench.dataset))
+                ours, _ = self._score(lambda: plain_score(bench, answer, entry))
                 same = ours == library or is_intended(bench.task, answer, entry, library, ours)
-                assert same, f"the library gives {library}, the guard {ours}, to {answer!r}"
+                assert same, f"the library gives {library}, plain rewards {ours}, to {answer!r}"
 
         for entry, answer in bench.items:
-            if guard(answer, pickle.loads(entry), bench.dataset) != 1.0:
+            if plain_score(bench, answer, entry) != 1.0:
                 self.findings.append(f"{bench.task}: a right answer earns less than everything: {answer!r}")
         self._run(bench.task, answers(bench), check, examples)
 
@@ -286,7 +281,7 @@ def main() -> int:
     parser.add_argument("--answers", type=int, default=400, help="honest and wrong answers to each task")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=1.0, help="CPU seconds that an input may take")
-    parser.add_argument("--tasks", nargs="*", default=sorted(GUARDS), help="tasks whose guards are tried")
+    parser.add_argument("--tasks", nargs="*", default=GUARDED, help="tasks whose guards are tried")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sys.dont_write_bytecode = True

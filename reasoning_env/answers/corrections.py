@@ -94,12 +94,12 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return the lowest score for values near the target, numbers hidden in decimals, and powers."""
-    return score if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else min(score, 0.05)
+    return 1.0 if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else score
 
 
 def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return the lowest score for numbers that were not given, and for values between 24 and 25."""
-    return score if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
+    return 1.0 if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:

@@ -1,6 +1,7 @@
 """Guards: functions that score answers in place of library verifiers that are unsafe for model text.
 
-For every honest answer, a guard returns the library's own score. A guard executes no code, and limits its work.
+A guard executes no code, and limits its work. If a task has no `library_score`, its guard returns the library's own
+score for every honest answer.
 """
 
 from __future__ import annotations
@@ -9,13 +10,11 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Collection
 
 from .calculations import MAX_SIDES
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
-from .literals import as_json, literal_value
 from .rules import Dataset, Entry
 
 MAX_NUMBER_CHARACTERS = 100
@@ -36,14 +35,6 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 # ---- numbers
 
 
-def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare with the expected answer. The library would evaluate the problem as Python again."""
-    try:
-        return float(int(answer, 0) == int(entry["answer"], 0))
-    except ValueError:
-        return 0.0
-
-
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Reject long numbers, and nan: the library accepts nan in place of any number."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
@@ -62,51 +53,13 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
     return dataset.score_answer(answer, entry)
 
 
-def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Pass the expected answer as JSON, because the library would evaluate it as Python."""
-    return dataset.score_answer(answer, {**entry, "answer": as_json(entry["answer"])})
-
-
 # ---- lists, boards and JSON
 
 
-def score_n_queens(answer: str, entry: Entry, dataset: Dataset) -> float:
-    valid = entry["metadata"]["valid_answers"]
-    if answer in valid:
-        return 1.0
-    return 0.5 if _as_text(answer, _lines) in valid else 0.0
-
-
-def score_binary_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
-    if answer == entry["answer"]:
-        return 1.0
-    return 0.1 if _as_text(answer, lambda value: _lines(map(str, row) for row in value)) == entry["answer"] else 0.0
-
-
-def score_spiral_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
-    oracle = entry["answer"].strip()
-    if answer.strip() == oracle:
-        return 1.0
-    return 0.1 if _as_text(answer, lambda value: " ".join(map(str, value))) == oracle else 0.0
-
-
-def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float:
-    if answer == entry["answer"]:
-        return 1.0
-    return 0.1 if _as_text(answer, "".join) == entry["answer"] else 0.0
-
-
-def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Parse the answer as a list and convert it with `write`; None if `write` cannot convert the list."""
-    value = literal_value(answer)
-    try:
-        return write(literal_value(f"[{answer}]") if value is None else value)
-    except TypeError:
-        return None
-
-
-def _lines(rows: Iterable[Iterable[str]]) -> str:
-    return "\n".join(" ".join(row) for row in rows)
+def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Accept only right answers in the library's notation, because the library evaluates all others as code."""
+    right: Collection[str] = entry["metadata"].get("valid_answers") or [entry["answer"]]
+    return float(answer in right)
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -146,36 +99,18 @@ def _tree_work(text: str) -> int:
 # ---- formulas
 
 
-def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
-    if not answer.strip():
-        return 0.01
+def score_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Return the library's score of a wrong answer to `countdown`. A correction accepts the right answers."""
     try:
-        value = float(evaluate_exactly(parse_arithmetic(answer)))
-    except (ExpressionError, OverflowError):
-        return 0.01
-    target = entry["metadata"]["target"]
-    is_close = abs(value - target) <= 1e-6 + 1e-5 * abs(target)  # the verifier calls numpy's isclose
-    return 1.0 if is_close and sorted(_integers(answer)) == sorted(entry["metadata"]["numbers"]) else 0.05
-
-
-def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
-    try:
-        value = int(evaluate_exactly(parse_arithmetic(answer)))
+        evaluate_exactly(parse_arithmetic(answer))
     except ExpressionError:
         return 0.01
-    lowest = dataset.config.min_value
-    highest = dataset.config.max_value
-    used = _integers(answer)
-    return 1.0 if value == 24 and len(used) == 4 and lowest <= min(used) <= max(used) <= highest else 0.01
+    return 0.05
 
 
 def parse_arithmetic(answer: str) -> ast.expr:
     """Parse an arithmetic expression, ignoring a full stop after the last number. Raises ExpressionError."""
     return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), max_parts=200)
-
-
-def _integers(answer: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\b\d+\b", answer)]
 
 
 def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:

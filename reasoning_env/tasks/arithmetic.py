@@ -34,9 +34,7 @@ BASIC_ARITHMETIC = Task(
     answer=A_NUMBER,
 )
 
-BITWISE_ARITHMETIC = Task(
-    "bitwise_arithmetic", "arithmetic", answer=AnswerRules(notations.hexadecimal, guard=guards.score_bitwise_arithmetic)
-)
+BITWISE_ARITHMETIC = Task("bitwise_arithmetic", "arithmetic", answer=AnswerRules(notations.hexadecimal))
 
 CHAIN_SUM = Task(
     "chain_sum", "arithmetic", has_small_pool=True, question_counts=(None, 200, None, None, None, None), answer=A_NUMBER
@@ -167,7 +165,7 @@ NUMBER_SORTING = Task(
         ),
     ),
     verifier_flaw="a list with nan counts as sorted",
-    answer=AnswerRules(notations.numbers, guard=guards.score_number_sorting),
+    answer=AnswerRules(notations.numbers),
 )
 
 

@@ -50,7 +50,7 @@ BINARY_MATRIX = Task(
     has_small_pool=True,
     question_counts=(None, 210, None, None, None, None),
     levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros, most distances are 0 or 1"),),
-    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, library_score=guards.score_without_running),
+    answer=AnswerRules(boards.board, guard=guards.score_equal, library_score=guards.score_without_running),
 )
 
 HALF_TURN = "A turn from bottom to top is a half turn that leaves the left and right sides where they are."
@@ -265,5 +265,5 @@ SPIRAL_MATRIX = Task(
             ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "every 2 by 2 spiral has the same path"
         ),
     ),
-    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix, library_score=guards.score_without_running),
+    answer=AnswerRules(boards.board, guard=guards.score_equal, library_score=guards.score_without_running),
 )

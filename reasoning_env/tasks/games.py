@@ -53,7 +53,7 @@ COUNTDOWN = Task(
     answer=AnswerRules(
         expressions.arithmetic,
         several_right_answers=True,
-        guard=guards.score_countdown,
+        guard=guards.score_arithmetic,
         library_score=guards.score_without_running,
         correction=corrections.correct_countdown,
         is_formula=True,
@@ -226,7 +226,7 @@ N_QUEENS = Task(
     answer=AnswerRules(
         boards.board,
         several_right_answers=True,
-        guard=guards.score_n_queens,
+        guard=guards.score_equal,
         library_score=guards.score_without_running,
     ),
 )
@@ -253,7 +253,7 @@ PUZZLE24 = Task(
     answer=AnswerRules(
         expressions.arithmetic,
         several_right_answers=True,
-        guard=guards.score_puzzle24,
+        guard=guards.score_arithmetic,
         library_score=guards.score_without_running,
         correction=corrections.correct_puzzle24,
         is_formula=True,

@@ -291,7 +291,7 @@ STRING_INSERTION = Task(
     served_params={"min_string_length": 30, "max_string_length": 70},
     rejected=(copied(served=0.16),),
     answer=AnswerRules(
-        types.text(case_counts=True), guard=guards.score_string_insertion, library_score=guards.score_without_running
+        types.text(case_counts=True), guard=guards.score_equal, library_score=guards.score_without_running
     ),
 )
 
