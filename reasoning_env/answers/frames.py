@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .literals import as_json
+from .literals import as_json, is_balanced
 
 Extract = Callable[[re.Match[str]], str | None]
 """Returns the part inside a matched frame; None if the match is no frame after all."""
@@ -65,14 +65,7 @@ def _inner(match: re.Match[str]) -> str | None:
 
 
 def _inner_of_parentheses(match: re.Match[str]) -> str | None:
-    """Return the part in the outer parentheses if the parentheses in it are balanced, as in `(a)(b)` but not `a)(b`."""
-    depth = 0
-    for mark in match["inner"]:
-        if mark in "()":
-            depth += 1 if mark == "(" else -1
-            if depth < 0:
-                return None
-    return match["inner"] if depth == 0 else None
+    return match["inner"] if is_balanced(match["inner"]) else None
 
 
 def _inner_of_quotes(match: re.Match[str]) -> str | None:

@@ -22,6 +22,17 @@ OPENING = {"(": "[", "[": "[", "{": "{"}
 CLOSING = {")": "]", "]": "]", "}": "}"}
 
 
+def is_balanced(text: str) -> bool:
+    """Return True if each parenthesis has its partner, as in `(a)(b)` but not `a)(b`."""
+    depth = 0
+    for mark in text:
+        if mark in "()":
+            depth += 1 if mark == "(" else -1
+            if depth < 0:
+                return False
+    return depth == 0
+
+
 def as_json(text: str) -> str | None:
     """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; None for others.
 

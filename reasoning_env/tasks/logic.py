@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from ..answers import corrections, expressions, guards, notations, types
-from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, simple_conclusion
+from ..answers.grammars.logic import are_contradictory, concludes, simple_conclusion
 from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import A_NUMBER, A_TEXT, BOTH_OPTIONS, Corrected, FieldLevels, Replacement, Task, added, easy, wrong
 
@@ -191,6 +193,43 @@ SELF_REFERENCE = Task(
 )
 
 FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier reveals most answers"
+
+
+STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<negation>not )?(?P<predicate>.+)")
+
+
+def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
+    """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
+
+    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; others raise ValueError.
+    """
+    texts = [*premises, conclusion]
+    found = [match for match in map(STATEMENT.fullmatch, texts) if match]
+    if len(found) < len(texts):
+        raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
+    classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
+    kinds = list(itertools.product((False, True), repeat=len(classes)))  # for each class: is the object in it?
+
+    def having(members: Callable[[Sequence[bool]], bool]) -> int:
+        """Return a bit mask of the kinds that `members` accepts. A `world` is a bit mask of the kinds with objects."""
+        return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
+
+    def read(match: re.Match[str]) -> tuple[int, bool]:
+        """Return a bit mask of kinds, and True if one of them must have objects ("Some"), False if none may have."""
+        subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
+        inside = not match["negation"] and match["quantifier"] != "All"
+        members = having(lambda kind: kind[subject] and kind[predicate] == inside)
+        return members, match["quantifier"] == "Some"
+
+    statements = [read(match) for match in found]
+    filled = [having(itemgetter(place)) for place in range(len(classes))]
+    for world in range(1 << len(kinds)):
+        if not may_be_empty and not all(world & members for members in filled):
+            continue
+        *given, concluded = [bool(world & members) is some for members, some in statements]
+        if all(given) and not concluded:
+            return False
+    return True
 
 
 def _needs_members(entry: Entry) -> bool:

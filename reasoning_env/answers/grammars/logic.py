@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
+
+from ..literals import is_balanced
 
 MAX_CHARACTERS = 300
 """Maximum length of a formula, longer than any right answer: the library's parser takes quadratic time."""
@@ -28,7 +29,8 @@ def parse_formula(text: str) -> Formula:
 
 
 def _parse(text: str) -> Formula:
-    text = _without_outer_parentheses(text)
+    while text.startswith("(") and text.endswith(")") and is_balanced(text[1:-1]):
+        text = text[1:-1]
     last: dict[str, int] = {}
     level = 0
     for position, character in enumerate(text):
@@ -51,22 +53,6 @@ def _parse(text: str) -> Formula:
 
 def _negate(formula: Formula) -> Formula:
     return formula[1] if formula[0] == NOT else (NOT, formula)
-
-
-def _without_outer_parentheses(text: str) -> str:
-    while text.startswith("(") and text.endswith(")"):
-        level = 0
-        for character in text[1:-1]:
-            if character == "(":
-                level += 1
-            elif character == ")":
-                level -= 1
-            if level < 0:
-                return text
-        if level != 0:
-            return text
-        text = text[1:-1]
-    return text
 
 
 def variables(formula: Formula) -> frozenset[str]:
@@ -106,43 +92,6 @@ def _write(formula: Formula) -> str:
             return f"({left} {operator} {right})"
         case _:
             return "".join(map(str, formula))
-
-
-STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<negation>not )?(?P<predicate>.+)")
-
-
-def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
-    """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
-
-    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; others raise ValueError.
-    """
-    texts = [*premises, conclusion]
-    found = [match for match in map(STATEMENT.fullmatch, texts) if match]
-    if len(found) < len(texts):
-        raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
-    classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
-    kinds = list(itertools.product((False, True), repeat=len(classes)))  # for each class: is the object in it?
-
-    def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds that `members` accepts. A `world` is a bit mask of the kinds with objects."""
-        return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
-
-    def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and True if one of them must have objects ("Some"), False if none may have."""
-        subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
-        inside = not match["negation"] and match["quantifier"] != "All"
-        members = having(lambda kind: kind[subject] and kind[predicate] == inside)
-        return members, match["quantifier"] == "Some"
-
-    statements = [read(match) for match in found]
-    filled = [having(itemgetter(place)) for place in range(len(classes))]
-    for world in range(1 << len(kinds)):
-        if not may_be_empty and not all(world & members for members in filled):
-            continue
-        *given, concluded = [bool(world & members) is some for members, some in statements]
-        if all(given) and not concluded:
-            return False
-    return True
 
 
 class _Premises:
