@@ -6,17 +6,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
-from .grammars.expressions import ComplexFraction, ExpressionError, evaluate_complex, parse_expression
+from .grammars.expressions import ExpressionError, Value, evaluate_complex, evaluate_exactly, parse_expression
 
-SUPERSCRIPTS = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
-"""The superscripts of `-0123456789`."""
+RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+SUPERSCRIPTS = str.maketrans(RAISED, "-0123456789")
+"""Converts superscripts to a minus sign and digits."""
 TOKEN = re.compile(
     r"(?P<blank>[ \t]*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    rf"|(?P<sign>\*\*|[-+*/^(){{}}\[\]\u2013\u00d7\u00b7\u22c5\u00f7])|(?P<raised>[{SUPERSCRIPTS}]+))",
+    rf"|(?P<sign>\*\*|[-+*/^(){{}}\[\]\u2013\u00d7\u00b7\u22c5\u00f7])|(?P<raised>[{RAISED}]+))",
     re.ASCII,
 )
 PYTHON_SIGNS: Mapping[str, str] = {
@@ -36,7 +39,7 @@ POWER_OF_FUNCTION = re.compile(
 """A power of a function in mathematical notation: `sin^2(x)`."""
 TIMES_BETWEEN_NUMBERS = re.compile(r"(?<=[\d)\]])\s*[xX]\s*(?=[\d(\[])")
 """The letter x as a sign of multiplication: `2 x 3`."""
-CALCULATION = re.compile(rf"[-\d\s+*/().^ijIJ\u00d7\u00b7\u22c5\u00f7{SUPERSCRIPTS}]{{1,1000}}", re.ASCII)
+CALCULATION = re.compile(rf"[-\d\s+*/().^ijIJ\u00d7\u00b7\u22c5\u00f7{RAISED}]{{1,1000}}", re.ASCII)
 FUNCTIONS: Mapping[str, str] = {
     **{name: name for name in ("sin", "cos", "tan", "sec", "csc", "cot", "exp", "log", "sqrt", "sinh", "cosh")},
     **{name: name for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
@@ -104,7 +107,7 @@ def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | No
             written.append("*")
             levels[-1] = operand = _Operand()
         if match["raised"] is not None:
-            written.append("**(" + "".join("-0123456789"[SUPERSCRIPTS.index(digit)] for digit in match["raised"]) + ")")
+            written.append(f"**({match['raised'].translate(SUPERSCRIPTS)})")
             continue
         written.append(sign or match[0].strip())
         if sign == "(":
@@ -138,13 +141,22 @@ def _are_factors(left: str, right: str) -> bool:
     return left != right.strip() and len(left) == len(right.strip()) == 1
 
 
-def calculate(side: str) -> ComplexFraction | None:
+def calculate(side: str) -> Fraction | None:
+    """Evaluate arithmetic with numbers exactly; None if `side` is no such arithmetic."""
+    return _value(side, evaluate_exactly)
+
+
+def calculate_complex(side: str) -> complex | None:
     """Evaluate arithmetic with numbers and the imaginary unit `i`; None if `side` is no such arithmetic."""
+    return _value(side, evaluate_complex)
+
+
+def _value(side: str, evaluate: Callable[[ast.expr], Value]) -> Value | None:
     side = TIMES_BETWEEN_NUMBERS.sub("*", side)
     written = to_python_notation(side) if CALCULATION.fullmatch(side) else None
     if written is None:
         return None
     try:
-        return evaluate_complex(parse_expression(written, MAX_PARTS))
+        return evaluate(parse_expression(written, MAX_PARTS))
     except ExpressionError:
         return None

@@ -55,12 +55,10 @@ LATEX_PART = re.compile(
     r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)"
     r"|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
 )
-FRACTION = (
+LATEX_FRACTION = re.compile(
     r"\\[cdt]?frac(?:\s?\{(?P<up>(?:[^{}]|\{[^{}]*\})*+)\}\s?\{(?P<down>(?:[^{}]|\{[^{}]*\})*+)\}"
     r"|\s?(?P<over>\d)\s?(?P<under>\d))"
 )
-LATEX_FRACTION = re.compile(FRACTION)
-WHOLE_FRACTION = re.compile(rf"(?P<sign>-?)\s?{FRACTION}")
 DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
 """Two backslashes, as in a string of source code: `\\\\boxed{5}`."""
 WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
@@ -77,9 +75,9 @@ NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 
 
 def without_markup(text: str) -> str:
-    """Remove LaTeX, Markdown and look-alikes: `\\frac{3}{4}` becomes `3/4`, and `**Ann**` becomes `Ann`.
+    """Remove LaTeX, Markdown and look-alikes: `\\frac{3}{4}` becomes `((3)/(4))`, and `**Ann**` becomes `Ann`.
 
-    A LaTeX fraction becomes `3/4` if it is the whole string, and `((3)/(4))` inside a longer one. Takes linear time.
+    Takes linear time.
     """
     if NO_MARKUP.fullmatch(text):
         return text
@@ -96,10 +94,7 @@ def _without_latex(text: str) -> str:
     text = _without_box(DOUBLED_BACKSLASH.sub(r"\\", text))
     if text.count("\\{") != text.count("\\}"):
         return text
-    whole = WHOLE_FRACTION.fullmatch(text)
-    if whole is not None:
-        return f"{whole['sign']}{_numerator(whole).strip()}/{_denominator(whole).strip()}"
-    text = LATEX_FRACTION.sub(lambda match: f"(({_numerator(match)})/({_denominator(match)}))", text)
+    text = LATEX_FRACTION.sub(r"((\g<up>\g<over>)/(\g<down>\g<under>))", text)
     text = text.replace("~\\", " \\")  # in LaTeX `~` is a non-breaking space; without LaTeX, `~` is a logical operator
     for _ in range(MAX_NESTED):
         printed = LATEX_PART.sub(_printed, text)
@@ -135,14 +130,6 @@ def _closing_brace(text: str) -> int:
         if depth == 0:
             return match.start()
     return -1
-
-
-def _numerator(match: re.Match[str]) -> str:
-    return match["up"] or match["over"] or ""
-
-
-def _denominator(match: re.Match[str]) -> str:
-    return match["down"] or match["under"] or ""
 
 
 def _printed(match: re.Match[str]) -> str:

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
+import cmath
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from .calculations import MAX_SIDES, calculate
-from .grammars.expressions import ComplexFraction
+from .calculations import MAX_SIDES, calculate_complex
+from .markup import without_markup
 from .numbers import (
     NUMBER,
     TIMES,
-    WHOLE_NUMBER,
     NumberValue,
     fraction_parts,
     has_digits,
@@ -25,10 +27,11 @@ from .numbers import (
     rounds,
     side_value,
     simple_number,
+    whole_number,
     without_degrees,
     without_rounding_sign,
 )
-from .types import ProblemData
+from .types import ProblemData, sequence, unquoted
 
 
 def probability(answer: str, problem: ProblemData) -> str | None:
@@ -65,10 +68,7 @@ def fraction(answer: str, problem: ProblemData) -> str | None:
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
         return None
-    right = fraction_parts(problem.expected.strip("$").strip())
-    if right is None:  # the expected answer is in LaTeX
-        match = re.search(r"\{(\d+)\}\{(\d+)\}", problem.expected)
-        right = (int(match[1]), int(match[2])) if match else None
+    right = fraction_parts(without_markup(problem.expected.strip("$")))
     return problem.expected if last == right else f"{last[0]}/{last[1]}"
 
 
@@ -136,15 +136,18 @@ def complex_number(answer: str, problem: ProblemData) -> str | None:
     """
     *before, end = answer.split("=", MAX_SIDES)
     value = _complex_value(end.strip())
-    if value is None or any((_complex_value(side.strip()) or calculate(side.strip())) != value for side in before):
+    if value is None:
         return None
     real, imaginary = value
+    for side in map(calculate_complex, before):
+        if side is None or not cmath.isclose(side, complex(float(real), float(imaginary)), abs_tol=1e-9):
+            return None
     if [real, imaginary] == [Fraction(part) for part in problem.metadata["result"]]:
         return problem.expected
     return f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i"
 
 
-def _complex_value(answer: str) -> ComplexFraction | None:
+def _complex_value(answer: str) -> tuple[Fraction, Fraction] | None:
     match = COMPLEX.fullmatch(answer)
     if match is None:
         return None
@@ -156,7 +159,7 @@ def _complex_value(answer: str) -> ComplexFraction | None:
         if unit in values or not (unit or number.strip("+-")):
             return None
         values[unit] = Fraction(number if number.strip("+-") else f"{number}1")
-    return ComplexFraction(values.get("", Fraction(0)), values.get("i", Fraction(0)))
+    return values.get("", Fraction(0)), values.get("i", Fraction(0))
 
 
 POINT = re.compile(
@@ -164,8 +167,9 @@ POINT = re.compile(
     r"(?P<y>[^\s,()\[\]]{1,100})\s?(?(round)\))(?(square)\])"
 )
 """A point, possibly with names: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
-FLOAT_ERROR = Fraction(1, 10**9)
-"""Relative error of the library's right values, which are floating-point. It is far below the requested digits."""
+FLOAT_DIGITS = 9
+FLOAT_ERROR = Fraction(1, 10**FLOAT_DIGITS)
+"""Relative error of right values in floating point. It is far below the requested digits."""
 
 
 def measure(answer: str, problem: ProblemData) -> str | None:
@@ -204,19 +208,15 @@ BETWEEN_FACTORS = re.compile(rf"\s?{TIMES}\s?")
 def factors(answer: str, problem: ProblemData) -> str | None:
     """Read factors such as `2 x 2 x 3`. The product and an equals sign may come first: `12 = 2 x 2 x 3`."""
     product, equals, right_side = answer.rpartition("=")
-    numbers = [_whole(part) for part in BETWEEN_FACTORS.split(right_side.strip())]
-    found = [number for number in numbers if number is not None]
+    numbers = [whole_number(part) for part in BETWEEN_FACTORS.split(right_side.strip())]
+    found = [number for number in numbers if number is not None and number >= 0]
     if len(found) < len(numbers) or len(found) > 200:
         return None
-    if equals and _whole(product.strip()) != math.prod(found):
+    if equals and whole_number(product) != math.prod(found):
         return None
     written = " \N{MULTIPLICATION SIGN} ".join(map(str, found))
     right = [int(part) for part in re.findall(r"\d+", problem.expected)]
     return problem.expected if sorted(found) == sorted(right) else written
-
-
-def _whole(answer: str) -> int | None:
-    return int(re.sub("[, ]", "", answer)) if WHOLE_NUMBER.fullmatch(answer) and answer[:1] != "-" else None
 
 
 TERM = re.compile(r"(?P<sign>[-+]?)(?P<factor>\d*)\*?(?P<name>[A-Za-z]?)(?:\*\*(?P<power>\d+))?")
@@ -243,23 +243,18 @@ def roots(answer: str, problem: ProblemData) -> str | None:
     values = []
     for part in BETWEEN_ROOTS.split(answer.rstrip(",; \n")):
         value = _without_root_name(part.strip(), names)
-        quoted = re.fullmatch(r"([\"'])(.*)\1", value)
-        value = re.sub(r"^-\s(?=[\d.])", "-", quoted[2] if quoted else value)
+        value = re.sub(r"^-\s(?=[\d.])", "-", unquoted(value))
         values.append(MINUS_ZERO.sub("", value))
     if len(names - {None}) > 1 or not all(map(NUMBER.fullmatch, values)):
         return None
-    expected = sorted(Fraction(str(root)) for root in problem.metadata["real_solutions"])
-    terms = _terms(str(problem.metadata["polynomial_expr"]))
+    right = sorted(_real_roots(problem.metadata), key=lambda root: root.shown)
+    different = {Fraction(value): value for value in values}
     counts = Counter(map(Fraction, values))
-    if len(counts) == len(expected):
-        different = {Fraction(value): value for value in values}
-        pairs = zip((different[value] for value in sorted(counts)), expected, strict=True)
-        if all(
-            (Fraction(value) == root or _is_root(value, root, terms))
-            and counts[Fraction(value)] <= _multiplicity(root, terms)
-            for value, root in pairs
-        ):
-            return problem.expected
+    if len(counts) == len(right) and all(
+        counts[value] <= root.multiplicity and root.equals(different[value])
+        for value, root in zip(sorted(counts), right, strict=True)
+    ):
+        return problem.expected
     return ", ".join(values)
 
 
@@ -271,51 +266,38 @@ def _without_root_name(answer: str, names: set[str | None]) -> str:
     return answer[match.end() :]
 
 
-def _terms(polynomial: str) -> dict[int, Fraction]:
-    """Return the coefficients of a polynomial by power."""
-    terms: dict[int, Fraction] = {}
-    for match in TERM.finditer(polynomial.replace(" ", "")):
+@dataclass(frozen=True)
+class _Root:
+    """A real root of a polynomial: as in the expected answer, and exactly."""
+
+    shown: Fraction
+    exact: Fraction
+    multiplicity: int
+
+    def equals(self, answer: str) -> bool:
+        """Return True if a number is this root, rounded or truncated to four decimals, as the questions ask."""
+        unit = Fraction(1, 10**4)
+        truncated = math.trunc(self.exact / unit) * unit
+        is_exact = Fraction(answer) == truncated or rounds(answer, self.exact, places=4, error=FLOAT_ERROR)
+        return is_exact or Fraction(answer) == self.shown
+
+
+def _real_roots(metadata: Mapping[str, Any]) -> list[_Root]:
+    """Return the real roots of a problem's polynomial. A double root appears as two roots that hardly differ."""
+    import numpy as np
+
+    terms = Counter[int]()
+    for match in TERM.finditer(str(metadata["polynomial_expr"]).replace(" ", "")):
         if match["factor"] or match["name"]:
             power = int(match["power"] or 1) if match["name"] else 0
-            terms[power] = terms.get(power, Fraction(0)) + Fraction(match["sign"] + (match["factor"] or "1"))
-    return terms
-
-
-def _multiplicity(root: Fraction, terms: Mapping[int, Fraction]) -> int:
-    """Return the multiplicity of a rounded root: the order of the first derivative that is not about 0 there."""
-    slope, times = _derivative(terms), 1
-    while len(slope) > 1:
-        steeper = _derivative(slope)
-        if abs(_evaluate_at(slope, root)) > abs(_evaluate_at(steeper, root)) / 10_000:
-            break
-        slope, times = steeper, times + 1
-    return times
-
-
-def _derivative(terms: Mapping[int, Fraction]) -> dict[int, Fraction]:
-    return {power - 1: power * factor for power, factor in terms.items() if power}
-
-
-def _evaluate_at(terms: Mapping[int, Fraction], point: Fraction) -> Fraction:
-    return sum((factor * point**power for power, factor in terms.items()), Fraction(0))
-
-
-def _is_root(answer: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
-    """Return True if a number is a root, rounded or truncated. Newton's method refines the expected root first."""
-    root = float(expected)
-    for _ in range(3):
-        value = sum(float(factor) * root**power for power, factor in terms.items())
-        slope = sum(power * float(factor) * root ** (power - 1) for power, factor in terms.items() if power)
-        if slope == 0.0:
-            return False
-        root -= value / slope
-    exact = Fraction(root)
-    places = 4  # the questions ask for four decimals
-    unit = Fraction(1, 10**places)
-    if abs(exact - expected) > unit:
-        return False
-    cut = math.trunc(exact / unit) * unit
-    return Fraction(answer) == cut or rounds(answer, exact, places=places, error=FLOAT_ERROR)
+            terms[power] += int(match["sign"] + (match["factor"] or "1"))
+    complex_roots = np.roots([float(terms[power]) for power in range(max(terms), -1, -1)])
+    found = []
+    for shown in metadata["real_solutions"]:
+        near = [root.real for root in complex_roots if abs(root - shown) < 2e-4]
+        exact = Fraction(float(np.mean(near))) if near else Fraction(str(shown))
+        found.append(_Root(Fraction(str(shown)), round(exact, FLOAT_DIGITS), len(near)))
+    return found
 
 
 DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?|\s?d)?", re.IGNORECASE)
@@ -350,26 +332,14 @@ def seconds(text: str) -> Fraction:
     return days + 3600 * int(match["hours"]) + 60 * int(match["minutes"]) + Fraction(match["seconds"] or 0)
 
 
+NUMBER_LIST = sequence(f"(?a:{NUMBER.pattern})", joint=r"\s*,\s*|\s+", write=",")
+
+
 def numbers(answer: str, problem: ProblemData) -> str | None:
     """Read a list of numbers, with or without quotes and brackets. Values and order must be right."""
-    found = _read_list(answer)
+    found, right = NUMBER_LIST(answer, problem), NUMBER_LIST(problem.expected, problem)
     if found is None:
         return None
-    right = _read_list(problem.expected)
-    if right is not None and [Fraction(item) for item in found] == [Fraction(item) for item in right]:
+    if right is not None and [*map(Fraction, found.split(","))] == [*map(Fraction, right.split(","))]:
         return problem.expected
-    return json.dumps(found)
-
-
-def _read_list(answer: str) -> list[str] | None:
-    """Return the numbers of a list as strings; None if `answer` is no list of numbers."""
-    match = re.fullmatch(r"(?s)\[(?P<square>[^\[\]()]*)\]|\((?P<round>[^\[\]()]*)\)|(?P<bare>[^\[\]()]+)", answer)
-    if match is None:
-        return None
-    inner = next((group for group in match.groups() if group is not None), "").strip()
-    if not inner:
-        return [] if match["bare"] is None else None
-    inner = inner.removesuffix(",")
-    items = [item.strip() for item in (inner.split(",") if "," in inner else inner.split())]
-    values = [item[1:-1] if len(item) > 2 and item[0] == item[-1] and item[0] in "\"'`" else item for item in items]
-    return values if all(map(NUMBER.fullmatch, values)) else None
+    return json.dumps(found.split(","))

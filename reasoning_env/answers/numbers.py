@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .calculations import MAX_SIDES, SUPERSCRIPTS, calculate
+from .calculations import MAX_SIDES, RAISED, SUPERSCRIPTS, calculate
+from .literals import is_balanced
 from .types import AnswerType, ProblemData, text
 
 NUMBER = re.compile(
@@ -22,26 +23,16 @@ NOTATION = re.compile(
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,3}))?"
     rf"(?:\s?{TIMES}\s?10(?:(?:\^|\*\*)(?P<brace>\{{)?(?P<bracket>\()?(?P<power>-?\d{{1,3}})(?(bracket)\))(?(brace)\}})"
-    rf"|(?P<raised>[{SUPERSCRIPTS}]{{1,3}})))?",
+    rf"|(?P<raised>\u207b?[{RAISED[1:]}]{{1,3}})))?",
     re.ASCII,
 )
 """A number with thousands separators or a power of ten: `1,234`, `1.6 \u00d7 10^{1}`."""
 DEGREES = re.compile(r"(?<=\d)\s{0,2}(?:\u00b0|deg(?:rees?)?)\Z")
-WHOLE_PATTERN = (
-    r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}}|-?[1-9]\d{{0,2}}(?: \d{{3}}){{1,20}})\s?"
+WHOLE_NUMBER = re.compile(
+    r"\s?(?P<bracket>\()?(?P<digits>-?\d{1,60}|-?[1-9]\d{0,2}(?:(?:,\d{3}){1,20}|(?: \d{3}){1,20}))(?(bracket)\))\s?",
+    re.ASCII,
 )
-WHOLE_NUMBER = re.compile(WHOLE_PATTERN.format(name="number"), re.ASCII)
-FRACTIONS = tuple(
-    re.compile(
-        pattern.replace("UP", WHOLE_PATTERN.format(name="up")).replace("DOWN", WHOLE_PATTERN.format(name="down")),
-        re.ASCII,
-    )
-    for pattern in (
-        r"(?P<outer>\()?\(UP\)\s?/\s?\(DOWN\)(?(outer)\))",
-        "(?P<brace>\\{)?UP(?:[/\u00f7\u2044\u2215]|\\\\over)DOWN(?(brace)\\})",
-    )
-)
-r"""A fraction of whole numbers: `3/4`, `(3)/(4)`, `3 \u00f7 4`. `without_markup` converts `\frac{3}{4}` first."""
+FRACTION_BAR = re.compile(r"[/\u00f7\u2044\u2215]|\\over")
 ROUNDED = re.compile(r"\s?\u2248\s?")
 
 
@@ -73,10 +64,7 @@ def without_degrees(answer: str) -> str:
 
 def number_or_text(answer: str, problem: ProblemData) -> str | None:
     """Read a number if the expected answer is a number, and otherwise words in any case."""
-    return number(answer, problem) if NUMBER.fullmatch(problem.expected) else ANY_WORDS(answer, problem)
-
-
-ANY_WORDS = text()
+    return number(answer, problem) if NUMBER.fullmatch(problem.expected) else text()(answer, problem)
 
 
 def number_value(answer: str) -> NumberValue | None:
@@ -97,10 +85,7 @@ def number_value(answer: str) -> NumberValue | None:
 def side_value(side: str) -> Fraction | None:
     """Return the value of a side of an equation, a number or a calculation; None for any other side."""
     value = simple_number(side)
-    if value is not None:
-        return value.exact
-    found = calculate(side)
-    return None if found is None or found.imaginary else found.real
+    return calculate(side) if value is None else value.exact
 
 
 def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fraction(0)) -> bool:
@@ -171,19 +156,26 @@ def simple_number(answer: str) -> NumberValue | None:
     match = NOTATION.fullmatch(answer)
     if match is None:
         return None
-    exponent = int(match["exponent"] or 0) + int(match["power"] or 0)
-    if match["raised"]:
-        raised = "".join("-0123456789"[SUPERSCRIPTS.index(digit)] for digit in match["raised"])
-        if not re.fullmatch(r"-?\d+", raised):
-            return None
-        exponent += int(raised)
+    power = match["power"] or (match["raised"] or "0").translate(SUPERSCRIPTS)
+    exponent = int(match["exponent"] or 0) + int(power)
     notation = match["sign"] + re.sub(r"[^\d.]", "", match["digits"]) + (f"e{exponent}" if exponent else "")
     return NumberValue(Fraction(notation), notation) if NUMBER.fullmatch(notation) else None
 
 
 def fraction_parts(answer: str) -> tuple[int, int] | None:
-    """Return numerator and denominator, not reduced; None if `answer` is no fraction."""
-    match = next(filter(None, (pattern.fullmatch(answer) for pattern in FRACTIONS)), None)
-    if match is None:
+    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, not reduced; None for no fraction."""
+    inner = answer.strip()
+    is_negative = inner.startswith("-(")
+    inner = inner[is_negative:]
+    if inner[:1] + inner[-1:] in ("()", "{}") and is_balanced(inner[1:-1]):
+        inner = inner[1:-1]
+    parts = [whole_number(part) for part in FRACTION_BAR.split(inner)]
+    if len(parts) != 2 or parts[0] is None or parts[1] is None:
         return None
-    return int(re.sub("[ ,]", "", match["up"])), int(re.sub("[ ,]", "", match["down"]))
+    return (-parts[0] if is_negative else parts[0]), parts[1]
+
+
+def whole_number(answer: str) -> int | None:
+    """Parse a whole number with or without thousands separators; None if `answer` is none."""
+    match = WHOLE_NUMBER.fullmatch(answer)
+    return int(re.sub("[ ,]", "", match["digits"])) if match else None

@@ -95,7 +95,7 @@ def sequence(
         if (answer[:1], answer[-1:]) in (("[", "]"), ("(", ")"), ("{", "}")) and len(answer) > 2:
             answer = answer[1:-1].strip()
         items = joints.split(LAST_JOINT.sub(", ", answer.rstrip(" ,;\n")))
-        words = [_unquoted(item.strip()) for item in items]
+        words = [unquoted(item.strip()) for item in items]
         if side_by_side is not None and len(words) == 1 and side_by_side.fullmatch(words[0]):
             words = [words[0][start : start + length] for start in range(0, len(words[0]), length)]
         if not all(map(element.fullmatch, words)):
@@ -107,7 +107,8 @@ def sequence(
     return read
 
 
-def _unquoted(word: str) -> str:
+def unquoted(word: str) -> str:
+    """Return a word without the quotes around it."""
     match = QUOTED.fullmatch(word)
     return word if match is None else match["inner"]
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from reasoning_env.answers.calculations import ABSOLUTE_VALUES, FUNCTIONS
 from reasoning_env.answers.grammars.algebra import (
     MAX_CALLS,
-    MAX_POWER,
     is_antiderivative,
     is_same_polynomial,
 )
@@ -36,20 +35,22 @@ def is_the_product(text: str) -> bool:
 
 
 ANTIDERIVATIVES = {
+    "3": ["Abs(-3)*x"],
     "x": [
         "x**2/2 + C",
         "C + 0.5*x*x - 7",
         "x**2/2 + C1 + K - pi",
+        "x**2/2 + log(abs(C))",  # C may be negative
     ],
     "x + 1": ["(x + 1)**2/2"],
     "sin(x)*cos(x)": ["sin(x)**2/2", "-cos(2*x)/4"],
-    "1/x": ["log(x) + C"],
+    "1/x": ["log(x) + C", "log(abs(x)) + C", "log(C*x)"],
     "1/(2*x)": ["log(3*x)/2 + C"],
     "1/(x - 5)": ["log(x - 5)", "log(5 - x)"],
     "sqrt(x)": ["2/3*x**(3/2)"],
     "sqrt(x - 5)": ["2/3*(x - 5)**(3/2)"],
     "sqrt(5 - x)": ["-2/3*(5 - x)**(3/2)"],
-    "exp(x)": ["E**x"],
+    "exp(x)": ["E**x", "exp(x) + C + K"],
     "exp(20*x)": ["exp(20*x)/20"],
     "tan(x)": ["-log(cos(x))"],
     "atan(x)": ["x*atan(x) - log(x**2 + 1)/2"],
@@ -105,18 +106,9 @@ def test_expression_with_too_many_function_calls_raises() -> None:
         is_half_a_square(within + " + sin(x)")
 
 
-def test_abs_of_a_number_counts_as_a_constant() -> None:
-    assert is_antiderivative("Abs(-3)*x", "3", "x")
-
-
 @pytest.mark.parametrize("nought", ["0*x", "0*x**8", "0/5", "C*(x - x)", "0*sin(x)"])
 def test_zero_terms_in_an_antiderivative_are_ignored(nought: str) -> None:
     assert is_half_a_square(f"x**2/2 + {nought} + C")
-
-
-def test_polynomials_with_other_coefficients_are_unequal() -> None:
-    assert is_same_polynomial("2*x**2 + 3", "2*x**2 + 3")
-    assert not is_same_polynomial("2*x**2 + 4", "2*x**2 + 3")
 
 
 OTHERS = {
@@ -249,10 +241,11 @@ def test_polynomial_comparison_agrees_with_sympy(terms: list[tuple[int, str, int
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"x**{MAX_POWER + 1}", "power"),
-        (f"x**{MAX_POWER}*x", "power"),
-        ("2**20**20", "power"),
+        ("x**5000", "digits"),
+        ("2**20**20", "digits"),
         ("9**200*" * 8 + "1", "digits"),
+        ("x**0.5", "decimal"),
+        ("x**(1/2)", "power"),
         ("x**-1", "power"),
         ("x**y", "not a number"),
         ("1/x", "not a number"),
@@ -321,17 +314,3 @@ NEAR = st.text(alphabet="xC0123456789.e+-*/(), EIpisnlogqrt_", max_size=40)
 @settings(max_examples=100, derandomize=True)
 def test_fuzzed_text_does_not_crash_the_algebra_check(check: str, text: str) -> None:
     ask(CHECKS[check], text)
-
-
-@pytest.mark.parametrize(
-    ("answer", "integrand", "right"),
-    [
-        ("x**2/2 + C", "x", True),
-        ("x**2/2 + log(abs(C))", "x", True),
-        ("log(abs(x)) + C", "1/x", True),
-        ("log(C*x)", "1/x", True),
-        ("exp(x) + C + K", "exp(x)", True),
-    ],
-)
-def test_logarithm_of_a_constant_is_accepted(answer: str, integrand: str, right: bool) -> None:
-    assert is_antiderivative(answer, integrand, "x") is right

@@ -32,7 +32,7 @@ EXAMPLES = [
     ("mathematics", r"$\boxed{$16$}$", "16"),
     ("signs", r"\boxed{\{1, 2\}}", "{1, 2}"),
     ("signs", r"\boxed{\text{yes}}", "yes"),
-    ("signs", r"\boxed{\frac{3}{4}}", "3/4"),
+    ("signs", r"\boxed{\frac{3}{4}}", "((3)/(4))"),
     ("emphasis", "**16**", "16"),
     ("emphasis", "_16_", "16"),
     ("quotes", '"16"', "16"),
@@ -141,7 +141,8 @@ def test_answer_parsing_never_takes_the_question() -> None:
     ("said", "written"),
     [
         (r"3 \times 10^5", "3 \u00d7 10^5"),
-        (r"\frac{3}{4}", "3/4"),
+        (r"\frac{3}{4}", "((3)/(4))"),
+        (r"\frac34", "((3)/(4))"),
         (r"1 + \dfrac{8}{3 - 1}", "1 + ((8)/(3 - 1))"),
         (r"1 + \frac{5x^{2}}{2}", "1 + ((5x^{2})/(2))"),
         (r"\text{up} \rightarrow \text{down}", "up \u2192 down"),

@@ -230,6 +230,20 @@ CASES = [
         {"real_solutions": [0.0, 1.0], "polynomial_expr": "x**3 - x**2"},
     ),
     Case(
+        "polynomial_equations",
+        "0.0",
+        ["0, 0, 0", "-0.0000, 0.0000"],
+        ["0, 0, 0, 0"],
+        {"real_solutions": [0.0], "polynomial_expr": "-59*o**3"},
+    ),
+    Case(
+        "polynomial_equations",
+        "-1.1",
+        ["-1.1000"],
+        ["-1.0999", "-1.1001"],
+        {"real_solutions": [-1.1], "polynomial_expr": "-90*y - 99"},
+    ),
+    Case(
         "base_conversion",
         "651",
         ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651"],
@@ -336,12 +350,11 @@ CASES = [
         "string_splitting",
         "1 0 0 5 0 7",
         [
-            "1 machine A, 0 machine B, 0 machine C, 5 part X, 0 part Y, and 7 part Z",
+            "1 A, 0 B, 0 C, 5 X, 0 Y, and 7 Z",
             "A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7",
             "A = 1\nB = 0\nC = 0\nX = 5\nY = 0\nZ = 7",
             '{"A": 1, "B": 0, "C": 0, "X": 5, "Y": 0, "Z": 7}',
             "1 A 0 B 0 C 5 X 0 Y 7 Z",
-            "1 machine A, 0 machines B, 0 machines C, 5 parts X, 0 parts Y, 7 parts Z",
         ],
         [
             "Part A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7",

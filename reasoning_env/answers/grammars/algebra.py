@@ -1,43 +1,32 @@
-"""Compare answers with integrals numerically, and with polynomials term by term.
+"""Compare answers with integrals and polynomials, by their values at random points.
 
-Only elementary functions can be called, and no product of sums is expanded. So an answer cannot restate the question,
-for example with an integral, `expand` or `Subs`.
+Only elementary functions can be called, and a polynomial must be multiplied out. So an answer cannot restate the
+question, for example with an integral, `expand` or `Subs`.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-import operator
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import mpmath
 
 from ..calculations import ABSOLUTE_VALUES, FUNCTIONS
-from .expressions import ComplexFraction, ExpressionError, evaluate_exactly, parse_expression, within_bits
+from .expressions import OPERATIONS, Arithmetic, ExpressionError, evaluate_exactly, parse_expression, within_bits
 
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
 MAX_CALLS = 100
 """Most functions, and powers with variable exponents, in an integral. They are slow; right answers have a few."""
-MAX_POWER = 200
-"""Highest power of a variable in a polynomial."""
+POLYNOMIAL_POINTS, LARGEST_INTEGER = 4, 10**6
+"""Number of random points, and the largest value of a variable. Two polynomials of degree 100 agree there with a
+probability of 1e-16."""
 
 INVERSE_FUNCTIONS = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh"})
-OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
-
 SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
 """Smallest and largest absolute value of a random point. Points are log-uniform."""
 MAX_POINTS = 120
@@ -69,136 +58,63 @@ def _names(tree: ast.expr) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions)
 
 
-Value = TypeVar("Value")
-
-
-class _Arithmetic(Protocol[Value]):
-    """The operations with which `_evaluate` calculates the value of a tree."""
-
-    def number(self, digits: str) -> Value: ...
-
-    def name(self, name: str) -> Value: ...
-
-    def operate(self, sign: type[ast.AST], operands: list[Value]) -> Value: ...
-
-    def call(self, function: str, arguments: list[Value]) -> Value: ...
-
-
-def _evaluate(node: ast.expr, meaning: _Arithmetic[Value]) -> Value:
-    """Return the value of a tree. Chains of operators use a loop, because they are too long for recursion."""
-    chain = []
-    while isinstance(node, ast.BinOp):
-        chain.append((type(node.op), node.right))
-        node = node.left
-    match node:
-        case ast.Constant(value=str(digits)):
-            value = meaning.number(digits)
-        case ast.Name(id=name):
-            value = meaning.name(name)
-        case ast.UnaryOp(op=negation, operand=operand):
-            value = meaning.operate(type(negation), [_evaluate(operand, meaning)])
-        case ast.Call(func=ast.Name(id=function), args=nodes):
-            value = meaning.call(function, [_evaluate(argument, meaning) for argument in nodes])
-        case _:
-            raise ExpressionError(f"{type(node).__name__} is not allowed in an expression")
-    for sign, right in reversed(chain):
-        value = meaning.operate(sign, [value, _evaluate(right, meaning)])
-    return value
-
-
 # ---- polynomials
 
 
-Monomial: TypeAlias = "tuple[tuple[str, int], ...]"
-"""The variables of a term with their powers, in alphabetical order."""
-Terms: TypeAlias = "dict[Monomial, Fraction]"
-
-
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
-    """Return True if two polynomials have the same terms. Products of sums are not expanded.
+    """Return True if two polynomials have the same values at random points.
 
-    Raises ExpressionError for strings outside the grammar or its limits, and for decimal numbers.
+    Raises ExpressionError for strings outside the grammar or its limits, and for products that are not multiplied out.
     """
-    left, right = (_evaluate(parse_expression(text, MAX_TREE_PARTS), _Terms()) for text in (answer, polynomial))
-    return _without_zeros(left) == _without_zeros(right)
+    trees = [parse_expression(text, MAX_TREE_PARTS) for text in (answer, polynomial)]
+    drawn = random.Random(answer)
+    names = sorted(frozenset[str]().union(*map(_names, trees)))
+    for _ in range(POLYNOMIAL_POINTS):
+        point = {name: Fraction(drawn.randrange(LARGEST_INTEGER)) for name in names}
+        left, right = (_Polynomial(point).value(tree) for tree in trees)
+        if left.value != right.value:
+            return False
+    return True
 
 
-def _without_zeros(terms: Terms) -> Terms:
-    return {monomial: factor for monomial, factor in terms.items() if factor}
+class _Part(NamedTuple):
+    """A part of a polynomial: its value at a point, whether it has variables, and whether it is a sum of them."""
+
+    value: Fraction
+    varies: bool = False
+    is_sum: bool = False
 
 
-class _Terms:
-    """Calculates the terms of a polynomial. A sum changes its left operand: copies would take quadratic time."""
+class _Polynomial(Arithmetic[_Part]):
+    """Calculates the value of a polynomial at a point. Products and powers of sums with variables raise an error."""
 
-    def number(self, digits: str) -> Terms:
+    def __init__(self, point: Mapping[str, Fraction]) -> None:
+        self._point = point
+
+    def number(self, digits: str) -> _Part:
         if not digits.isdigit():
             raise ExpressionError("a polynomial has a decimal number")
-        return {(): Fraction(digits)}
+        return _Part(Fraction(digits))
 
-    def name(self, name: str) -> Terms:
-        return {((name, 1),): Fraction(1)}
+    def name(self, name: str) -> _Part:
+        return _Part(self._point[name], varies=True)
 
-    def operate(self, sign: type[ast.AST], operands: list[Terms]) -> Terms:
-        terms, *others = operands
-        if sign in (ast.USub, ast.UAdd):
-            return _scaled(terms, Fraction(-1 if sign is ast.USub else 1))
-        (right,) = others
-        if sign in (ast.Add, ast.Sub):
-            for monomial, factor in right.items():
-                terms[monomial] = terms.get(monomial, Fraction(0)) + (factor if sign is ast.Add else -factor)
-            return terms
-        if sign is ast.Mult:
-            return _product(terms, right)
-        number = _constant(right)
-        if number is None:
+    def operate(self, sign: type[ast.AST], operands: list[_Part]) -> _Part:
+        left, right = operands[0], operands[-1]
+        is_sum = left.is_sum or right.is_sum
+        if sign in (ast.Div, ast.Pow) and right.varies:
             raise ExpressionError("a divisor or an exponent is not a number")
-        if sign is ast.Div:
-            if not number:
-                raise ExpressionError("division by zero")
-            return _scaled(terms, 1 / number)
-        return _power(terms, number)
-
-    def call(self, function: str, arguments: list[Terms]) -> Terms:
-        raise ExpressionError("a polynomial has a function")
-
-
-def _constant(terms: Terms) -> Fraction | None:
-    """Return the value of terms without variables; None for terms with variables."""
-    return terms[()] if terms.keys() == {()} else None
-
-
-def _scaled(terms: Terms, factor: Fraction) -> Terms:
-    return {monomial: within_bits(own * factor) for monomial, own in terms.items()}
-
-
-def _product(left: Terms, right: Terms) -> Terms:
-    for terms, other in ((left, right), (right, left)):
-        number = _constant(terms)
-        if number is not None:
-            return _scaled(other, number)
-    if len(left) > 1 or len(right) > 1:
-        raise ExpressionError("a product of sums is not multiplied out")
-    ((monomial, factor),) = left.items()
-    ((other_monomial, other_factor),) = right.items()
-    powers = Counter(dict(monomial)) + Counter(dict(other_monomial))
-    return {_monomial(powers): within_bits(factor * other_factor)}
-
-
-def _power(terms: Terms, exponent: Fraction) -> Terms:
-    if exponent.denominator != 1 or not 0 <= exponent <= MAX_POWER or (len(terms) > 1 and exponent != 1):
-        raise ExpressionError("a power is not a term of a polynomial")
-    if exponent == 1:
-        return terms
-    ((monomial, factor),) = terms.items()
-    power = int(exponent)
-    within_bits(factor, times=power)
-    return {_monomial({name: own * power for name, own in monomial}): Fraction(factor**power)}
-
-
-def _monomial(powers: Mapping[str, int]) -> Monomial:
-    if max(powers.values(), default=0) > MAX_POWER:
-        raise ExpressionError("a power is too large")
-    return tuple(sorted((name, power) for name, power in powers.items() if power))
+        if sign is ast.Div and not right.value:
+            raise ExpressionError("division by zero")
+        if sign is ast.Pow:
+            if right.value.denominator != 1 or right.value < 0 or (is_sum and right.value != 1):
+                raise ExpressionError("a power is not a term of a polynomial")
+            within_bits(left.value, times=int(right.value))
+        if sign is ast.Mult and is_sum and left.varies and right.varies:
+            raise ExpressionError("a product of sums is not multiplied out")
+        value = within_bits(Fraction(OPERATIONS[sign](*(part.value for part in operands))))
+        varies = left.varies or right.varies
+        return _Part(value, varies, is_sum or (varies and sign in (ast.Add, ast.Sub)))
 
 
 # ---- integrals
@@ -282,18 +198,14 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 
     Raises ExpressionError if the tree is another function, which three random points show.
     """
-    constant, after, later = (_exact(tree, variable, Fraction(point)) for point in range(3))
+    constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
     factor = after - constant - square
     for _ in range(3):
         point = Fraction(drawn.randrange(3, 10**6), 997)
-        if _exact(tree, variable, point) != constant + factor * point + square * point * point:
+        if evaluate_exactly(tree, {variable: point}) != constant + factor * point + square * point * point:
             raise ExpressionError("not a polynomial of degree 2")
     return constant, factor, square
-
-
-def _exact(tree: ast.expr, variable: str, point: Fraction) -> Fraction:
-    return evaluate_exactly(tree, {variable: ComplexFraction(point, Fraction(0))})
 
 
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
@@ -330,13 +242,13 @@ def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: rand
 def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
     """Return a tree's value; None if the value is not a finite real number."""
     try:
-        value = _evaluate(tree, meaning)
+        value = meaning.value(tree)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
 
 
-class _Numeric:
+class _Numeric(Arithmetic[mpmath.mpf]):
     """Calculates the value of a tree at one point, with the real numbers of a context of mpmath."""
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
@@ -358,7 +270,7 @@ class _Numeric:
         return self._values[name]
 
     def operate(self, sign: type[ast.AST], operands: list[mpmath.mpf]) -> mpmath.mpf:
-        return self._note_size(OPERATIONS[sign](*operands))
+        return self._note_size(super().operate(sign, operands))
 
     def call(self, function: str, arguments: list[mpmath.mpf]) -> mpmath.mpf:
         if len(arguments) != 1 or function not in {*FUNCTIONS, *ABSOLUTE_VALUES}:

@@ -8,10 +8,11 @@ Parts, nesting, digits and exponents are limited, because a short string such as
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, Generic, TypeVar
 
 MAX_OPERAND_DEPTH = 100
 """Most levels of nested operands. A chain of sums or products is one level."""
@@ -19,7 +20,7 @@ MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
 """Most bits of an intermediate value in exact arithmetic."""
-MAX_COMPLEX_POWER = 16
+IMAGINARY_UNITS = "ijIJ"
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
 PART = re.compile(r"\w+|\*\*|[^\w\s]", re.ASCII)
@@ -75,75 +76,107 @@ def _checked_number(digits: str) -> str:
     return digits
 
 
-class ComplexFraction(NamedTuple):
-    """An exact complex number."""
+Value = TypeVar("Value")
+OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
 
-    real: Fraction
-    imaginary: Fraction
+
+class Arithmetic(Generic[Value]):
+    """Calculates the value of a syntax tree. A subclass says which values numbers, names and functions have."""
+
+    def number(self, digits: str) -> Value:
+        raise NotImplementedError
+
+    def name(self, name: str) -> Value:
+        raise NotImplementedError
+
+    def call(self, function: str, arguments: list[Value]) -> Value:
+        raise ExpressionError(f"the function {function} has no value")
+
+    def operate(self, sign: type[ast.AST], operands: list[Value]) -> Value:
+        return OPERATIONS[sign](*operands)  # type: ignore[no-any-return]
+
+    def value(self, node: ast.expr) -> Value:
+        """Return the value of a tree. Chains of operators use a loop, because they are too long for recursion."""
+        chain = []
+        while isinstance(node, ast.BinOp):
+            chain.append((type(node.op), node.right))
+            node = node.left
+        match node:
+            case ast.Constant(value=str(digits)):
+                value = self.number(digits)
+            case ast.Name(id=name):
+                value = self.name(name)
+            case ast.UnaryOp(op=sign, operand=operand):
+                value = self.operate(type(sign), [self.value(operand)])
+            case ast.Call(func=ast.Name(id=function), args=nodes):
+                value = self.call(function, [self.value(argument) for argument in nodes])
+            case _:
+                raise ExpressionError(f"{type(node).__name__} is not allowed in an expression")
+        for operation, right in reversed(chain):
+            value = self.operate(operation, [value, self.value(right)])
+        return value
 
 
-IMAGINARY_UNITS = dict.fromkeys("ijIJ", ComplexFraction(Fraction(0), Fraction(1)))
+class _ExactArithmetic(Arithmetic[Fraction]):
+    def __init__(self, names: Mapping[str, Fraction]) -> None:
+        self._names = names
+
+    def number(self, digits: str) -> Fraction:
+        return Fraction(digits)
+
+    def name(self, name: str) -> Fraction:
+        if name not in self._names:
+            raise ExpressionError(f"the name {name} has no value")
+        return self._names[name]
+
+    def operate(self, sign: type[ast.AST], operands: list[Fraction]) -> Fraction:
+        if sign is ast.Pow:
+            base, exponent = operands
+            if exponent.denominator != 1:
+                raise ExpressionError("an exponent is not a whole number")
+            within_bits(base, times=abs(int(exponent)))
+        try:
+            return within_bits(Fraction(super().operate(sign, operands)))
+        except ZeroDivisionError as error:
+            raise ExpressionError("division by zero") from error
 
 
-def evaluate_exactly(node: ast.expr, names: Mapping[str, ComplexFraction] | None = None) -> Fraction:
-    """Return the value of a tree of numbers and operators. `names` gives the real values of names.
+def evaluate_exactly(node: ast.expr, names: Mapping[str, Fraction] | None = None) -> Fraction:
+    """Return the value of a tree of numbers and operators. `names` gives the values of names.
 
     Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of more than MAX_BITS
     bits.
     """
-    return evaluate_complex(node, names or {}).real
+    return _ExactArithmetic(names or {}).value(node)
 
 
-def evaluate_complex(node: ast.expr, names: Mapping[str, ComplexFraction] = IMAGINARY_UNITS) -> ComplexFraction:
-    """Return the value of a tree of numbers, operators and names. Raises the errors of `evaluate_exactly`."""
-    match node:
-        case ast.Constant(value=str(digits)):
-            return ComplexFraction(Fraction(digits), Fraction(0))
-        case ast.Name(id=name) if name in names:
-            return names[name]
-        case ast.UnaryOp(op=sign, operand=operand):
-            real, imaginary = evaluate_complex(operand, names)
-            return (
-                ComplexFraction(-real, -imaginary) if isinstance(sign, ast.USub) else ComplexFraction(real, imaginary)
-            )
-        case ast.BinOp(left=left, op=operator, right=right):
-            try:
-                value = _calculate(operator, evaluate_complex(left, names), evaluate_complex(right, names))
-            except ZeroDivisionError as error:
-                raise ExpressionError("division by zero") from error
-            return ComplexFraction(within_bits(value.real), within_bits(value.imaginary))
-        case _:
-            raise ExpressionError("a name or a call has no value")
+class _ComplexArithmetic(Arithmetic[complex]):
+    def number(self, digits: str) -> complex:
+        return complex(digits)
+
+    def name(self, name: str) -> complex:
+        if name not in IMAGINARY_UNITS:
+            raise ExpressionError(f"the name {name} has no value")
+        return 1j
 
 
-def _calculate(sign: ast.operator, left: ComplexFraction, right: ComplexFraction) -> ComplexFraction:
-    a, b = left
-    c, d = right
-    match sign:
-        case ast.Add():
-            return ComplexFraction(a + c, b + d)
-        case ast.Sub():
-            return ComplexFraction(a - c, b - d)
-        case ast.Mult():
-            return ComplexFraction(a * c - b * d, a * d + b * c)
-        case ast.Div():
-            size = c * c + d * d
-            return ComplexFraction((a * c + b * d) / size, (b * c - a * d) / size)
-    if d or c.denominator != 1:
-        raise ExpressionError("an exponent is not a whole number")
-    return _power(left, int(c))
+def evaluate_complex(node: ast.expr) -> complex:
+    """Return the value of a tree of numbers, operators and imaginary units, in floating point.
 
-
-def _power(base: ComplexFraction, exponent: int) -> ComplexFraction:
-    if not base.imaginary:
-        within_bits(base.real, times=abs(exponent))
-        return ComplexFraction(Fraction(base.real**exponent), Fraction(0))
-    if not 0 <= exponent <= MAX_COMPLEX_POWER:
-        raise ExpressionError("the power of a complex number is large or negative")
-    value = ComplexFraction(Fraction(1), Fraction(0))
-    for _ in range(exponent):
-        value = _calculate(ast.Mult(), value, base)
-    return value
+    Raises ExpressionError for other names, calls, division by zero and values that are too large.
+    """
+    try:
+        return _ComplexArithmetic().value(node)
+    except ArithmeticError as error:
+        raise ExpressionError("the value is not a finite number") from error
 
 
 def within_bits(value: Fraction, times: int = 1) -> Fraction:

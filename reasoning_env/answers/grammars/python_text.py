@@ -21,34 +21,24 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from .expressions import ExpressionError
+from .expressions import OPERATIONS, ExpressionError
 
 MAX_NODE_DEPTH = 150
 """Most levels of nested nodes. Each level needs up to four nested calls, and Python allows 1,000."""
 MAX_VALUE_SIZE = 100_000
 """Most bits of a power or shift, and most items of a repeated list. Larger values take minutes or all memory."""
 
-BINARY_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+PYTHON_OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    **OPERATIONS,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
     ast.BitXor: operator.xor,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
-}
-UNARY_OPERATORS: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
     ast.Not: operator.not_,
     ast.Invert: operator.invert,
-}
-COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -60,6 +50,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.In: lambda left, right: left in right,
     ast.NotIn: lambda left, right: left not in right,
 }
+"""Python's operators and comparisons, except `@`."""
 PYTHON_NAMES = (
     *("abs", "all", "any", "bool", "divmod", "enumerate", "float", "int", "len", "list", "max", "min", "pow"),
     *("reversed", "round", "sorted", "str", "sum", "tuple", "zip"),
@@ -119,11 +110,6 @@ def calculate(text: str) -> Any:
     return Calculation({name: getattr(builtins, name) for name in PYTHON_NAMES}).of(text.strip(" \t"))
 
 
-def parse_expression(text: str, local_dict: Mapping[str, Any] | None = None) -> Any:
-    """Return the value that SymPy's `parse_expr` would return. Raises any error of the calculation."""
-    return _of_sympy(text, dict(local_dict or {}))
-
-
 class Calculation:
     """Calculates the value of code. `names` maps names in the code to their values."""
 
@@ -178,9 +164,9 @@ class Calculation:
             case ast.Name(id=name):
                 return self.named(name)
             case ast.UnaryOp(op=sign, operand=operand):
-                return self.operate(UNARY_OPERATORS[type(sign)], inner(operand))
-            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in BINARY_OPERATORS:
-                return self.operate(BINARY_OPERATORS[type(sign)], inner(left), inner(right))
+                return self.operate(PYTHON_OPERATIONS[type(sign)], inner(operand))
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in PYTHON_OPERATIONS:
+                return self.operate(PYTHON_OPERATIONS[type(sign)], inner(left), inner(right))
             case ast.BoolOp(op=sign, values=parts):
                 return _first(map(inner, parts), until=isinstance(sign, ast.Or))
             case ast.Compare(left=left, ops=signs, comparators=others):
@@ -203,7 +189,7 @@ class Calculation:
     def _compared(self, left: Any, signs: Sequence[ast.cmpop], others: Iterator[Any]) -> Any:
         result: Any = True
         for sign, right in zip(signs, others, strict=True):
-            result = self.operate(COMPARISONS[type(sign)], left, right)
+            result = self.operate(PYTHON_OPERATIONS[type(sign)], left, right)
             if not result:
                 break
             left = right
@@ -256,7 +242,7 @@ class Literal:
         raise TypeError("a string minus something")  # the error that a string raises
 
     def _sympy_(self) -> Any:
-        value = _of_sympy(self._text.replace("\n", ""), {}, convert_xor=True)
+        value = parse_expression(self._text.replace("\n", ""), convert_xor=True)
         return value._sympy_() if isinstance(value, Literal) else value
 
     def __float__(self) -> float:
@@ -303,7 +289,9 @@ def _made_by_name(made: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _of_sympy(text: str, names: dict[str, Any], *, convert_xor: bool = False) -> Any:
+def parse_expression(text: str, local_dict: Mapping[str, Any] | None = None, *, convert_xor: bool = False) -> Any:
+    """Return the value that SymPy's `parse_expr` would return. Raises any error of the calculation."""
+    names = dict(local_dict or {})
     parser: Any = sys.modules["sympy.parsing.sympy_parser"]
     transformations = (*parser.standard_transformations, *([parser.convert_xor] if convert_xor else []))
     code = parser.stringify_expr(text, names, _known_to_sympy(), transformations)
