@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -59,11 +59,8 @@ def board(answer: str, problem: ProblemData) -> str | None:
     return layout.write(cells)
 
 
-def counts(names: Mapping[str, str]) -> AnswerType:
-    """Make the type of several counts. An answer has a name with each count, or the counts in the order of `names`.
-
-    `names` maps each name to a noun that may precede the name, in singular or plural: `2 machines A`.
-    """
+def counts(names: Sequence[str]) -> AnswerType:
+    """Make the type of several counts. An answer has a name with each count, or the counts in the order of `names`."""
 
     def read(answer: str, problem: ProblemData) -> str | None:
         found = _named_counts(answer, names)
@@ -75,19 +72,15 @@ def counts(names: Mapping[str, str]) -> AnswerType:
     return read
 
 
-def _named_counts(answer: str, names: Mapping[str, str]) -> dict[str, str] | None:
+def _named_counts(answer: str, names: Sequence[str]) -> dict[str, str] | None:
     """Parse counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None if the answer has another form."""
-    name = "|".join(
-        rf"(?:(?i:{kind})s? )?{re.escape(name)}" if kind else re.escape(name) for name, kind in names.items()
-    )
+    name = "|".join(map(re.escape, names))
     pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
     joint = rf"\s*[,;\n]\s*(?:and\s)?|\sand\s|(?<=\d)\s(?=(?:{name})\s?[:=])|(?<=[A-Z\])}}])\s(?=\d+ (?:{name}))"
     inner = answer[1:-1] if re.fullmatch(r"\{\s*[\"'].*\d\s*\}", answer, re.DOTALL) else answer
     matches = [re.fullmatch(pair, part) for part in re.split(joint, inner.strip()) if part]
     found = {
-        (match["named"] or match["after"]).split()[-1]: match["value"] or match["count"]
-        for match in matches
-        if match is not None
+        match["named"] or match["after"]: match["value"] or match["count"] for match in matches if match is not None
     }
     return found if len(found) == len(matches) > 0 else None
 

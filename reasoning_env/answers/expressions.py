@@ -9,9 +9,8 @@ from .grammars import logic
 from .types import ProblemData
 
 ARITHMETIC = re.compile(r"[-\d\s+*/().]+")
-NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
-"""A name in an expression: a variable, or a function if a parenthesis follows."""
-PARENTHESIS = re.compile(r"\s*\(")
+NAME = re.compile(r"[A-Za-z_]\w*\b(?!\s*\()")
+"""The name of a variable or constant. A parenthesis follows the names of functions."""
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
@@ -32,8 +31,7 @@ def integral(answer: str, problem: ProblemData) -> str | None:
     An answer may use X instead of x, or x instead of X, but not both, because the questions' examples mix them.
     """
     variable = str(problem.metadata["variable"])
-    found = NAME_IN_EXPRESSION.finditer(answer)
-    names = {match[0] for match in found if not PARENTHESIS.match(answer, match.end())}
+    names = set(NAME.findall(answer))
     if variable not in names:
         answer = re.sub(rf"\b{variable.swapcase()}\b", variable, answer)
         names -= {variable.swapcase()}

@@ -7,9 +7,9 @@ rejected. Partial credit starts at the score of the best shortcut to the same pr
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from statistics import mode
 from typing import Any
 
 from .rules import Entry
@@ -166,8 +166,8 @@ def _missing(taken: Sequence[str], size: int, fallback: str) -> str:
 FILLS: Mapping[str, Fill] = {
     "empty cells filled with 1": lambda row, column, box: "1",
     "empty cells filled with a digit that the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
-    "empty cells filled with the most frequent cell of the row": lambda row, column, box: (
-        _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
+    "empty cells filled with the most frequent cell of the row": lambda row, column, box: mode(
+        [cell for cell in row if cell not in (*BLANK_MARKS, "0")] or "1"
     ),
 }
 """Rules that fill empty cells and ignore the rules of the puzzle."""
@@ -180,10 +180,6 @@ LEGAL_FILLS: Mapping[str, Fill] = {
     ),
 }
 """Rules that fill in a legal digit, as a beginner does. Partial credit starts at the score of these boards."""
-
-
-def _most_frequent(items: Sequence[str]) -> str:
-    return Counter(items).most_common(1)[0][0] if items else ""
 
 
 def _last(items: Sequence[str]) -> str:

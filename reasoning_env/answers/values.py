@@ -17,14 +17,12 @@ def json_text(answer: str) -> str | None:
 
 def value(answer: str, problem: ProblemData) -> str | None:
     """Read a list or an object, and compare by value. True does not equal 1."""
-    written = json_text(answer)
-    return problem.expected if written is not None and _is_same(written, problem.expected) else written
+    return _compared(json_text(answer), problem.expected)
 
 
 def any_value(answer: str, problem: ProblemData) -> str | None:
     """Read any JSON value, including numbers, strings and booleans."""
-    written = as_json(answer)
-    return problem.expected if written is not None and _is_same(written, problem.expected) else written
+    return _compared(as_json(answer), problem.expected)
 
 
 def is_value(answer: str) -> bool:
@@ -34,11 +32,15 @@ def is_value(answer: str) -> bool:
     return json_value(answer) is not None or answer in NAMED_LITERALS
 
 
-def _is_same(answer: str, right: str) -> bool:
+def _compared(answer: str | None, right: str) -> str | None:
+    """Return the expected answer for JSON of the same value. Return any other answer unchanged."""
+    if answer is None:
+        return None
     if answer.strip() == right.strip():
-        return True
+        return right
     expected, written = json_value(right), json_value(answer)
-    return written is not None and written == expected and _truth_values(written) == _truth_values(expected)
+    is_same = written is not None and written == expected and _truth_values(written) == _truth_values(expected)
+    return right if is_same else answer
 
 
 def _scalars(found: object) -> list[object]:

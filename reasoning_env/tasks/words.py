@@ -330,7 +330,7 @@ STRING_SPLITTING = Task(
         ONE_CONVERSION,
         after="restart the process from rule 1.",
     ),
-    answer=AnswerRules(boards.counts({**dict.fromkeys("ABC", "machine"), **dict.fromkeys("XYZ", "part")})),
+    answer=AnswerRules(boards.counts("ABCXYZ")),
 )
 
 STRING_SYNTHESIS = Task(
@@ -343,9 +343,7 @@ STRING_SYNTHESIS = Task(
         "After each application of a rule, start again from rule 1.",
         after="(counts of each block type) is repeated.",
     ),
-    answer=AnswerRules(
-        boards.counts({f"{left}{name}{right}": "" for left, right in ("[]", "{}", "()") for name in "ABC"})
-    ),
+    answer=AnswerRules(boards.counts([f"{left}{name}{right}" for left, right in ("[]", "{}", "()") for name in "ABC"])),
 )
 
 

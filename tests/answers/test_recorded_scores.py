@@ -5,7 +5,7 @@ The scores are those in `tests/frozen/`, of two problems or more of every task a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,12 +16,10 @@ from reasoning_env.tasks import TASKS as DECLARED
 from tools.frozen import ABSENT, Place, Table
 
 from .contract import CONTRACT, REFUSED, RIGHT, breaks_contract
-from .honest_forms import KINDS, FormClass, core_forms, kind_of
+from .honest_forms import KINDS, kind_of
 from .near_misses import DENIED, DOUBLED, NEAR, SIGNED, STILL_RIGHT
 
 TASKS = sorted(DECLARED.keys() - {COMPOSITE})
-LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.001, FormClass.DECORATION: 0.01}
-"""The largest share of right answers in forms of a class that may be refused."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +69,6 @@ def test_recorded_scores_satisfy_the_scoring_contract(kind: str) -> None:
 
 def test_rejected_right_forms_are_exactly_the_listed_forms() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
-
-
-@pytest.mark.parametrize("form_class", FormClass)
-def test_share_of_rejected_right_forms_is_small(form_class: FormClass) -> None:
-    core = {(task, name) for task in TASKS for name in core_forms(task)}
-    scores = [one.score for one in recorded("forms") if (one.pair in core) is (form_class is FormClass.CORE)]
-    assert len(scores) > 10_000
-    assert sum(score < RIGHT for score in scores) <= LIMITS[form_class] * len(scores)
 
 
 def test_exceptions_name_existing_forms() -> None:
