@@ -160,7 +160,7 @@ class ReasoningGymEnv(BaseEnv):
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return
-        self._run.resume(resumed)
+        self._run.lifetime.resume(resumed)
         self._checkpoint_data = dict(resumed.state.get("data", {}))
         for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
@@ -172,11 +172,11 @@ class ReasoningGymEnv(BaseEnv):
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
-        self._run.save(step)
+        self._run.lifetime.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
         """Lock the checkpoint folder. A second call has no effect. Raises RuntimeError before `setup`."""
-        checkpoints = self._run.checkpoints
+        checkpoints = self._run.lifetime.checkpoints
         if checkpoints is None:
             raise RuntimeError("call setup() first")
         # If the trainer wants checkpoints but names no folder, use the working directory, as BaseEnv does.
@@ -190,7 +190,7 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ConfigError, ServerError or WorkerError, each with a remedy.
         """
-        await self._run.start()
+        await self._run.lifetime.start()
 
     async def setup_wandb(self) -> None:
         """Start wandb as BaseEnv does, but in a thread. If there is a trainer, use its wandb group and project."""
@@ -223,7 +223,7 @@ class ReasoningGymEnv(BaseEnv):
         await asyncio.to_thread(self._open_checkpoints)
         if self.curr_step > 0:
             self.load_checkpoint()
-        self._run.begin_delivery(self.env_id)
+        self._run.lifetime.begin_delivery(self.env_id)
 
     def _note_registration(self, registration: atropos.Registration) -> None:
         self._registration = registration

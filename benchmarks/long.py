@@ -93,7 +93,7 @@ class Imported:
     def __init__(self, load: Load) -> None:
         server_type = "completions" if load.way == "completions" else "vllm"
         if load.way != "calm":
-            importlib.import_module("reasoning_env.atropos.run").calm_garbage_collector = lambda: None
+            importlib.import_module("reasoning_env.atropos.lifetime").calm_garbage_collector = lambda: None
         self._env = make_environment(load, server_type)
         self._load = load
         self.done = 0

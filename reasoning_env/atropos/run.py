@@ -1,11 +1,10 @@
-"""`Run` starts, connects and closes the parts of one environment, and has a method for each step of a group."""
+"""`Run` connects the parts of one environment, and has a method for each step of a group."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import time
 import uuid
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,35 +15,23 @@ from typing import Any
 from atroposlib.envs.base import ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
-from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError
 from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
-from ..inference.formats.choices import PlainChat
-from ..inference.formats.reply_format import ReplyKind, Training
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions
-from ..metrics.progress import progress_line
-from ..problems.plan import made_with
-from ..problems.state import read_state
-from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
-from ..runtime.concurrency import cancel_all
 from ..runtime.retries import FailureStreak
 from ..runtime.turns import map_in_turns, run_on_decoder
 from ..session import Session
-from ..storage.checkpoints import Checkpoint, CheckpointStore
-from ..storage.folders import check_writable, default_dumps_folder, find_checkout
+from ..storage.folders import find_checkout
 from ..workers.pool import WorkerPool
-from .config import (
-    ReasoningGymEnvConfig,
-    calm_garbage_collector,
-    named_format,
-)
+from .config import ReasoningGymEnvConfig, named_format
 from .delivery import DeliveryQueue
 from .environment import RolloutItem
 from .evaluations import ModelEvaluations
+from .lifetime import Lifetime, make_chat, make_dumper
 from .modes.mode import Mode
 from .report import RunReport
 from .run_api import RunApiSession, TrainerWatch
@@ -55,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Run:
-    """The parts of one environment; `start` starts the worker processes.
+    """The parts of one environment; `lifetime` starts and ends them.
 
     `ReasoningGymEnv.collect_trajectories` takes the steps of a group in order: `next`, `complete`, `judge`, `pack`,
     `observe`, or `drop`, and `end`.
@@ -74,11 +61,6 @@ class Run:
             MAX_REQUEST_FAILURES times.
         pool: Worker processes to use; by default the session starts its own.
     """
-
-    save_interval_s = 10.0
-    """Seconds between two saves of the latest state. A killed run resumes from the last save."""
-    least_drain_s = 3.0
-    """Minimum time at shutdown to deliver scored groups to run-api."""
 
     def __init__(
         self,
@@ -101,7 +83,7 @@ class Run:
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
-        self.chat = _make_chat(config, tokenizer)
+        self.chat = make_chat(config, tokenizer)
         named = named_format(server_config)
         self._completers = Completers(manager, None if named is None else named.kind)
         self.inference: ServedModel = ServedModel(
@@ -117,7 +99,7 @@ class Run:
             model=str(getattr(server_config, "model_name", None)),
         )
         self.step: Callable[[], int | None] = step
-        self.dumper = _make_dumper(config, self.uuid, folder, step)
+        self.dumper = make_dumper(config, self.uuid, folder, step)
         self.session = Session(
             config,
             prepare=self.prepare,
@@ -147,9 +129,7 @@ class Run:
         self.report = RunReport(self)
         self.time_step: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
         """Measures how long a step of a group takes, for Prometheus."""
-        self.checkpoints: CheckpointStore | None = None
-        self._background: list[asyncio.Task[None]] = []
-        self._collect_state = collect_state
+        self.lifetime = Lifetime(self, collect_state, testing=testing)
         self._failures = FailureStreak()
         self._fatal: RefusedError | None = None
 
@@ -162,90 +142,6 @@ class Run:
     def clients(self) -> Sequence[Any]:
         """Atropos' inference servers, without the stand-ins of tests."""
         return self._completers.clients
-
-    # ---- start and end
-
-    async def start(self) -> None:
-        """Start the workers and, unless this is a test, check that an inference server answers.
-
-        Raises ConfigError, ServerError or WorkerError, each with a remedy. After an error no process is left.
-        """
-        await self.start_workers()
-        try:
-            await self.start_dumps()
-            if not self._testing:
-                startup_timeout_s = self.mode.startup_timeout_s(self.config)
-                await self.inference.check(startup_timeout_s)
-                await self.inference.check_tokenizer()
-                self._log_reply_kind()
-        except BaseException:
-            await self.session.close()
-            raise
-        self.evaluations.choose_workers()
-        self.checkpoints = CheckpointStore(
-            made_with(self.config, self.session.plan, "problems"),
-            accept_changes=self.config.resume_with_changes,
-            check_state=read_state,
-        )
-        self._background += map(asyncio.create_task, [self.report.log_progress(), self.inference.watch()])
-        calm_garbage_collector()
-
-    def _log_reply_kind(self) -> None:
-        """Log what the servers' replies contain; warn if a trainer gets no log-probabilities."""
-        summary = self.inference.describe_replies()
-        if self.mode.has_trainer and self.inference.reply_kind.for_training is Training.WITHOUT_LOGPROBS:
-            logger.warning(
-                "%s. To get exact tokens, serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
-                "openai.server_type to auto",
-                summary,
-            )
-        else:
-            logger.info("%s", summary)
-        if self.config.reasoning_effort is not None and self.inference.reply_kind is not ReplyKind.CHAT:
-            logger.warning("env.reasoning_effort is ignored: only chat servers accept a reasoning effort")
-
-    async def start_workers(self) -> None:
-        """Start the workers if they do not run yet; raises ConfigError or WorkerError."""
-        if not self.session.has_started:
-            await self.session.start()
-
-    async def start_dumps(self) -> None:
-        """Create the folder for dumps and start its writer thread; raises ConfigError if the folder is not writable."""
-        if self.dumper is not None:
-            await asyncio.to_thread(check_writable, self.dumper.folder, "data_dumps_dir")
-            await asyncio.to_thread(self.dumper.start)
-
-    def begin_delivery(self, env_id: int) -> None:
-        """Start to draw problems, deliver groups and save the state. Call this after the registration at run-api."""
-        assert self.checkpoints is not None, "call start() first"
-        # Environments need different numbers, so that they share no problems. Folders are named after `instance`.
-        self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
-        self.queue.start()
-        if self.checkpoints.folder is not None:
-            self._background.append(asyncio.create_task(self._save_regularly()))
-
-    async def stop_background(self) -> None:
-        """Stop the background tasks. Log the final progress if at least one group was scored or dropped."""
-        if self._background:
-            await cancel_all(self._background)
-            self._background.clear()
-            progress = self.report.progress()
-            if progress["groups"] or progress["failed"]:
-                logger.info("%s", progress_line(progress))
-
-    async def stop_sending(self, deadline: float) -> None:
-        """Deliver waiting groups until `deadline` (a monotonic time), but for at least `least_drain_s`; then stop."""
-        await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
-        await self.queue.close()
-        waiting = self.queue.stats.waiting
-        if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
-            logger.info("%d scored groups were not delivered; the next run samples their problems again", waiting)
-        elif waiting:
-            logger.warning(
-                "%d scored groups were not delivered and are lost; set checkpoint_dir to let the next run sample their "
-                "problems again",
-                waiting,
-            )
 
     # ---- a group
 
@@ -375,73 +271,9 @@ class Run:
             away_s=self.mode.away_s,
         )
 
-    # ---- the state
-
-    def resume(self, resumed: Checkpoint) -> None:
-        """Resume from a checkpoint. Call this before a problem is drawn."""
-        assert self.checkpoints is not None, "call start() first"
-        self.session.begin(self.config.instance, resumed.state)
-
-    def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state as the latest state and, unless `latest`, as the state of `step`. A thread writes the file."""
-        if self.checkpoints is not None and self.checkpoints.folder is not None:
-            self.checkpoints.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
-
-    async def save_last(self, step: int) -> None:
-        """Save the state at the end of the run, and release the checkpoint folder."""
-        if self.checkpoints is None:
-            return
-        if self.session.in_flight and self.checkpoints.folder is not None:
-            logger.info("saved %d unfinished problems; the next run starts with them", self.session.in_flight)
-        self.save(step, latest=True)
-        await asyncio.to_thread(self.checkpoints.close)
-
-    async def _save_regularly(self) -> None:
-        """Save the latest state every `save_interval_s`, if it has changed and the last save is done."""
-        saved: object = None
-        while True:
-            await asyncio.sleep(self.save_interval_s)
-            # Nothing changes during an outage, so the state is not saved although groups wait.
-            step = self.step()
-            now = (step, self.report.progress_line(), self.queue.stats)
-            if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:
-                try:
-                    self.save(step, latest=True)
-                    saved = now
-                except Exception:  # a subclass may add values that cannot be saved
-                    logger.exception("saving the state failed; the run continues, and the next save tries again")
-
 
 def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:
     return contextlib.nullcontext()
-
-
-def _make_chat(config: ReasoningGymEnvConfig, tokenizer: Any) -> ChatFormat | PlainChat:
-    """Return the chat format of the settings; raises ConfigError if its chat template cannot be used."""
-    if tokenizer is None:
-        return PlainChat(config.thinking)
-    return ChatFormat(
-        tokenizer,
-        config.tokenizer_name,
-        template=config.chat_template,
-        template_options=config.chat_template_kwargs,
-        thinking=config.thinking,
-    )
-
-
-def _make_dumper(
-    config: ReasoningGymEnvConfig, run_uuid: str, folder: Path, step: Callable[[], int | None]
-) -> RolloutDumper | None:
-    if not config.dump_rollouts and not config.dump_failed_rollouts:
-        return None
-    return RolloutDumper(
-        Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder),
-        run_uuid,
-        dump_passed=config.dump_rollouts,
-        dump_failed=config.dump_failed_rollouts,
-        score_threshold=config.rollout_save_score_threshold,
-        step=step,
-    )
 
 
 def _as_list(sequence: Sequence[float]) -> list[float]:

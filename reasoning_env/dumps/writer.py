@@ -4,8 +4,7 @@ The event loop never waits for the disk. Groups that cannot be written (disk ful
 order, up to `max_waiting_bytes` of text, and are written as soon as the disk works again. Above the limit, new groups
 are dropped and counted.
 
-File names contain the run's uuid, and numbers of existing files are not used again. So each file has one writer, no
-file is overwritten, nothing is appended after a torn line, and no locks are needed.
+Lines go to new files with numbers (`dumps/numbered_files.py`).
 """
 
 from __future__ import annotations
@@ -15,72 +14,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from sys import getsizeof
 
 from ..metrics.stats import DumpStats
 from ..records import Group
 from ..runtime.retries import OutageLog, pauses
-from ..storage.files import LineFile
-from .format import FAILED, PASSED, DumpKind, encode_group
+from .format import FAILED, PASSED, encode_group
+from .numbered_files import NumberedFiles
 
 logger = logging.getLogger(__name__)
-
-
-class NumberedFiles:
-    """New files of one kind, with increasing numbers.
-
-    Numbers of existing files are not used again. `written` counts the lines. One thread owns the object; any thread may
-    read `written`.
-    """
-
-    def __init__(self, kind: DumpKind, folder: Path, run_uuid: str) -> None:
-        self.written = 0
-        self._kind = kind
-        self._folder = folder
-        self._run_uuid = run_uuid
-        self._next_number = 0
-        self._file: LineFile | None = None
-        self._lines = 0
-
-    def append(self, line: bytes) -> None:
-        """Write a line. Raises OSError and then writes no part of the line, so that the call may be repeated."""
-        if self._file is not None and not self._file.in_place():
-            logger.warning(
-                "another process moved, removed or truncated %s, which had %d groups; continuing in a new file",
-                self._file.path,
-                self._lines,
-            )
-            self.close()
-        if self._file is None:
-            self._file = self._create()
-        self._file.append(line)
-        self._lines += 1
-        self.written += 1
-        if self._lines == self._kind.groups_per_file:
-            logger.debug("finished %s with %d groups", self._file.path, self._lines)
-            self.close()
-
-    def close(self) -> None:
-        """Close the open file, if any; the next line starts a new file."""
-        if self._file is not None:
-            with suppress(OSError):  # all lines were passed to the system before
-                self._file.close()
-        self._file = None
-        self._lines = 0
-
-    def _create(self) -> LineFile:
-        for number in count(self._next_number):
-            path = self._kind.path(self._folder, self._run_uuid, number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                file = LineFile.create(path)
-                self._next_number = number + 1
-                return file
-        raise AssertionError("numbers have no end")
 
 
 class RolloutDumper:

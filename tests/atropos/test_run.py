@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.atropos import Imported, Mode, Process, Serve
+from reasoning_env.atropos.lifetime import Lifetime
 from reasoning_env.atropos.run import Run
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling, Timeouts
@@ -72,7 +73,7 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
     (tmp_path / "file").touch()
     run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
     with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is not a folder"):
-        await run.start_dumps()
+        await run.lifetime.start_dumps()
 
 
 def test_metrics_before_setup_are_empty(tokenizer: Any) -> None:
@@ -84,9 +85,9 @@ def test_metrics_before_setup_are_empty(tokenizer: Any) -> None:
 @pytest.fixture
 def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A run that saves without pauses, to a store that only notes it."""
-    monkeypatch.setattr(Run, "save_interval_s", 0.0)
+    monkeypatch.setattr(Lifetime, "save_interval_s", 0.0)
     run: Any = make_run(tokenizer)
-    run.checkpoints = Mock(busy=False, folder=Path("folder"))
+    run.lifetime.checkpoints = Mock(busy=False, folder=Path("folder"))
     run.session = Mock(state=dict)
     monkeypatch.setattr(run.report, "progress_line", str)
     return run
@@ -96,21 +97,21 @@ async def steps_saved(run: Any) -> list[int]:
     """The steps that are saved once there were some more rounds, each of which takes one turn."""
     for _ in range(20):
         await asyncio.sleep(0)
-    return [call.args[0] for call in run.checkpoints.save.call_args_list]
+    return [call.args[0] for call in run.lifetime.checkpoints.save.call_args_list]
 
 
 async def test_unchanged_state_is_not_saved_again(saving_run: Any) -> None:
-    saving = asyncio.create_task(saving_run._save_regularly())
+    saving = asyncio.create_task(saving_run.lifetime._save_regularly())
     assert await steps_saved(saving_run) == [1]
-    saving_run.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
+    saving_run.lifetime.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
     await cancel_all([saving])
 
 
 async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
-    saving_run.checkpoints.busy = True
-    saving = asyncio.create_task(saving_run._save_regularly())
+    saving_run.lifetime.checkpoints.busy = True
+    saving = asyncio.create_task(saving_run.lifetime._save_regularly())
     assert await steps_saved(saving_run) == []
-    saving_run.checkpoints.busy = False
+    saving_run.lifetime.checkpoints.busy = False
     assert await steps_saved(saving_run) == [1]
     await cancel_all([saving])
 
@@ -118,19 +119,19 @@ async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
 async def test_saving_resumes_after_an_error_in_subclass_state(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    saving_run._collect_state = lambda: 1 // 0
-    saving = asyncio.create_task(saving_run._save_regularly())
+    saving_run.lifetime._collect_state = lambda: 1 // 0
+    saving = asyncio.create_task(saving_run.lifetime._save_regularly())
     assert await steps_saved(saving_run) == []
     assert "ZeroDivisionError" in caplog.text
-    saving_run._collect_state = dict
+    saving_run.lifetime._collect_state = dict
     assert await steps_saved(saving_run) == [1]
     await cancel_all([saving])
 
 
 def test_no_state_is_saved_without_checkpoint_dir(saving_run: Any) -> None:
-    saving_run.checkpoints.folder = None
-    saving_run.save(5)
-    assert not saving_run.checkpoints.save.called
+    saving_run.lifetime.checkpoints.folder = None
+    saving_run.lifetime.save(5)
+    assert not saving_run.lifetime.checkpoints.save.called
 
 
 async def test_run_without_progress_logs_a_warning(
@@ -166,7 +167,7 @@ async def test_final_progress_line_is_logged_once(
 ) -> None:
     caplog.set_level("INFO")
     run: Any = make_run(tokenizer)
-    run._background = [asyncio.create_task(asyncio.sleep(60))]
+    run.lifetime._background = [asyncio.create_task(asyncio.sleep(60))]
     run.report.progress = Mock(return_value={**run.report.progress(), "groups": groups})
-    await run.stop_background()
+    await run.lifetime.stop_background()
     assert [word for word in caplog.text.split() if word.startswith("groups=")] == logged

@@ -56,7 +56,7 @@ def told(mock: Any) -> list[str]:
 async def test_serve_calls_the_environment_hooks_in_order() -> None:
     env, run = make_env(OVER), make_run()
     await Serve().run(env, run)
-    assert told(run) == ["start_dumps", "run_api.wait_until_there"]
+    assert told(run) == ["lifetime.start_dumps", "run_api.wait_until_there"]
     run.run_api.wait_until_there.assert_called_with(math.inf)
     assert told(env) == ["setup", "setup_wandb", "register_env", "get_server_info", "env_step_checks"]
 

@@ -13,7 +13,14 @@ import pytest
 from reasoning_env.atropos import Mode, Process, Serve
 from reasoning_env.atropos.modes.shutdown import close
 
-STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "run_api.leave", "session.close"]
+STEPS = [
+    "lifetime.stop_background",
+    "client.close",
+    "lifetime.stop_sending",
+    "lifetime.save_last",
+    "run_api.leave",
+    "session.close",
+]
 ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
 
 

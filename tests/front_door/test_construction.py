@@ -115,7 +115,7 @@ def own_thresholds() -> Iterator[None]:
 async def test_setup_freezes_imported_objects_for_the_collector(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.atropos.run.calm_garbage_collector", calm_garbage_collector)
+    monkeypatch.setattr("reasoning_env.atropos.lifetime.calm_garbage_collector", calm_garbage_collector)
     frozen_before = gc.get_freeze_count()
     await make_env()
     assert gc.get_freeze_count() > frozen_before

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import Run, Serve
+from reasoning_env.atropos import Serve
+from reasoning_env.atropos.lifetime import Lifetime
 from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
@@ -154,7 +155,7 @@ async def test_problems_of_undelivered_groups_are_served_again(
     api.faults = {"/status-env": 503}
     await send_one(first)
     # Neither delivery nor leaving succeeds.
-    monkeypatch.setattr(Run, "least_drain_s", 0.01)
+    monkeypatch.setattr(Lifetime, "least_drain_s", 0.01)
     monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.01)
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.01)
     await first.close()

@@ -58,7 +58,7 @@ async def test_start_logs_what_the_server_returns(
     env = await make_env(kind)
     env._run.mode.has_trainer = has_trainer
     caplog.clear()
-    env._run._log_reply_kind()
+    env._run.lifetime._log_reply_kind()
     [record] = caplog.records
     assert record.levelname == level
     assert re.search(said, record.getMessage())

@@ -119,7 +119,7 @@ class Process(Mode):
             )
         # Without a trainer, only the setting limits the tokens.
         env.max_token_len = config.max_token_length
-        await run.start_workers()
+        await run.lifetime.start_workers()
         models = [str(client.config.model_name) for client in run.clients]
         scored: list[ScoredGroup] = []
         learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"

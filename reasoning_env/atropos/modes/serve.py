@@ -56,7 +56,7 @@ class Serve(Mode):
     async def run(self, env: Environment, run: Run) -> None:
         """Send groups until the trainer has all its batches; raises ConfigError for chat servers."""
         _refuse_chat(run)
-        await run.start_dumps()  # report an unwritable folder before waiting for a trainer
+        await run.lifetime.start_dumps()  # report an unwritable folder before waiting for a trainer
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
         _refuse_chat(run)  # the type of a server with `auto` is known only now

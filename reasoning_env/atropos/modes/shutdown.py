@@ -29,7 +29,7 @@ async def close(env: Environment, run: Run) -> None:
     async def stop_working() -> None:
         checks = [getattr(client, "check_task", None) for client in run.clients]
         await cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
-        await run.stop_background()
+        await run.lifetime.stop_background()
 
     async def close_clients() -> None:
         # Otherwise their connections stay open after the environment ends.
@@ -41,8 +41,8 @@ async def close(env: Environment, run: Run) -> None:
         lambda: run.mode.finish_groups(env, run.inference),
         stop_working,
         close_clients,
-        lambda: run.stop_sending(deadline),
-        lambda: run.save_last(env.curr_step),
+        lambda: run.lifetime.stop_sending(deadline),
+        lambda: run.lifetime.save_last(env.curr_step),
         run.run_api.leave,
         run.session.close,
     ]
