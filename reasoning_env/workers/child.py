@@ -51,12 +51,11 @@ from reasoning_env.workers.protocol import (
     ORDER,
     OUT_OF_MEMORY_STATUS,
     Frame,
-    Restrictions,
     Role,
     encode_frame,
     read_frame,
 )
-from reasoning_env.workers.sandbox import Sandbox, code_paths, enter_worker, prepare
+from reasoning_env.workers.sandbox import Restrictions, Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
 """Seconds for which a verifier worker scores one group before it takes the next group. On a busy machine (load 14) with

@@ -21,16 +21,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from ..errors import ConfigError, WorkerError
+from ..metrics.stats import PoolStats
 from ..records import LibraryInfo, TaskInfo
+from ..runtime.retries import pauses
+from ..runtime.text import error_text
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction, read_signature
-from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Restrictions, Role, WorkerEnd
-from .worker import WORKER_STALL_S, WORKER_START_TIMEOUT_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
+from .processes import is_stopped
+from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
+from .sandbox import Restrictions
+from .worker import WORKER_STALL_S, WORKER_START_TIMEOUT_S, Channel, DeadlineExceeded, Worker, WorkerDied
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +107,8 @@ class PoolSettings:
         }
 
 
+MAX_FAILED_STARTS = 3
+"""Failed starts in a row after which jobs no longer wait, because three in a row are unlikely to be a coincidence."""
 WORKER_NICENESS = 3
 """Niceness of workers, so that the event loop gets more processor time than they do on a busy machine."""
 
@@ -411,3 +419,86 @@ def launch(settings: PoolSettings) -> ForkServer:
         return ForkServer(settings)
     except OSError as error:
         raise WorkerError(f"the process that forks workers cannot be started: {error}") from error
+
+
+class ForkServers:
+    """The fork server of a pool: one process, which is started again after it has ended."""
+
+    def __init__(self, settings: PoolSettings, stats: PoolStats) -> None:
+        self._settings = settings
+        self._stats = stats
+        self._lock = asyncio.Lock()
+        self.current: ForkServer | None = None
+        self.library: LibraryInfo | None = None
+        self.sandbox = ""
+        """One line for the log: what restricts verifier workers. Empty before `start`."""
+        self._restrictions: Restrictions | None = None
+        """The restrictions of the first fork server's workers, which all later workers must have too."""
+
+    async def start(self) -> LibraryInfo:
+        """Start the first fork server, up to MAX_FAILED_STARTS times if it is killed while it starts."""
+        for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
+            try:
+                return await self._start()
+            except KilledError as error:
+                logger.warning("%s; the pool starts it again", error)
+            await asyncio.sleep(pause_s)
+        return await self._start()
+
+    async def spawn(self, role: Role, replaces: Worker | None) -> tuple[Worker, WorkerEnd]:
+        """Return a new worker, and how the worker that it replaces ended. Raises WorkerError."""
+        async with self._lock:
+            try:
+                if self.current is not None and not self.current.is_usable:
+                    await self.stop()
+                if self.current is None:
+                    await self._start()
+                assert self.current is not None
+                return await self.current.spawn(role, replaces)
+            except WorkerError:
+                raise
+            except ConfigError as error:  # a module of `task_modules` changed while the pool was open
+                raise WorkerError(str(error)) from error
+            except Exception as error:  # an error would end the slot's owner, and jobs could wait for ever
+                logger.exception("a %s cannot be started", role.name.lower())
+                raise WorkerError(f"a worker cannot be started: {error_text(error)}") from error
+
+    async def stop(self) -> None:
+        """Stop the process and its workers. Safe to call twice."""
+        fork_server, self.current = self.current, None
+        if fork_server is not None:
+            await fork_server.stop()
+
+    async def _start(self) -> LibraryInfo:
+        self.current = launch(self._settings)
+        self._stats.fork_servers_started += 1
+        try:
+            self.library = await self.current.start(self._settings, self._restrictions)
+            if self._restrictions is None:
+                self._restrictions = self.current.restrictions
+                self._log_sandbox(self._restrictions)
+            return self.library
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _log_sandbox(self, restrictions: Restrictions) -> None:
+        """Log the layers of the verifiers' sandbox, as a warning if a filter is missing."""
+        self.sandbox = describe_sandbox(restrictions)
+        if lacks_a_filter(restrictions):
+            logger.warning("%s", self.sandbox)
+        else:
+            logger.info("%s", self.sandbox, extra={"detail": True})
+
+
+def describe_sandbox(restrictions: Restrictions) -> str:
+    """Return one line for the log."""
+    line = f"verifier workers are sandboxed by {', '.join(restrictions.layers) or 'nothing'}"
+    if restrictions.missing:
+        line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in restrictions.missing.items())
+    return line
+
+
+def lacks_a_filter(restrictions: Restrictions) -> bool:
+    """Return True if the system has no Landlock or no seccomp, the two layers that matter most."""
+    return "Landlock" in restrictions.missing or "seccomp" in restrictions.missing

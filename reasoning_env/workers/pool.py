@@ -18,12 +18,10 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, TypeVar
 
 from ..errors import (
     ClosedError,
-    ConfigError,
     GenerationError,
     GeneratorFaultError,
     ReasoningEnvError,
@@ -36,8 +34,8 @@ from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.text import error_text
-from .fork_server import ForkServer, KilledError, PoolSettings, launch
-from .protocol import Frame, FrameTooLargeError, ProtocolFault, Restrictions, Role, WorkerEnd
+from .fork_server import MAX_FAILED_STARTS, ForkServers, PoolSettings
+from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import BatchScorer
 from .worker import (
     MAX_KILLS,
@@ -57,8 +55,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which jobs no longer wait, because three in a row are unlikely to be a coincidence."""
 REPLACEMENT_S = 0.1
 """Seconds that a worker may spend on a job after its caller was cancelled. Replacing the worker costs about as much: 20
 ms for the fork, and 50 to 300 ms to build a dataset. When the pool replaced workers at once, clients that disconnected
@@ -133,8 +129,8 @@ class WorkerPool:
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
-        self._fork_server: ForkServer | None = None
-        self._fork_server_lock = asyncio.Lock()
+        self.stats = PoolStats()
+        self.fork_servers = ForkServers(settings, self.stats)
         self._jobs: dict[Role, JobQueue] = {role: JobQueue() for role in Role}
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
@@ -142,12 +138,6 @@ class WorkerPool:
         """The last failed start of each role. A successful start removes it."""
         self._outages = {role: OutageLog(logger) for role in Role}
         self._closed = False
-        self._library: LibraryInfo | None = None
-        self.sandbox = ""
-        """One line for the log: what restricts verifier workers. Empty before the pool is started."""
-        self._restrictions: Restrictions | None = None
-        """The restrictions of the first fork server's workers, which all later workers must have too."""
-        self.stats = PoolStats()
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
@@ -158,7 +148,7 @@ class WorkerPool:
         cannot be started, and ConfigError if a module of `task_modules` cannot be imported.
         """
         try:
-            info = await self._start_first_fork_server()
+            info = await self.fork_servers.start()
         except BaseException:
             await self.close()
             raise
@@ -179,7 +169,7 @@ class WorkerPool:
         for jobs in self._jobs.values():
             while jobs:
                 _set_exception(jobs.take().result, _closed_error())
-        await self._stop_fork_server()
+        await self.fork_servers.stop()
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -220,7 +210,8 @@ class WorkerPool:
         problem = await self._run_job(
             Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s, cpu_s), urgent=urgent
         )
-        release = "" if self._library is None else self._library.release(problem.task)
+        library = self.fork_servers.library
+        release = "" if library is None else library.release(problem.task)
         problem = replace(problem, as_library=self._settings.user.rewards == "library")
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
@@ -437,28 +428,13 @@ class WorkerPool:
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
         """Try once to start a worker in an empty slot. Return how the slot's last worker ended. Raises WorkerError."""
-        async with self._fork_server_lock:
-            try:
-                if self._fork_server is not None and not self._fork_server.is_usable:
-                    await self._stop_fork_server()
-                if self._fork_server is None:
-                    await self._start_fork_server()
-                assert self._fork_server is not None
-                worker, end = await self._fork_server.spawn(slot.role, slot.last)
-            except WorkerError as error:
-                self._note_failed_start(slot, error)
-                raise
-            except ConfigError as error:  # a module of `task_modules` changed while the pool was open
-                failure = WorkerError(str(error))
-                self._note_failed_start(slot, failure)
-                raise failure from error
-            except Exception as error:  # an error would end the slot's owner, and jobs could wait for ever
-                logger.exception("a %s cannot be started", slot.role.name.lower())
-                failure = WorkerError(f"a worker cannot be started: {error_text(error)}")
-                self._note_failed_start(slot, failure)
-                raise failure from error
-            slot.take(worker)
-            self._failures.pop(slot.role, None)
+        try:
+            worker, end = await self.fork_servers.spawn(slot.role, slot.last)
+        except WorkerError as error:
+            self._note_failed_start(slot, error)
+            raise
+        slot.take(worker)
+        self._failures.pop(slot.role, None)
         self._outages[slot.role].over(f"a {slot.role.name.lower()} worker was started")
         return end
 
@@ -486,42 +462,6 @@ class WorkerPool:
         if slot.worker is not None:
             slot.vacate()
             self.stats.workers_replaced += 1
-
-    def _log_sandbox(self, restrictions: Restrictions) -> None:
-        """Log the layers of the verifiers' sandbox, as a warning if the system has no Landlock or no seccomp."""
-        self.sandbox = restrictions.describe()
-        if restrictions.lacks_a_filter:
-            logger.warning("%s", self.sandbox)
-        else:
-            logger.info("%s", self.sandbox, extra={"detail": True})
-
-    async def _start_first_fork_server(self) -> LibraryInfo:
-        for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
-            try:
-                return await self._start_fork_server()
-            except KilledError as error:
-                logger.warning("%s; the pool starts it again", error)
-            await asyncio.sleep(pause_s)
-        return await self._start_fork_server()
-
-    async def _start_fork_server(self) -> LibraryInfo:
-        settings = self._settings
-        self._fork_server = launch(settings)
-        self.stats.fork_servers_started += 1
-        try:
-            self._library = await self._fork_server.start(self._settings, self._restrictions)
-            if self._restrictions is None:
-                self._restrictions = self._fork_server.restrictions
-                self._log_sandbox(self._restrictions)
-            return self._library
-        except BaseException:
-            await self._stop_fork_server()
-            raise
-
-    async def _stop_fork_server(self) -> None:
-        fork_server, self._fork_server = self._fork_server, None
-        if fork_server is not None:
-            await fork_server.stop()
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:

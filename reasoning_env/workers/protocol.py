@@ -2,17 +2,16 @@
 
 A frame consists of two unsigned 32-bit lengths in network order, a JSON object of the first length, and opaque bytes of
 the second length. The pool never unpickles these bytes. If a length exceeds its limit, the pool rejects the frame
-without reading it. `Restrictions` is a fork server's report on the sandbox.
+without reading it.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import signal
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -36,52 +35,6 @@ FATAL_SIGNALS = frozenset({
 })  # fmt: skip
 """Signals that a process causes by its own code. Other signals, such as SIGKILL and SIGTERM, count as sent by other
 processes. Without seccomp, code in a worker could also send them to its own process."""
-
-
-@dataclass(frozen=True)
-class Restrictions:
-    """The sandbox of a session's workers, as JSON values.
-
-    - `limits`: names of the layers that every worker has.
-    - `layers`: names of the layers that only verifier workers have, in order of application.
-    - `missing`: name of each layer that is missing, and why.
-    - `readable`: device and inode number of each file and folder that verifier workers may read.
-    """
-
-    limits: Sequence[str]
-    layers: Sequence[str]
-    missing: Mapping[str, str]
-    readable: Sequence[Sequence[int]] = ()
-
-    @property
-    def lacks_a_filter(self) -> bool:
-        """True if the system has no Landlock or no seccomp, the two layers that matter most."""
-        return "Landlock" in self.missing or "seccomp" in self.missing
-
-    def lost(self, now: Restrictions) -> str | None:
-        """Return the first of these layers that is missing from `now`, and why; None if `now` has all of them."""
-        for name in (*self.limits, *self.layers):
-            if name not in now.limits and name not in now.layers:
-                return f"{name} ({now.missing.get(name, 'unknown')})"
-        return None
-
-    def explain(self, error: BaseException) -> str:
-        """Return a string to append to a verifier's error: what the sandbox allows, if the sandbox caused the error."""
-        match error:
-            case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
-                return "; a verifier may read only Python's packages, its module and --read paths, and write no file"
-            case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
-                return "; a verifier may start no process, open no socket and write no file"
-            case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
-                return "; a verifier may start threads only with --threads"
-        return ""
-
-    def describe(self) -> str:
-        """Return one line for the log."""
-        line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"
-        if self.missing:
-            line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in self.missing.items())
-        return line
 
 
 class ProtocolFault(Exception):

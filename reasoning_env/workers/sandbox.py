@@ -52,8 +52,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from .protocol import Restrictions
-
 
 class Prctl(IntEnum):
     """Options of Linux's prctl, from <linux/prctl.h>."""
@@ -75,6 +73,40 @@ class Landlock(IntEnum):
 MOUNTS = Path("/proc/self/mounts")
 MAX_FILE_MB = 16
 """Size of the largest file that a worker can write, in megabytes."""
+
+
+@dataclass(frozen=True)
+class Restrictions:
+    """The sandbox of a session's workers, as JSON values.
+
+    - `limits`: names of the layers that every worker has.
+    - `layers`: names of the layers that only verifier workers have, in order of application.
+    - `missing`: name of each layer that is missing, and why.
+    - `readable`: device and inode number of each file and folder that verifier workers may read.
+    """
+
+    limits: Sequence[str]
+    layers: Sequence[str]
+    missing: Mapping[str, str]
+    readable: Sequence[Sequence[int]] = ()
+
+    def lost(self, now: Restrictions) -> str | None:
+        """Return the first of these layers that is missing from `now`, and why; None if `now` has all of them."""
+        for name in (*self.limits, *self.layers):
+            if name not in now.limits and name not in now.layers:
+                return f"{name} ({now.missing.get(name, 'unknown')})"
+        return None
+
+    def explain(self, error: BaseException) -> str:
+        """Return a string to append to a verifier's error: what the sandbox allows, if the sandbox caused the error."""
+        match error:
+            case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
+                return "; a verifier may read only Python's packages, its module and --read paths, and write no file"
+            case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
+                return "; a verifier may start no process, open no socket and write no file"
+            case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
+                return "; a verifier may start threads only with --threads"
+        return ""
 
 
 def enter_worker(directory: str, niceness: int, keep_fds: Collection[int]) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from .processes import is_stopped, state_of, thread_count
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
 MAX_KILLS = 3
@@ -205,29 +206,6 @@ class Worker:
             has_closed = self.ended.done()
             self._channel.close()
             self._end(self.pid, has_closed)
-
-
-def is_stopped(pid: int) -> bool:
-    """Return True if a process is stopped by SIGSTOP or a debugger; always False on systems other than Linux."""
-    return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
-
-
-def state_of(stat_file: str) -> bytes:
-    """Return the state (one letter) from the `stat` file of a process or thread; empty if the file does not exist."""
-    return _read_stat(stat_file)[:1]
-
-
-def thread_count(pid: int) -> int:
-    """Return the number of threads of a process; 0 if the system does not report it."""
-    fields = _read_stat(f"/proc/{pid}/stat").split()
-    return int(fields[17]) if fields else 0  # field 20 of the file, without the first two fields
-
-
-def _read_stat(stat_file: str) -> bytes:
-    """Return the `stat` file of a process or thread, beginning with the state; empty if the file does not exist."""
-    with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
-        return stat.read().rpartition(b") ")[2]
-    return b""
 
 
 @dataclass(eq=False)

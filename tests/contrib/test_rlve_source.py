@@ -164,7 +164,7 @@ async def test_invalid_rlve_parameters_raise(session: Session[Any]) -> None:
 @on_module_loop
 async def test_answer_code_runs_only_inside_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
     """An environment evaluates the text: no file, no process, no socket, and its neighbours are scored."""
-    if "seccomp" not in session.pool.sandbox.partition("; not by")[0]:
+    if "seccomp" not in session.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no sandbox here")
     problem = await session.make("rlve/Evaluating", 5)
     written = tmp_path / "written"

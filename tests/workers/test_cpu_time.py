@@ -114,8 +114,8 @@ async def test_pool_reports_that_all_workers_are_stopped(
 async def test_fork_server_stopped_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     monkeypatch.setattr(fork_server.ForkServer, "STOP_TIMEOUT_S", 0.1)
-    assert pool._fork_server is not None
-    os.kill(pool._fork_server.process.pid, signal.SIGSTOP)
+    assert pool.fork_servers.current is not None
+    os.kill(pool.fork_servers.current.process.pid, signal.SIGSTOP)
     os.kill(pool.worker_pids[0], signal.SIGKILL)
     assert (await make(pool, seed=2)).answer == "2"
     assert pool.stats.fork_servers_started == 2

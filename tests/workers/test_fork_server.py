@@ -273,7 +273,7 @@ async def main(checkout):
     await pool.start()
     while len(pool.worker_pids) < 2:
         await asyncio.sleep(0.01)
-    print(json.dumps([pool._fork_server.process.pid, *pool.worker_pids]))
+    print(json.dumps([pool.fork_servers.current.process.pid, *pool.worker_pids]))
 
 """
 
@@ -317,7 +317,7 @@ async def test_repeatedly_killed_fork_server_is_replaced(pool: WorkerPool) -> No
     problem = await make(pool, seed=3)
     for _ in range(5):
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
-        await until(lambda: pool._fork_server is not None and pool._fork_server.is_usable)
+        await until(lambda: pool.fork_servers.current is not None and pool.fork_servers.current.is_usable)
     assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
 
 
@@ -446,8 +446,8 @@ async def _take_descriptors(taken: list[int]) -> None:
 
 
 def _fork_server_pid(pool: WorkerPool) -> int:
-    assert pool._fork_server is not None
-    return pool._fork_server.process.pid
+    assert pool.fork_servers.current is not None
+    return pool.fork_servers.current.process.pid
 
 
 MAIN_PROCESS = """
@@ -463,7 +463,7 @@ async def main(checkout, marker):
     hanging = asyncio.create_task(pool.generate(spec, 600.0))
     while len(pool.worker_pids) < 4 or not Path(marker).exists():
         await asyncio.sleep(0.01)
-    print(json.dumps([pool._fork_server.process.pid, *pool.worker_pids]), flush=True)
+    print(json.dumps([pool.fork_servers.current.process.pid, *pool.worker_pids]), flush=True)
     await hanging
 
 asyncio.run(main(*sys.argv[1:]))

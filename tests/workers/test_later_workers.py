@@ -18,8 +18,7 @@ from reasoning_env.records import Reason
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.sources.score_function import ScoreFunction, problem_of_row
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from reasoning_env.workers.protocol import Restrictions
-from reasoning_env.workers.sandbox import Sandbox
+from reasoning_env.workers.sandbox import Restrictions, Sandbox
 from tests.preloaded_library import fresh_children
 from tests.waiting import PATIENCE_S, until
 
@@ -78,8 +77,8 @@ async def _scoring(folders: Folders) -> AsyncIterator[WorkerPool]:
         pool = WorkerPool(PoolSettings.of_function(function, user))
         await pool.start()
         try:
-            if LANDLOCK in pool.sandbox.partition("; not by ")[2]:
-                pytest.skip(pool.sandbox)
+            if LANDLOCK in pool.fork_servers.sandbox.partition("; not by ")[2]:
+                pytest.skip(pool.fork_servers.sandbox)
             await until(lambda: len(pool.worker_pids) == 1)
             yield pool
         finally:
@@ -98,9 +97,9 @@ async def _replace_worker(pool: WorkerPool) -> None:
 
 
 async def _replace_fork_server(pool: WorkerPool) -> None:
-    assert pool._fork_server is not None
+    assert pool.fork_servers.current is not None
     before = pool.worker_pids
-    kill([pool._fork_server.process.pid])
+    kill([pool.fork_servers.current.process.pid])
     await until(lambda: bool(pool.worker_pids) and pool.worker_pids != before)
 
 
@@ -217,8 +216,8 @@ async def test_worker_without_a_sandbox_layer_does_not_start(tmp_path: Path, lay
     package = _library_with_failing(layer, tmp_path)
     with fresh_children():
         async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
-            if f"{layer} (" in pool.sandbox:
-                pytest.skip(pool.sandbox)
+            if f"{layer} (" in pool.fork_servers.sandbox:
+                pytest.skip(pool.fork_servers.sandbox)
             problem = await make(pool, seed=3)
             (package / "fail").touch()
             verifier = pool.worker_pids[1]
@@ -234,12 +233,12 @@ async def test_replaced_fork_server_needs_the_same_sandbox_layers(tmp_path: Path
     package = _library_with_failing(SECCOMP, tmp_path)
     with fresh_children():
         async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
-            if f"{SECCOMP} (" in pool.sandbox:
-                pytest.skip(pool.sandbox)
+            if f"{SECCOMP} (" in pool.fork_servers.sandbox:
+                pytest.skip(pool.fork_servers.sandbox)
             problem = await make(pool, seed=3)
             (package / "fail").touch()
-            assert pool._fork_server is not None
-            kill([pool._fork_server.process.pid])
+            assert pool.fork_servers.current is not None
+            kill([pool.fork_servers.current.process.pid])
             await until(lambda: not pool.worker_pids)
             with pytest.raises(WorkerError, match=r"a layer of the sandbox .*: seccomp \(No memory\)"):
                 await pool.score(problem, ["3"])

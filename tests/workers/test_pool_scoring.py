@@ -128,8 +128,8 @@ async def test_scoring_survives_a_killed_fork_server(pool: WorkerPool, tmp_path:
     problem, marker = await make(pool, seed=3), tmp_path / "marker"
     scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
     await until(marker.exists)
-    assert pool._fork_server is not None
-    pool._fork_server.process.kill()
+    assert pool.fork_servers.current is not None
+    pool.fork_servers.current.process.kill()
     assert _shape(await scoring) == [(0.735, Reason.SCORED), RIGHT]
 
 

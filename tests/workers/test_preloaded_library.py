@@ -36,12 +36,12 @@ async def test_connection_without_request_blocks_no_pool(fake_library: Path) -> 
     with socket.socket(socket.AF_UNIX) as killed:
         killed.connect(listener)
     async with running_pool(fake_library) as pool:
-        assert isinstance(pool._fork_server.process, PreloadedFork)
+        assert isinstance(pool.fork_servers.current.process, PreloadedFork)
 
 
 async def test_exit_status_of_a_preloaded_fork_is_reported(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
-        process = pool._fork_server.process
+        process = pool.fork_servers.current.process
         assert isinstance(process, PreloadedFork)
         assert process.poll() is None
         os.kill(process.pid, signal.SIGKILL)

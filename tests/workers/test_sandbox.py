@@ -17,9 +17,9 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
+from reasoning_env.workers.fork_server import lacks_a_filter
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.protocol import Restrictions
-from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, allowed_numbers, landlock_access
+from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, Restrictions, allowed_numbers, landlock_access
 from tests.preloaded_library import fresh_children
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, THREADED, Run, run_probes, run_python
@@ -124,10 +124,10 @@ async def test_sandbox_layers_are_logged_once(
 ) -> None:
     caplog.set_level("INFO", "reasoning_env.workers")
     async with running_pool(fake_library, num_verifiers=2, sandbox_verifiers=on) as pool:
-        assert re.search(told, pool.sandbox)
+        assert re.search(told, pool.fork_servers.sandbox)
     [record] = [record for record in caplog.records if "sandboxed" in record.getMessage()]
-    assert record.getMessage() == pool.sandbox
-    refused = pool.sandbox.partition("; not by ")[2]
+    assert record.getMessage() == pool.fork_servers.sandbox
+    refused = pool.fork_servers.sandbox.partition("; not by ")[2]
     assert (record.levelname == "WARNING") == (on and ("Landlock" in refused or "seccomp" in refused))
 
 
@@ -141,7 +141,7 @@ async def test_sandbox_layers_are_logged_once(
     ],
 )
 def test_missing_seccomp_logs_a_warning(missing: dict[str, str], told: bool) -> None:
-    assert Restrictions([], [], missing).lacks_a_filter == told
+    assert lacks_a_filter(Restrictions([], [], missing)) == told
 
 
 # ------------------------------------------------------------------ each system call, in namespaces of its own
@@ -164,7 +164,7 @@ from tests.workers.support import make, running_pool
 async def judge(library, answers):
     async with running_pool(Path(library), sandbox_verifiers=True) as pool:
         verdicts = await pool.score(await make(pool), answers)
-        return pool.sandbox, [[verdict.score, verdict.reason] for verdict in verdicts]
+        return pool.fork_servers.sandbox, [[verdict.score, verdict.reason] for verdict in verdicts]
 
 print(json.dumps(asyncio.run(judge(**json.load(sys.stdin)))))
 """
@@ -268,11 +268,12 @@ def _entered(changes: str) -> dict[str, Any]:
     """The restrictions of a fresh interpreter that enters a sandbox after these changes."""
     script = (
         "import json, os, sys\nfrom reasoning_env.workers import sandbox\n"
+        "from reasoning_env.workers.fork_server import describe_sandbox\n"
         f"{changes}\n"
         "prepared = sandbox.prepare(2000, sandbox.code_paths())\n"
         "for apply in prepared.layers.values():\n    apply()\n"
         "made = prepared.restrictions\n"
-        "print(json.dumps({'layers': made.layers, 'missing': made.missing, 'line': made.describe()}))"
+        "print(json.dumps({'layers': made.layers, 'missing': made.missing, 'line': describe_sandbox(made)}))"
     )
     entered: dict[str, Any] = json.loads(run_python(script))
     return entered

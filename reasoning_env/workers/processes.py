@@ -1,0 +1,28 @@
+"""What Linux reports about a process in /proc."""
+
+from __future__ import annotations
+
+import contextlib
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if a process is stopped by SIGSTOP or a debugger; always False on systems other than Linux."""
+    return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
+
+
+def state_of(stat_file: str) -> bytes:
+    """Return the state (one letter) from the `stat` file of a process or thread; empty if the file does not exist."""
+    return _read_stat(stat_file)[:1]
+
+
+def thread_count(pid: int) -> int:
+    """Return the number of threads of a process; 0 if the system does not report it."""
+    fields = _read_stat(f"/proc/{pid}/stat").split()
+    return int(fields[17]) if fields else 0  # field 20 of the file, without the first two fields
+
+
+def _read_stat(stat_file: str) -> bytes:
+    """Return the `stat` file of a process or thread, beginning with the state; empty if the file does not exist."""
+    with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
+        return stat.read().rpartition(b") ")[2]
+    return b""
