@@ -362,22 +362,6 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Timeouts:
-    """Time limits of a request for completions, in seconds.
-
-    - `reply_s`: one attempt; None for no limit.
-    - `outage_s`: how long requests may fail or no server may be healthy; infinite for no limit.
-    - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
-    - `tries`: limit the number of attempts instead, without pauses between them.
-    """
-
-    reply_s: float | None
-    outage_s: float
-    tries: int | None = None
-    away_s: float | None = None
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 

@@ -158,38 +158,6 @@ async def score_texts(
     ]
 
 
-async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequence[str]) -> list[Verdict]:
-    """Score completions as the library's own evaluation does: by the last tagged answer, or 0 if there is none."""
-    answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
-    scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
-    reasons = [Reason.NO_ANSWER if text.strip() else Reason.NO_TEXT for text in texts]
-    return [
-        Verdict(0.0, reason) if said is None else next(scored) for said, reason in zip(answers, reasons, strict=True)
-    ]
-
-
-def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, even inside thinking, as the library's evaluation does.
-
-    Return None if there is no pair, or if the content has more than `max_bytes` bytes of UTF-8. Takes linear time.
-    """
-    opening = "<answer>"
-    closing = "</answer>"
-    content_start = content_end = -1
-    start = text.find(opening)
-    while start >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        content_start = start + len(opening)
-        content_end = end
-        start = text.find(opening, end)
-    if content_start < 0 or content_end - content_start > max_bytes:
-        return None
-    content = text[content_start:content_end].strip()
-    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
-
-
 def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
     """Return the rollouts with verdicts and scores. A refused rollout scores 0, even if it contains an answer."""
     final = _without_refusals(rollouts, verdicts)

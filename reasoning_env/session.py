@@ -36,6 +36,7 @@ from typing import Generic, Self, cast
 from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
 from .errors import ConfigError, did_you_mean
+from .library_rewards import score_texts_as_library
 from .metrics.metric import Reading, for_wandb, read
 from .metrics.outcomes import Sums
 from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
@@ -77,7 +78,6 @@ from .rewards import (
     check_whole_problem,
     read_verdicts,
     score_texts,
-    score_texts_as_library,
 )
 from .runtime.text import short
 from .settings import ReasoningSettings, read_settings

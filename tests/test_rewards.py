@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reasoning_env import rewards
 from reasoning_env.errors import ScoringError
+from reasoning_env.library_rewards import extract_last_answer
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
@@ -18,7 +19,6 @@ from reasoning_env.rewards import (
     Extraction,
     apply_length_penalty,
     extract_answer,
-    extract_last_answer,
     reward,
     score_texts,
     split_thinking,

@@ -19,13 +19,14 @@ from reasoning_env import Problem, Session
 from reasoning_env.commands.main import main
 from reasoning_env.evaluations.run import Evaluation
 from reasoning_env.inference.completer import ServerSettings
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats.choices import CHAT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions, Server
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.problems.stream import ProblemStream
 from reasoning_env.program.training import EvaluateSettings
-from reasoning_env.records import ProblemRequest, Timeouts
+from reasoning_env.records import ProblemRequest
 from reasoning_env.settings.cores import default_workers
 from reasoning_env.storage.folders import find_checkout
 from reasoning_env.workers.library import Library

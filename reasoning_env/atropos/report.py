@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
 from ..metrics.outcomes import Sums
 from ..metrics.progress import ProgressReader, progress_line
+from ..metrics.recorder import MetricsRecorder
 from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
-from ..runtime.terminal import PROGRESS_INTERVAL_S
+from ..runtime.terminal import PROGRESS_INTERVAL_S, Table
 
 if TYPE_CHECKING:
     from .run import Run
@@ -104,3 +105,22 @@ RUN: Sequence[Metric[Run]] = (
         lambda run: run.inference.ended,
     ),
 )
+
+
+def print_summary(metrics: MetricsRecorder) -> None:
+    """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
+    by_task, levels = metrics.by_task, metrics.last_level
+    if not by_task:
+        return
+    columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
+    if any(level is not None for level in levels.values()):
+        columns["LAST LEVEL"] = ".2f"
+    tasks = sorted(by_task.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
+    rows = [_summary_row(name, sums, levels[name]) for name, sums in tasks]
+    rows.append(_summary_row("all", metrics.total, None))
+    Table(columns, [row[: len(columns)] for row in rows]).print()
+
+
+def _summary_row(name: str, sums: Sums, level: float | None) -> Sequence[object]:
+    means = (sums.score.mean, sums.correct.mean, sums.unanswered.mean)
+    return name, sums.groups.total(), sums.score.count, *means, level

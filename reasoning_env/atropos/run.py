@@ -16,11 +16,11 @@ from atroposlib.envs.base import ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..errors import RefusedError, ServerError
-from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
+from ..inference.failures import MAX_REQUEST_FAILURES, Timeouts, describe_failure
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions
 from ..prompts.chat_templates import PLAIN
-from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
+from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split
 from ..rewards import reward
 from ..runtime.retries import FailureStreak
 from ..runtime.turns import map_in_turns, run_on_decoder

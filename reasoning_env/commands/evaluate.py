@@ -34,7 +34,7 @@ from ..inference.addresses import (
     wait_for_server,
 )
 from ..inference.completer import ServerSettings
-from ..inference.failures import FailureKind, explain_failure
+from ..inference.failures import FailureKind, Timeouts, explain_failure
 from ..inference.formats import AUTO
 from ..inference.formats.choices import CHAT, TEXT, PlainChat
 from ..inference.formats.reply_format import ReplyFormat
@@ -46,7 +46,7 @@ from ..program.parser import errors_for_user
 from ..program.running import run_on_thread, run_to_end, start_log
 from ..program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING, OF_SERVER, EvaluateSettings
 from ..prompts.chat_templates import PLAIN
-from ..records import Problem, Timeouts
+from ..records import Problem
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import print_json
 from ..runtime.text import visible

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.failures import describe_failure
+from ..library_rewards import score_texts_as_library
 from ..metrics.outcomes import Tally
 from ..problems.giving_up import MAX_FAILED_GROUPS
 from ..problems.references import without_release
 from ..records import DropReason, Group, Problem, Sampling
-from ..rewards import score_texts_as_library, with_verdicts
+from ..rewards import with_verdicts
 from ..runtime.retries import FailureStreak
 from ..runtime.terminal import PROGRESS_INTERVAL_S, progress_bar, progress_lines
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder

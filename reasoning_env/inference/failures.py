@@ -21,7 +21,6 @@ from http import HTTPStatus
 from typing import Any
 
 from ..errors import RefusedError, ServerError
-from ..records import Timeouts
 from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, visible
 
@@ -479,6 +478,22 @@ class RequestOutage(OutageLog):
             self.note_absence()
             return self.duration_s
         return min(self.duration_s, self._clock() - self._absent_at)
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Time limits of a request for completions, in seconds.
+
+    - `reply_s`: one attempt; None for no limit.
+    - `outage_s`: how long requests may fail or no server may be healthy; infinite for no limit.
+    - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
+    - `tries`: limit the number of attempts instead, without pauses between them.
+    """
+
+    reply_s: float | None
+    outage_s: float
+    tries: int | None = None
+    away_s: float | None = None
 
 
 def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:

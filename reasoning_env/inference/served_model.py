@@ -19,12 +19,12 @@ from typing import Self, TypeVar
 from ..errors import ServerError
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
-from ..records import Prompt, Rollout, Sampling, Timeouts
+from ..records import Prompt, Rollout, Sampling
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.turns import run_on_decoder
 from .addresses import check_servers
 from .completer import Completer
-from .failures import BrokenOffError, FailureKind, History, RequestOutage, decide, explain_failure
+from .failures import BrokenOffError, FailureKind, History, RequestOutage, Timeouts, decide, explain_failure
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
 from .formats.reply_format import ReplyKind, SentRequest, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens

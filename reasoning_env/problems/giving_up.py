@@ -16,8 +16,9 @@
 - A *run* ends when no task is left. It also ends if none of its first MAX_UNFIT problems fits, because then the token
   limit is wrong.
 
-Failures of scoring and of inference have their own limits: MAX_ANSWER_FAILURES for an answer (`workers/scoring.py`),
-MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), and MAX_FAILED_GROUPS for a run.
+Failures of scoring and of inference have their own limits: MAX_ANSWER_FAILURES for an answer
+(`workers/answer_failures.py`), MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), and MAX_FAILED_GROUPS for a
+run.
 
 Imports nothing of the package.
 """

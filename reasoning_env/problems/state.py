@@ -8,8 +8,12 @@ from pydantic import AfterValidator, Field, Strict, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..errors import ConfigError, InvalidReferenceError
+from ..records import ProblemSpec
 from ..storage.values import Count, Name, Number, Share, describe
 from .references import Reference
+
+NOT_GENERATED = "0" * 16
+"""Replaces the question's hash in the reference of a problem that was drawn but not generated."""
 
 
 def _check_reference(text: str) -> str:
@@ -58,3 +62,28 @@ def read_state(state: object) -> SessionState:
         raise ConfigError(
             f"this is not a session's state: {describe(error)}", setting="state", remedy="pass the result of `state()`"
         ) from error
+
+
+def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
+    """Return a drawn position of the stream as a list. `question_hash` is None if its problem was not in flight."""
+    reference = Reference(
+        task=spec.task,
+        split=spec.split,
+        seed=spec.seed,
+        level=spec.level,
+        library="",
+        question_hash=question_hash or NOT_GENERATED,
+        params=spec.params,
+    )
+    return [spec.index, spec.attempt, str(reference)]
+
+
+def unpack_position(position: PositionState) -> tuple[ProblemSpec, str | None]:
+    """Return the spec of a position in a state, and the hash of its question if its problem was in flight."""
+    index, attempt, text = position
+    reference = Reference.parse(text)
+    # References in a state have only the parameters of the request, without those of the level.
+    spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
+    if reference.question_hash == NOT_GENERATED:
+        return spec.with_request(exact_seed=False), None
+    return spec, reference.question_hash

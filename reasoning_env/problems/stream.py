@@ -38,17 +38,14 @@ from ..records import Pool, Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import FailureStreak, pauses
 from .giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS, MAX_UNFIT, MIN_UNFIT
-from .references import Reference, hash_question
+from .references import hash_question
 from .repeats import RepeatCounter
 from .sampling import TaskSampler, nearest_level
-from .state import StreamState
+from .state import StreamState, pack_position, unpack_position
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-NOT_GENERATED = "0" * 16
-"""Replaces the question's hash in the reference of a problem that was drawn but not generated."""
 
 
 class ExhaustedError(GenerationError):
@@ -291,7 +288,9 @@ class ProblemStream(Generic[T]):
         self._done = done
         saved: StreamState = state or {"next_index": 0, "positions": []}
         self._next_index = saved["next_index"]
-        self._restored: deque[_Position[T]] = deque(_unpacked(*position) for position in saved["positions"])
+        self._restored: deque[_Position[T]] = deque(
+            _Position(position[0], *unpack_position(position)) for position in saved["positions"]
+        )
         self._ahead: deque[_Position[T]] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._most_in_flight = 0
@@ -360,7 +359,11 @@ class ProblemStream(Generic[T]):
         A position is a list of index, attempt and reference.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
-        drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
+        drawn = [
+            pack_position(position.spec, position.question_hash)
+            for position in (*self._ahead, *self._restored)
+            if position.spec is not None
+        ]
         return {"next_index": self._first_undrawn(), "positions": [*in_flight, *drawn], **self._exclusions.state()}
 
     @property
@@ -457,32 +460,6 @@ class ProblemStream(Generic[T]):
                 nearest_level(spec.level),
                 problem.level,
             )
-
-
-def _packed(position: _Position[T]) -> list[object]:
-    """Return a drawn position as a list for the state."""
-    spec = position.spec
-    assert spec is not None, "the position was drawn"
-    reference = Reference(
-        task=spec.task,
-        split=spec.split,
-        seed=spec.seed,
-        level=spec.level,
-        library="",
-        question_hash=position.question_hash or NOT_GENERATED,
-        params=spec.params,
-    )
-    return [position.index, spec.attempt, str(reference)]
-
-
-def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
-    """Return a position from its list in the state. Raises InvalidReferenceError for an invalid reference."""
-    reference = Reference.parse(text)
-    # References in a state have only the parameters of the request, without those of the level.
-    spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
-    if reference.question_hash == NOT_GENERATED:
-        return _Position(index, spec.with_request(exact_seed=False))
-    return _Position(index, spec, reference.question_hash)
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:

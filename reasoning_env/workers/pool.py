@@ -35,12 +35,12 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.text import error_text
 from .fork_server import MAX_FAILED_STARTS, ForkServers, PoolSettings
+from .parameters import query_parameters
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import BatchScorer
 from .worker import (
     MAX_KILLS,
     WORKER_STALL_S,
-    WORKER_START_TIMEOUT_S,
     DeadlineExceeded,
     Slot,
     Starved,
@@ -245,32 +245,14 @@ class WorkerPool:
         """
         asked = {"check": [[task, dict(task_params), level] for task, task_params, level in params]}
         tasks = list(dict.fromkeys(task for task, _, _ in params))
-        return [str(fault) for fault in await self._query_parameters(asked, "faults", tasks)]
+        return [str(fault) for fault in await query_parameters(self._replace, asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
         """Return the parameters of tasks, by task and name. Each has its `default` and, if levels change it, `levels`.
 
         `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if a worker cannot reply.
         """
-        return dict(await self._query_parameters({"describe": list(tasks)}, "described", tasks))
-
-    async def _query_parameters(self, request: Mapping[str, object], reply_key: str, tasks: Sequence[str]) -> Any:
-        """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
-        slot = Slot(Role.GENERATOR)
-        limit_s = WORKER_START_TIMEOUT_S
-        try:
-            await self._replace(slot)
-            slot.current.send(request)
-            reply = await slot.current.receive(limit_s)
-            return reply.header[reply_key]
-        except DeadlineExceeded:
-            raise WorkerError(f"a worker needed more than {limit_s:g} s to check {_task_names(tasks)}") from None
-        except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise WorkerError(
-                f"the parameters of {_task_names(tasks)} cannot be checked ({error_text(error)})"
-            ) from error
-        finally:
-            slot.vacate()
+        return dict(await query_parameters(self._replace, {"describe": list(tasks)}, "described", tasks))
 
     # ---- generating
 
@@ -495,10 +477,6 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
 
 def _closed_error() -> ClosedError:
     return ClosedError("the worker pool is closed")
-
-
-def _task_names(tasks: Sequence[str]) -> str:
-    return ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} others" if len(tasks) > 3 else "")
 
 
 def _generation_error(spec: ProblemSpec, how: str) -> GenerationError:

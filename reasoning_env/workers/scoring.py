@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,9 +21,17 @@ from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..sources.score_function import MAX_PART_NAME, MAX_VERDICT_PARTS
+from .answer_failures import (
+    MAX_ANSWER_FAILURES,
+    AnswerFailure,
+    CannotBeScored,
+    DiedWhileBuilding,
+    classify,
+    dropped_group_error,
+    reason_for,
+)
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import (
-    MAX_KILLS,
     WORKER_START_TIMEOUT_S,
     Asleep,
     DeadlineExceeded,
@@ -42,31 +49,6 @@ logger = logging.getLogger(__name__)
 REQUEST_CHARACTERS = 1 << 17
 """Limit for the characters of all answers in a request to a worker. Encoding a request blocks the event loop, and a
 hostile group may have 12 MB of answers."""
-MAX_ENDED_WORKERS = 2
-"""If this many workers end while they score an answer, it scores 0. A single end may have had another cause."""
-MAX_FAULTS = 2
-"""Number of infrastructure errors at one answer after which its group is dropped."""
-
-
-class AnswerFailure(Enum):
-    """A failure while an answer was scored. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
-
-    TIMED_OUT = "the answer exceeded its deadline"
-    ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
-    KILLED = "the worker was killed from outside"
-    FAULT = "an infrastructure error"
-    PERMANENT = "an error that a retry cannot avoid"
-
-
-MAX_ANSWER_FAILURES = {
-    AnswerFailure.TIMED_OUT: 1,
-    AnswerFailure.ENDED_WORKER: MAX_ENDED_WORKERS,
-    AnswerFailure.KILLED: MAX_KILLS,
-    AnswerFailure.FAULT: MAX_FAULTS,
-    AnswerFailure.PERMANENT: 1,
-}
-"""Number of failures of each kind at one answer that end its retries. For TIMED_OUT and ENDED_WORKER, the answer is to
-blame and scores 0. For the other kinds, the answer is not to blame, and its group is dropped."""
 
 
 @dataclass
@@ -84,14 +66,6 @@ class AnswerBatch:
     @property
     def remaining(self) -> Sequence[str]:
         return self.answers[len(self.verdicts) :]
-
-
-class _CannotBeScored(ScoringError):
-    """A retry will not help: the group takes too much processor time, or JSON cannot represent its problem."""
-
-
-class _DiedWhileBuilding(WorkerDied):
-    """A verifier worker died before it had built the task, so no answer is to blame."""
 
 
 class BatchScorer:
@@ -138,15 +112,15 @@ class BatchScorer:
         """Score the next answer 0 if it is to blame for a failure. Raises ScoringError if a retry will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
-        failure = _classify(error, end)
+        failure = classify(error, end)
         happened = (len(batch.verdicts), failure)
         batch.failures[happened] += 1
         if batch.failures[happened] < MAX_ANSWER_FAILURES[failure]:
             return
         if failure in (AnswerFailure.TIMED_OUT, AnswerFailure.ENDED_WORKER):
-            self._score_zero(batch, _reason(error, end))
+            self._score_zero(batch, reason_for(error, end))
         else:
-            raise _dropped_group_error(error, end, batch.problem.task)
+            raise dropped_group_error(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
         """Add a score of 0 for the next answer."""
@@ -169,7 +143,7 @@ class BatchScorer:
         try:
             worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
         except (TypeError, ValueError, RecursionError) as error:
-            raise _CannotBeScored(f"{spec.task}: the problem cannot be sent to a worker: {error}") from error
+            raise CannotBeScored(f"{spec.task}: the problem cannot be sent to a worker: {error}") from error
         await self._await_task(worker, spec)
         for position, answer in enumerate(answers):
             reply = await self._await_verdict(worker, batch)
@@ -190,7 +164,7 @@ class BatchScorer:
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built its task. This time is not subtracted from any answer's deadline.
 
-        Raises ScoringError and _DiedWhileBuilding.
+        Raises ScoringError and DiedWhileBuilding.
         """
         limit_s = WORKER_START_TIMEOUT_S
         try:
@@ -202,7 +176,7 @@ class BatchScorer:
         except Starved as error:
             raise ScoringError(f"{spec.task}: building the task failed: {error}") from None
         except WorkerDied as death:
-            raise _DiedWhileBuilding from death
+            raise DiedWhileBuilding from death
         except ProtocolFault as error:
             self._stats.protocol_faults += 1
             raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
@@ -213,7 +187,7 @@ class BatchScorer:
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
         """Wait for the verdict on the next answer, and subtract its processor time from the budget.
 
-        Raises the errors of `receive_in_cpu_time`, but ScoringError instead of Starved. Raises _CannotBeScored if the
+        Raises the errors of `receive_in_cpu_time`, but ScoringError instead of Starved. Raises CannotBeScored if the
         batch exceeds its budget.
         """
         deadline_s = self._deadline_s
@@ -234,39 +208,7 @@ class BatchScorer:
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the group's answers need more processor time than its limit"
         logger.warning("%s; the group is dropped; scoring_deadline_s raises the limit", message)
-        raise _CannotBeScored(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
-
-
-def _classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
-    match error:
-        case DeadlineExceeded():
-            return AnswerFailure.TIMED_OUT
-        case Asleep() | TooManyThreads() | ProtocolFault():
-            return AnswerFailure.ENDED_WORKER
-        case _CannotBeScored():
-            return AnswerFailure.PERMANENT
-        case ScoringError():
-            return AnswerFailure.FAULT
-    if end.from_outside:
-        return AnswerFailure.KILLED
-    return AnswerFailure.FAULT if isinstance(error, _DiedWhileBuilding) else AnswerFailure.ENDED_WORKER
-
-
-def _reason(error: Exception, end: WorkerEnd) -> Reason:
-    """Return the reason for a score of 0."""
-    if isinstance(error, DeadlineExceeded | Asleep):
-        return Reason.TIMEOUT
-    died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory
-    return Reason.OUT_OF_MEMORY if died_of_memory else Reason.CRASH
-
-
-def _dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
-    """Return the error of a group that is dropped because the failure persists."""
-    if isinstance(error, ScoringError):
-        return error
-    if end.from_outside:
-        return ScoringError(f"{task}: {MAX_KILLS} verifiers died while scoring the same answer; the last {end}")
-    return ScoringError(f"{task}: a verifier {end} while it built the task")
+        raise CannotBeScored(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
 def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:

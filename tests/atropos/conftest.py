@@ -10,12 +10,12 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from reasoning_env.atropos.config import complete_servers
 from reasoning_env.atropos.launch import choose_server_class
 from reasoning_env.atropos.servers import Completers, close_connections
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats.choices import PlainChat
 from reasoning_env.inference.formats.reply_format import ReplyKind
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
 from reasoning_env.prompts.chat_format import ChatFormat
-from reasoning_env.records import Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_testing import TOKENIZER
 from tests.waiting import PATIENCE_S

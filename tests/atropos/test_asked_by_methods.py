@@ -20,13 +20,13 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from reasoning_env.atropos import methods as module
 from reasoning_env.atropos.servers import Completers
 from reasoning_env.errors import ServerError
-from reasoning_env.inference.failures import MAX_REQUEST_FAILURES
+from reasoning_env.inference.failures import MAX_REQUEST_FAILURES, Timeouts
 from reasoning_env.inference.formats.reply_format import ReplyKind
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Prompt, Timeouts
+from reasoning_env.records import Prompt
 from reasoning_env.runtime import retries
 from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING

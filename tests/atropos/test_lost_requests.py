@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from reasoning_env.inference import server as module
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Rollout, Timeouts
+from reasoning_env.records import Rollout
 from reasoning_gym_testing import InferenceServer, generations, linger
 from reasoning_gym_testing.http_server import Picks, every_request
 from tests.inference.test_lost_requests import Former, restart

@@ -13,7 +13,8 @@ from reasoning_env.atropos import Imported, Mode, Process, Serve
 from reasoning_env.atropos.lifetime import Lifetime
 from reasoning_env.atropos.run import Run
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import Sampling, Timeouts
+from reasoning_env.inference.failures import Timeouts
+from reasoning_env.records import Sampling
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
 from tests.records import make_problem

@@ -17,12 +17,13 @@ from reasoning_env.atropos.config import ServerConfig, complete_servers, named_f
 from reasoning_env.atropos.launch import choose_server_class
 from reasoning_env.atropos.servers import AtroposServer
 from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats import REPLY_FORMATS, tokens
 from reasoning_env.inference.formats.reply_format import ReplyError, ReplyFormat, ReplyKind
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Prompt, Sampling, Timeouts
+from reasoning_env.records import Prompt, Sampling
 from reasoning_gym_testing import GenerationRequest, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply
 from tests.chat_templates import tokenizer_with

@@ -11,8 +11,8 @@ import pytest
 from reasoning_env.atropos import Process, Serve
 from reasoning_env.dumps import stream_groups
 from reasoning_env.errors import ServerError
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.prompts.chat_format import ChatFormat
-from reasoning_env.records import Timeouts
 from reasoning_gym_testing import Completion, InferenceServer
 from reasoning_gym_testing.completions import logprob_of
 from tests.waiting import PATIENCE_S

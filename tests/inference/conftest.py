@@ -3,12 +3,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reasoning_env.inference.completer import ServerSettings
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats import REPLY_FORMATS
 from reasoning_env.inference.formats.choices import PlainChat
 from reasoning_env.inference.formats.reply_format import ReplyFormat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions, Server
-from reasoning_env.records import Timeouts
 
 PATIENT = Timeouts(reply_s=5.0, outage_s=5.0)
 

@@ -22,6 +22,7 @@ from reasoning_env.inference.failures import (
     Failure,
     FailureKind,
     History,
+    Timeouts,
     decide,
     describe_failure,
     explain_failure,
@@ -29,7 +30,7 @@ from reasoning_env.inference.failures import (
 from reasoning_env.inference.formats.choices import finish_word
 from reasoning_env.inference.served_model import PatientRequests
 from reasoning_env.inference.server import MOST_WORDS, Endings
-from reasoning_env.records import Rollout, Timeouts
+from reasoning_env.records import Rollout
 from tests.waiting import until
 
 

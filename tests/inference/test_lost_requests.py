@@ -12,10 +12,11 @@ from aiohttp import web
 
 from reasoning_env.errors import ServerError
 from reasoning_env.inference import server as module
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats.choices import CHAT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import Reachability, ServerAwayError
-from reasoning_env.records import Sampling, Timeouts
+from reasoning_env.records import Sampling
 from reasoning_gym_testing import InferenceServer, free_port, generations, linger
 from reasoning_gym_testing.http_server import Handler
 from tests.waiting import PATIENCE_S, until

@@ -10,13 +10,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from reasoning_env.inference.completer import ServerSettings
-from reasoning_env.inference.failures import ErrorReply, FailureKind, explain_failure
+from reasoning_env.inference.failures import ErrorReply, FailureKind, Timeouts, explain_failure
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.formats.completions import COMPLETIONS
 from reasoning_env.inference.formats.reply_format import ReplyFormat
 from reasoning_env.inference.formats.sglang import SGLANG
 from reasoning_env.inference.server import Server
-from reasoning_env.records import Timeouts
 
 from .conftest import serve
 from .test_server import PROMPT, SAMPLING

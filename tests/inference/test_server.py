@@ -19,10 +19,11 @@ from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, S
 from reasoning_env.inference import addresses
 from reasoning_env.inference import server as module
 from reasoning_env.inference.completer import ServerSettings
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
-from reasoning_env.records import Ending, Sampling, Timeouts
+from reasoning_env.records import Ending, Sampling
 
 from .conftest import serve
 

@@ -28,7 +28,7 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.commands.problems import problems_command
 from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
-from reasoning_env.problems.stream import NOT_GENERATED
+from reasoning_env.problems.state import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S
 

@@ -29,11 +29,12 @@ from reasoning_env.atropos.config import ServerConfig
 from reasoning_env.atropos.launch import choose_server_class
 from reasoning_env.atropos.servers import Completers
 from reasoning_env.errors import ServerError
+from reasoning_env.inference.failures import Timeouts
 from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import RequestOptions
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
+from reasoning_env.records import Prompt, Rollout, Sampling
 from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
 from tests.integrations.vllm_servers import CONTEXT, MASKED, RealServer, largest_difference
 from tests.reply_shapes import RECORDED, requests_for, shape_of_reply

@@ -6,17 +6,15 @@ this folder calls the methods of `Mode` and never checks which mode an environme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ...inference.addresses import PATIENCE_S
 from ...inference.served_model import ServedModel
-from ...metrics.outcomes import Sums
 from ...metrics.recorder import MetricsRecorder
 from ...records import Group
-from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
+from ..report import print_summary
 from ..run_api import RunApiSession
 
 
@@ -72,16 +70,7 @@ class Mode:
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
-        by_task, levels = metrics.by_task, metrics.last_level
-        if not by_task:
-            return
-        columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
-        if any(level is not None for level in levels.values()):
-            columns["LAST LEVEL"] = ".2f"
-        tasks = sorted(by_task.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
-        rows = [_summary_row(name, sums, levels[name]) for name, sums in tasks]
-        rows.append(_summary_row("all", metrics.total, None))
-        Table(columns, [row[: len(columns)] for row in rows]).print()
+        print_summary(metrics)
 
     # ---- hooks of the environment
 
@@ -96,11 +85,6 @@ class Mode:
 
     def close(self) -> None:
         """Close the files of the mode; blocks. A second call has no effect."""
-
-
-def _summary_row(name: str, sums: Sums, level: float | None) -> Sequence[object]:
-    means = (sums.score.mean, sums.correct.mean, sums.unanswered.mean)
-    return name, sums.groups.total(), sums.score.count, *means, level
 
 
 class Imported(Mode):

@@ -1,0 +1,76 @@
+"""Decide whether an answer is retried or scored 0, or its group is dropped, after a failure of its worker."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..errors import ScoringError
+from ..records import Reason
+from .protocol import ProtocolFault, WorkerEnd
+from .worker import MAX_KILLS, Asleep, DeadlineExceeded, TooManyThreads, WorkerDied
+
+MAX_ENDED_WORKERS = 2
+"""If this many workers end while they score an answer, it scores 0. A single end may have had another cause."""
+MAX_FAULTS = 2
+"""Number of infrastructure errors at one answer after which its group is dropped."""
+
+
+class AnswerFailure(Enum):
+    """A failure while an answer was scored. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
+
+    TIMED_OUT = "the answer exceeded its deadline"
+    ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
+    KILLED = "the worker was killed from outside"
+    FAULT = "an infrastructure error"
+    PERMANENT = "an error that a retry cannot avoid"
+
+
+MAX_ANSWER_FAILURES = {
+    AnswerFailure.TIMED_OUT: 1,
+    AnswerFailure.ENDED_WORKER: MAX_ENDED_WORKERS,
+    AnswerFailure.KILLED: MAX_KILLS,
+    AnswerFailure.FAULT: MAX_FAULTS,
+    AnswerFailure.PERMANENT: 1,
+}
+"""Number of failures of each kind at one answer that end its retries. For TIMED_OUT and ENDED_WORKER, the answer is to
+blame and scores 0. For the other kinds, the answer is not to blame, and its group is dropped."""
+
+
+class CannotBeScored(ScoringError):
+    """A retry will not help: the group takes too much processor time, or JSON cannot represent its problem."""
+
+
+class DiedWhileBuilding(WorkerDied):
+    """A verifier worker died before it had built the task, so no answer is to blame."""
+
+
+def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
+    match error:
+        case DeadlineExceeded():
+            return AnswerFailure.TIMED_OUT
+        case Asleep() | TooManyThreads() | ProtocolFault():
+            return AnswerFailure.ENDED_WORKER
+        case CannotBeScored():
+            return AnswerFailure.PERMANENT
+        case ScoringError():
+            return AnswerFailure.FAULT
+    if end.from_outside:
+        return AnswerFailure.KILLED
+    return AnswerFailure.FAULT if isinstance(error, DiedWhileBuilding) else AnswerFailure.ENDED_WORKER
+
+
+def reason_for(error: Exception, end: WorkerEnd) -> Reason:
+    """Return the reason for a score of 0."""
+    if isinstance(error, DeadlineExceeded | Asleep):
+        return Reason.TIMEOUT
+    died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory
+    return Reason.OUT_OF_MEMORY if died_of_memory else Reason.CRASH
+
+
+def dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
+    """Return the error of a group that is dropped because the failure persists."""
+    if isinstance(error, ScoringError):
+        return error
+    if end.from_outside:
+        return ScoringError(f"{task}: {MAX_KILLS} verifiers died while scoring the same answer; the last {end}")
+    return ScoringError(f"{task}: a verifier {end} while it built the task")
