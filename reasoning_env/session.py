@@ -35,7 +35,7 @@ from typing import Generic, Self, cast
 
 from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
-from .errors import ConfigError, did_you_mean
+from .errors import ConfigError
 from .library_rewards import score_texts_as_library
 from .metrics.metric import Reading, for_wandb, read
 from .metrics.outcomes import Sums
@@ -141,7 +141,7 @@ class Session(Generic[T]):
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
         self._scores_rows = score is not None
-        self.pool = pool or WorkerPool(_pool_settings(settings, checkout, score))
+        self.pool = pool or WorkerPool(PoolSettings.of(settings, checkout, score))
         self.instance = 0
         self._prepare = prepare
         self._on_thread = on_thread
@@ -437,32 +437,17 @@ class Session(Generic[T]):
             WorkerError: No worker can be started at the moment.
         """
         check_whole_number("index", index, least=0)
-        plan = self.plan
-        if task is not None and task not in plan.tasks:
-            remedy = did_you_mean(str(task), plan.tasks) or "add it to the setting `tasks`"
-            raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
-        if level is not None and not (isinstance(level, int | float) and 0.0 <= level <= 1.0):
-            raise ConfigError("must be a number from 0 to 1", setting="level", got=level)
-        if level is not None and task is not None and task not in plan.adjustable:
-            raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="omit the level")
         if self._unlearned is None:
-            self._unlearned = make_sampler(plan, self.settings, instance=self.instance, group_size=self.group_size)
+            self._unlearned = make_sampler(self.plan, self.settings, instance=self.instance, group_size=self.group_size)
         sampler = self._unlearned
-        spec = sampler.draw(index, attempt=0)
-        name = task or spec.task
-        spec = spec.with_request(
-            task=name,
-            params=plan.all_params.get(name, {}),
-            level=spec.level if level is None else level,
-        )
+        spec = self.plan.override(sampler.draw(index, attempt=0), task=task, level=level)
 
         async def attempt(number: int) -> Problem | Rejection:
             nonlocal spec
             if number > 0:
                 spec = sampler.redraw(spec)
             problem = await self.pool.generate(spec, self.settings.generation_deadline_s)
-            rejection = await self.reject(problem)
-            return problem if rejection is None else rejection
+            return await self.reject(problem) or problem
 
         return await draw_problem(attempt, Tries())
 
@@ -548,11 +533,3 @@ class Session(Generic[T]):
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
         details = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
-
-
-def _pool_settings(
-    settings: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
-) -> PoolSettings:
-    if score is None:
-        return PoolSettings(settings, None if checkout is None else Path(checkout))
-    return PoolSettings.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), settings)

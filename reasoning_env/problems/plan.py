@@ -12,8 +12,9 @@ import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
+from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, did_you_mean
 from ..records import LibraryInfo, Pool, ProblemRequest, ProblemSpec, Reason, Split, TaskInfo
+from ..runtime.text import short
 from ..settings import Decided, ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, find_task, question_count
 from .estimator import LEVELS, NO_LEVELS, SignalEstimator
@@ -53,6 +54,19 @@ class TaskPlan:
     def all_params(self) -> dict[str, Mapping[str, object]]:
         """Parameters for generation, by task: the user's, and the members of a composite."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
+
+    def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
+        """Return a spec with another task and level, unless they are None. Raises ConfigError for invalid ones."""
+        if task is not None and task not in self.tasks:
+            remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
+            raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
+        if level is not None and not (isinstance(level, int | float) and 0.0 <= level <= 1.0):
+            raise ConfigError("must be a number from 0 to 1", setting="level", got=level)
+        if level is not None and task is not None and task not in self.adjustable:
+            raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="omit the level")
+        name = task or spec.task
+        params = self.all_params.get(name, {})
+        return spec.with_request(task=name, params=params, level=spec.level if level is None else level)
 
 
 def select(

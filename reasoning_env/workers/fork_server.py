@@ -79,6 +79,15 @@ class PoolSettings:
         """
         return cls(user, score_function=function, budget_s=math.inf)
 
+    @classmethod
+    def of(
+        cls, user: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
+    ) -> PoolSettings:
+        """Return the settings of a pool for problems of the library or, with `score`, for rows."""
+        if score is None:
+            return cls(user, None if checkout is None else Path(checkout))
+        return cls.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), user)
+
     @property
     def group_budget_s(self) -> float:
         """Seconds of processor time for scoring a group."""

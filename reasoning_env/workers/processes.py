@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from itertools import islice
 
 
 def is_stopped(pid: int) -> bool:
     """Return True if a process is stopped by SIGSTOP or a debugger; always False on systems other than Linux."""
     return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
+
+
+def is_asleep(pid: int, most_threads: int) -> bool:
+    """Return True if every thread of a process waits for an event, not for a processor or a disk.
+
+    Reads at most `most_threads` threads. Always False on systems other than Linux.
+    """
+    asleep = False
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/task") as threads:
+        for thread in islice(threads, most_threads):
+            match state_of(f"{thread.path}/stat"):
+                case b"S":
+                    asleep = True
+                case b"Z" | b"X" | b"":  # the thread ended (an ended first thread stays in the list)
+                    pass
+                case _:
+                    return False
+    return asleep
 
 
 def state_of(stat_file: str) -> bytes:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
-from .processes import is_stopped, state_of, thread_count
+from .processes import is_asleep, is_stopped, thread_count
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
 MAX_KILLS = 3
@@ -182,17 +180,7 @@ class Worker:
     @property
     def is_asleep(self) -> bool:
         """Whether every thread of the process waits for an event, not for a processor or a disk. Linux only."""
-        is_asleep = False
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{self.pid}/task") as threads:
-            for thread in islice(threads, MAX_THREADS):
-                match state_of(f"{thread.path}/stat"):
-                    case b"S":
-                        is_asleep = True
-                    case b"Z" | b"X" | b"":  # the thread ended (an ended first thread stays in the list)
-                        pass
-                    case _:
-                        return False
-        return is_asleep
+        return is_asleep(self.pid, MAX_THREADS)
 
     def check_threads(self) -> None:
         """Raise TooManyThreads if a worker that may start threads has more than MAX_THREADS. Linux only."""
@@ -297,7 +285,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     used = Stopwatch(worker)
     cpu_s = 0.0
     changed_s = 0.0
-    is_asleep = False
+    has_slept = False
     looked_s = 0.0
     awake_s: float | None = None
     while cpu_s < limit_s:
@@ -317,12 +305,12 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         # Check this rarely, because reading the states of hundreds of threads takes milliseconds.
         if waited_s - looked_s >= min(WORKER_LOOK_S, WORKER_STALL_S):
             looked_s = waited_s
-            is_asleep = worker.is_asleep
-            if awake_s is None or not is_asleep:
+            has_slept = worker.is_asleep
+            if awake_s is None or not has_slept:
                 awake_s = waited_s
         if cpu_s < limit_s and awake_s is not None and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
             raise Asleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
-        has_stalled = waited_s - changed_s > WORKER_STALL_S and not is_asleep
+        has_stalled = waited_s - changed_s > WORKER_STALL_S and not has_slept
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
             raise Starved(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
     raise DeadlineExceeded
