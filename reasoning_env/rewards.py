@@ -158,15 +158,8 @@ async def score_texts(
     ]
 
 
-def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
-    """Return the rollouts with verdicts and scores. A refused rollout scores 0, even if it contains an answer."""
-    final = _without_refusals(rollouts, verdicts)
-    return tuple(
-        replace(rollout, verdict=verdict, score=verdict.score) for rollout, verdict in zip(rollouts, final, strict=True)
-    )
-
-
-def _without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> list[Verdict]:
+def without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdicts of rollouts. A refused rollout scores 0, even if it contains an answer."""
     refused = Verdict(0.0, Reason.REFUSED)
     return [
         refused if rollout.ending is Ending.REFUSED else verdict
@@ -176,7 +169,7 @@ def _without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) 
 
 def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
     """Return the group with a verdict and a reward for each rollout. Rewards are scores after the length penalty."""
-    final = _without_refusals(group.rollouts, verdicts)
+    final = without_refusals(group.rollouts, verdicts)
     lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
     scores = apply_length_penalty([verdict.score for verdict in final], lengths, max_tokens)
     rewarded = [

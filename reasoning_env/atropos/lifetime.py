@@ -20,6 +20,7 @@ from ..runtime.concurrency import cancel_all
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import check_writable, default_dumps_folder
 from .config import ReasoningGymEnvConfig, calm_garbage_collector
+from .run_api import RunApiSession
 
 if TYPE_CHECKING:
     from .run import Run
@@ -191,4 +192,18 @@ def make_dumper(
         dump_failed=config.dump_failed_rollouts,
         score_threshold=config.rollout_save_score_threshold,
         step=step,
+    )
+
+
+def make_run_api_session(config: ReasoningGymEnvConfig) -> RunApiSession:
+    """Return a session that is not yet registered at run-api."""
+    return RunApiSession(
+        config.rollout_server_url,
+        {
+            "max_token_length": config.max_token_length,
+            "desired_name": config.wandb_name,
+            "weight": config.inference_weight,
+            "min_batch_allocation": config.min_batch_allocation,
+            "group_size": config.group_size,
+        },
     )

@@ -31,10 +31,10 @@ from .config import ReasoningGymEnvConfig, named_format
 from .delivery import DeliveryQueue
 from .environment import RolloutItem
 from .evaluations import ModelEvaluations
-from .lifetime import Lifetime, make_chat, make_dumper
+from .lifetime import Lifetime, make_chat, make_dumper, make_run_api_session
 from .modes.mode import Mode
 from .report import RunReport
-from .run_api import RunApiSession, TrainerWatch
+from .run_api import TrainerWatch
 from .servers import Completers
 from .wire import LONG_FIELDS
 
@@ -110,16 +110,7 @@ class Run:
             preamble=config.custom_thinking_prompt or "",
             thinking=self.chat.thinking,
         )
-        self.run_api = RunApiSession(
-            config.rollout_server_url,
-            {
-                "max_token_length": config.max_token_length,
-                "desired_name": config.wandb_name,
-                "weight": config.inference_weight,
-                "min_batch_allocation": config.min_batch_allocation,
-                "group_size": config.group_size,
-            },
-        )
+        self.run_api = make_run_api_session(config)
         self.trainer = TrainerWatch()
         self.queue = DeliveryQueue(
             self.run_api,
@@ -127,7 +118,7 @@ class Run:
         )
         self.evaluations = ModelEvaluations(self, self.inference)
         self.report = RunReport(self)
-        self.time_step: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
+        self.time_step: Callable[[str], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
         """Measures how long a step of a group takes, for Prometheus."""
         self.lifetime = Lifetime(self, collect_state, testing=testing)
         self._failures = FailureStreak()
@@ -270,10 +261,6 @@ class Run:
             tries=MAX_REQUEST_FAILURES if self._testing else None,
             away_s=self.mode.away_s,
         )
-
-
-def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:
-    return contextlib.nullcontext()
 
 
 def _as_list(sequence: Sequence[float]) -> list[float]:

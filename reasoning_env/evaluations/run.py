@@ -21,7 +21,7 @@ from ..metrics.outcomes import Tally
 from ..problems.giving_up import MAX_FAILED_GROUPS
 from ..problems.references import without_release
 from ..records import DropReason, Group, Problem, Sampling
-from ..rewards import with_verdicts
+from ..rewards import without_refusals
 from ..runtime.retries import FailureStreak
 from ..runtime.terminal import PROGRESS_INTERVAL_S, progress_bar, progress_lines
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
@@ -265,7 +265,11 @@ class Evaluation:
     async def _judge(self, group: Group, seconds: float) -> EvaluatedProblem:
         texts = [rollout.text for rollout in group.rollouts]
         verdicts = await self._session.judge(group.problem, texts)
-        scored = with_verdicts(group.rollouts, verdicts)
+        final = without_refusals(group.rollouts, verdicts)
+        scored = tuple(
+            replace(rollout, verdict=verdict, score=verdict.score)
+            for rollout, verdict in zip(group.rollouts, final, strict=True)
+        )
         library_scores = None
         if self._plan.preset is not None:
             plain = await score_texts_as_library(self._session.pool, group.problem, texts)

@@ -60,7 +60,7 @@ async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def missing(sandboxed: WorkerPool) -> dict[str, str]:
     """Layers that this machine lacks, with the log line that tells why."""
-    line = sandboxed.sandbox
+    line = sandboxed.fork_servers.sandbox
     return {name: line for name in BOTH if name in line.partition("; not by ")[2]}
 
 
