@@ -44,7 +44,8 @@ import aiohttp
 from benchmarks._usage import Sampler, Usage, growth
 from reasoning_env import Problem, ReasoningSettings, Session
 from reasoning_env.errors import ReasoningEnvError
-from reasoning_env.judging.client import TOKEN_VARIABLE, JudgeClient
+from reasoning_env.judging.client import JudgeClient
+from reasoning_env.judging.messages import TOKEN_VARIABLE
 from reasoning_gym_testing.process_table import descendants, is_alive, survivors
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,28 +14,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
+from ..judging.messages import TOKEN_VARIABLE
 from ..program.parser import Command, CommandParser
 from ..program.running import Interrupted, run_until_signal, start_log
-from ..program.settings import default_text, range_text
 from ..program.shared_options import (
     add_config_option,
     add_score_options,
     check_score_options,
+    default_text,
     file_settings,
     given_settings,
+    range_text,
     score_function,
 )
-from ..records import Problem
-from ..session import Session
-from ..settings import ReasoningSettings
 from ..settings.given import make_settings, meaning
-from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
 
 if TYPE_CHECKING:
     from ..judging.server import Judge
+    from ..records import Problem
+    from ..session import Session
+    from ..settings import ReasoningSettings
+    from ..sources.score_function import ScoreFunction
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,9 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     """
     # These imports take a third of a second, so `judge --help` goes without them.
     from ..inference.addresses import is_loopback
+    from ..judging.client import judge_token
     from ..runtime.listening import ListenAddress, check_address
+    from ..session import Session
 
     check_score_options(options)
     if options.score is not None:

@@ -21,12 +21,11 @@ from ..inference.failures import seconds_asked
 from ..records import Subject, Verdict
 from ..runtime.retries import pauses
 from ..sources.score_function import row_json
-from .messages import Refusal, ScoreReply
+from .messages import TOKEN_VARIABLE, Refusal, ScoreReply
 
 if TYPE_CHECKING:
     import aiohttp
 
-TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal if the reference is valid, but its problem cannot be generated."""
 RAISES_KIND = "raises"

@@ -8,6 +8,9 @@ import msgspec
 
 from ..records import Reason, Row
 
+TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
+"""Environment variable with the token of a judge, which clients send and the server requires."""
+
 
 class ScoreRequest(msgspec.Struct):
     """Completions (`texts`) of one problem, given by its reference, or of one row."""

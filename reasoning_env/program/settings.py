@@ -7,7 +7,6 @@ users change, and describes the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
@@ -15,9 +14,10 @@ from pydantic.fields import FieldInfo
 from ..errors import ConfigError, did_you_mean
 from ..inference.completer import ServerSettings
 from ..runtime.terminal import Table, print_json
-from ..settings.given import choices, meaning
+from ..settings.given import meaning
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
+from .shared_options import LONG, default_text, range_text
 from .training import OF_ATROPOS, OF_SERVER, TrainingSettings
 
 SettingRow = tuple[str, str, str, str]
@@ -84,10 +84,6 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
 """All settings by subject, without the further settings of Atropos."""
 
 FURTHER = "Further settings of Atropos"
-
-MAX_DEFAULT_LENGTH = 48
-LONG = "long text"
-"""Shown instead of a default of more than MAX_DEFAULT_LENGTH characters."""
 
 
 def settings_command(
@@ -187,28 +183,3 @@ def _markdown(rows: Sequence[SettingRow]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
-
-
-def default_text(field: FieldInfo) -> str:
-    """Return the default as a string; a word describes long strings and empty values."""
-    value: object = field.get_default(call_default_factory=True, validated_data={})
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None:
-        return "none"
-    if value in ("", []):
-        return "empty"
-    text = str(value)
-    return text if len(text) <= MAX_DEFAULT_LENGTH else LONG
-
-
-def range_text(field: FieldInfo) -> str:
-    """Return a number's limits or a word's choices, separated by commas; empty without either."""
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    words = []
-    for constraint in field.metadata:
-        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
-    extra = field.json_schema_extra
-    of_table = extra.get("enum") if isinstance(extra, dict) else None  # choices that come from a table
-    words += map(str, of_table) if isinstance(of_table, list) else choices(field)
-    return ", ".join(words)

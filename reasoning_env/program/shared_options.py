@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
@@ -13,6 +14,8 @@ from ..prompts.thinking import AUTO_FORMAT, NAMES
 from .parser import at_least_one, keep, mapping, pass_rates, rewards, seed, share
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from ..data.training import Selection
     from ..records import Problem
     from ..session import Session
@@ -242,3 +245,35 @@ def score_words(options: argparse.Namespace) -> list[str]:
     words += [] if options.scoring_deadline_s is None else ["--deadline-s", f"{options.scoring_deadline_s:g}"]
     words += [] if options.worker_memory_mb is None else ["--memory-mb", str(options.worker_memory_mb)]
     return words
+
+
+MAX_DEFAULT_LENGTH = 48
+LONG = "long text"
+"""Shown instead of a default of more than MAX_DEFAULT_LENGTH characters."""
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return the default as a string; a word describes long strings and empty values."""
+    value: object = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None:
+        return "none"
+    if value in ("", []):
+        return "empty"
+    text = str(value)
+    return text if len(text) <= MAX_DEFAULT_LENGTH else LONG
+
+
+def range_text(field: FieldInfo) -> str:
+    """Return a number's limits or a word's choices, separated by commas; empty without either."""
+    from ..settings.given import choices
+
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    words = []
+    for constraint in field.metadata:
+        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
+    extra = field.json_schema_extra
+    of_table = extra.get("enum") if isinstance(extra, dict) else None  # choices that come from a table
+    words += map(str, of_table) if isinstance(of_table, list) else choices(field)
+    return ", ".join(words)

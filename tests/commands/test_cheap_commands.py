@@ -17,6 +17,12 @@ SAYS = {
     "evaluate -h": "--preset",
     "settings -h": "--markdown",
     "report --help": "--output",
+    "compare -h": "--json",
+    "judge -h": "--port",
+    "problems -h": "--out",
+    "rescore -h": "--keep",
+    "score -h": "--seed",
+    "tasks -h": "--level",
 }
 RUN = """
 import contextlib, io, json, runpy, sys
