@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -27,7 +28,7 @@ from tests.certificates import environment_with_certificates
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S
 
-from .shown import shown_commands
+from .shown import shown_block, shown_commands
 
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -222,3 +223,10 @@ async def test_rewards_setting_reaches_the_taskset_judge(rewards: str, score: fl
     assert direct is not None
     assert judged.score == direct.score
     assert (judged.score > 0.5) == (score > 0.5)
+
+
+def test_prime_rl_source_has_settings_of_the_taskset() -> None:
+    """prime-rl is not on PyPI. It validates the table `taskset` with this class."""
+    [source] = tomllib.loads(shown_block("toml", "orchestrator"))["orchestrator"]["train"]["source"]
+    config = adapter.ReasoningGymConfig(**source["env"]["taskset"])
+    assert (config.tasks, config.level) == ("gcd,chain_sum", "random")
