@@ -163,10 +163,10 @@ async def be_honest(port: int, problem: Problem, seconds: float) -> dict[str, fl
 
 
 def all_processes_mb(pid: int) -> float:
-    """Return the memory of a process and its descendants. Shared pages count once."""
+    """Return the memory of a process and its descendants. Shared pages count once. Needs root, for workers."""
     total = 0.0
     for each in (pid, *descendants(pid)):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
             total += sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
     return total
