@@ -192,7 +192,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
     # `(3,355)` may be two numbers, or one number with a thousands separator.
     _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", extract=_inner_of_parentheses),
     _frame("label", _label_pattern("|".join(LABELS.values()))),
-    _frame("tail", r"(?s)(?P<inner>.*)\\\\"),
+    _frame("tail", r"(?s)(?P<inner>.*?)\\{1,2}"),
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
 )
 """All frames. The first one that matches is removed."""

@@ -34,7 +34,7 @@ LATEX_SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("quad", "qquad"), "  "),  # a single space may be a thousands separator
     **{name: f" {name}" for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "exp", "ln", "log", "sqrt")},
     **dict.fromkeys(("!", "left", "right", "hline"), ""),
-    **{sign: sign for sign in "#_%&${}"},
+    **{sign: sign for sign in "#_%&${}()"},
     "times": "\N{MULTIPLICATION SIGN}",
     "cdot": "\N{DOT OPERATOR}",
     "div": "\N{DIVISION SIGN}",
@@ -94,10 +94,10 @@ def _without_latex(text: str) -> str:
     text = _without_box(DOUBLED_BACKSLASH.sub(r"\\", text))
     if text.count("\\{") != text.count("\\}"):
         return text
-    text = LATEX_FRACTION.sub(r"((\g<up>\g<over>)/(\g<down>\g<under>))", text)
     text = text.replace("~\\", " \\")  # in LaTeX `~` is a non-breaking space; without LaTeX, `~` is a logical operator
     for _ in range(MAX_NESTED):
-        printed = LATEX_PART.sub(_printed, text)
+        fractions = LATEX_FRACTION.sub(r"((\g<up>\g<over>)/(\g<down>\g<under>))", text)
+        printed = LATEX_PART.sub(_printed, fractions)
         if printed == text:
             break
         text = printed

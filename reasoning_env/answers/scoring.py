@@ -232,7 +232,8 @@ class Scorer:
         """Return the score of the verifier, its guard, or (without strict rewards) the library's own score."""
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
-            score, self._has_code = self.rules.library_score(answer, entry, self.dataset)
+            score, has_code = self.rules.library_score(answer, entry, self.dataset)
+            self._has_code = self._has_code or has_code
             return _clamped(float(score))
         guard = self.rules.guard
         score = self.dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, self.dataset)

@@ -61,6 +61,7 @@ EXAMPLES = [
     ("name", "The LCM of these numbers is 16", "16"),
     ("name", "h = 16", "16"),
     ("tail", r"16 \\", "16"),
+    ("tail", "16\\", "16"),
     ("full_stop", "16.", "16"),
 ]
 NAMES = ("lcm", "least common multiple", "{variable}")
@@ -145,6 +146,8 @@ def test_answer_parsing_never_takes_the_question() -> None:
         (r"\frac34", "((3)/(4))"),
         (r"1 + \dfrac{8}{3 - 1}", "1 + ((8)/(3 - 1))"),
         (r"1 + \frac{5x^{2}}{2}", "1 + ((5x^{2})/(2))"),
+        (r"\frac{\frac{3}{4}x}{5}", "((((3)/(4))x)/(5))"),
+        (r"-\(\frac{1}{2}\)*x", "-(((1)/(2)))*x"),
         (r"\text{up} \rightarrow \text{down}", "up \u2192 down"),
         (r"R \neg P", "R \u00acP"),
         (r"90^\circ", "90\u00b0"),

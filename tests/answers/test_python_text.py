@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,12 +183,15 @@ def test_code_in_answers_is_not_executed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_answer_with_unexecuted_code_is_marked(library: Library) -> None:
+@pytest.mark.parametrize("with_tags", [False, True])
+def test_answer_with_unexecuted_code_is_marked(library: Library, with_tags: bool) -> None:
+    """Plain rewards score the answer in tags too."""
     asked = Asked(library, "simple_integration")
-    asked.scorer.score(asked.write("(RIGHT).doit()"))
-    assert NOT_RUN in asked.scorer.frames
-    asked.scorer.score("no formula")
-    assert NOT_RUN not in asked.scorer.frames
+    scorer = replace(asked.scorer, with_tags=with_tags)
+    scorer.score(asked.write("(RIGHT).doit()"))
+    assert NOT_RUN in scorer.frames
+    scorer.score("no formula")
+    assert NOT_RUN not in scorer.frames
 
 
 def test_patched_library_module_is_restored(library: Library) -> None:
