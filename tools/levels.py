@@ -2,7 +2,7 @@
 
 Generates problems of each task at five levels. Prints a line for each task: the mean work at each level, and the
 smallest share of different problems. The work is a proxy such as the moves of a solution
-(`tests/workers/level_work.py`). Then prints a line for each finding: work that does not grow, or problems that repeat.
+(`tools/level_work.py`). Then prints a line for each finding: work that does not grow, or problems that repeat.
 The status is 1 if there is a finding.
 """
 
@@ -21,17 +21,8 @@ from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import COMPOSITE
-from tests.workers.level_work import (
-    FEW_QUESTIONS,
-    HARDLY_HARDER,
-    LEVELS,
-    Drawn,
-    LevelTally,
-    faults_of,
-    repetition_of,
-    tally,
-)
 
+from .level_work import FEW_QUESTIONS, HARDLY_HARDER, LEVELS, Drawn, LevelTally, faults_of, repetition_of, tally
 from .running import run_tool
 
 DEADLINE_S = 60.0

@@ -15,10 +15,9 @@ from reasoning_env.atropos.config import ServerConfig
 from reasoning_env.errors import ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.runtime import retries
-from reasoning_gym_testing import InferenceServer, respond
 from tests.waiting import PATIENCE_S
 
-from .conftest import Manage, managed
+from .conftest import managed
 
 FOREVER_S = 600.0
 
@@ -119,50 +118,3 @@ async def test_check_accepts_a_reply_cut_at_the_token_limit() -> None:
 
 async def test_stand_in_server_is_not_checked() -> None:
     await check_servers([SimpleNamespace()], 0.0)
-
-
-async def test_context_length_is_read_from_the_model_list(manage: Manage) -> None:
-    listed = respond(200, {"data": [{"id": "m", "max_model_len": 4096}]})
-    async with InferenceServer() as running:
-        running.fail(listed, only=lambda request, _body: request.path == "/v1/models")
-        assert await managed(manage(running.config("vllm"))).context_lengths() == [4096]
-
-
-# ---------------------------------------------------------------------------- servers with faults, over HTTP
-
-REPLY = "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n"
-
-
-def reply(status: str, body: str, headers: str = "") -> bytes:
-    return f"{REPLY.format(status=status, length=len(body))}{headers}\r\n{body}".encode()
-
-
-@pytest.mark.parametrize(
-    ("scheme", "answer", "said"),
-    [
-        ("http", reply("429 Too Many", "{}", "Retry-After: 120\r\n"), "status 429 .* and asks to wait 120 s"),
-        ("http", b"", "it closes the connection without a reply"),
-        ("http", reply("200 OK", '{"choices": [{"mess'), r"\(its reply is incomplete JSON\); see the server's log"),
-        ("http", reply("200 OK", ""), r"\(its reply is incomplete JSON\)"),
-        ("http", reply("302 Found", "", "Location: http://127.0.0.1:9/\r\n"), "Connection refused"),
-        ("https", reply("400 Bad Request", ""), "speak http, not https.*; write http:// in openai.base_url$"),
-    ],
-)
-async def test_start_error_describes_the_server_fault(
-    manage: Manage, scheme: str, answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(addresses, "LEAST_WAIT_S", PATIENCE_S)  # a busy machine may be late with the reply
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(64 * 1024)
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        url = f"{scheme}://127.0.0.1:{port}/v1"
-        manager = manage(ServerConfig(server_type="openai", model_name="m", api_key="x", base_url=url))
-        async with asyncio.timeout(PATIENCE_S):
-            with pytest.raises(ServerError, match=said):
-                await managed(manager).check(0.5)

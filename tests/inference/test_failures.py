@@ -14,7 +14,7 @@ import pytest
 from openai import APIConnectionError
 from tenacity import RetryError, retry, stop_after_attempt
 
-from reasoning_env.errors import RefusedError, ServerError
+from reasoning_env.errors import ServerError
 from reasoning_env.inference import served_model
 from reasoning_env.inference.failures import (
     MAX_REQUEST_FAILURES,
@@ -191,26 +191,6 @@ def test_retry_decision_depends_on_earlier_failures(
     else:
         assert type(decision) is ServerError
         assert re.search(expected, str(decision))
-
-
-def test_timeout_raises_while_other_requests_succeed() -> None:
-    assert isinstance(decide(TIMED_OUT, history(**BESIDE), PATIENT), TimeoutError)
-
-
-def test_refusal_of_the_first_request_ends_the_run() -> None:
-    assert isinstance(decide(REFUSED, history(), PATIENT), RefusedError)
-
-
-@pytest.mark.parametrize(
-    ("failure", "successes", "beside_successes", "others_succeeded"),
-    [(ABSENT, 5, 1, False), (ABSENT, 6, 2, True), (BUSY, 6, 1, True)],
-)
-def test_failure_updates_the_retry_history(
-    failure: Failure, successes: int, beside_successes: int, others_succeeded: bool
-) -> None:
-    before = History(failures=1, failures_beside_successes=1, successes=5)
-    after = before.after(failure, successes=successes, outage_s=2.0, pause_s=0.5)
-    assert after == History(2, beside_successes, successes, others_succeeded, outage_s=2.0, pause_s=0.5)
 
 
 # ---------------------------------------------------------------------------- how completions ended

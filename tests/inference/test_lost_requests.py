@@ -18,7 +18,7 @@ from reasoning_env.inference.served_model import ServedModel
 from reasoning_env.inference.server import Reachability, ServerAwayError
 from reasoning_env.records import Sampling
 from reasoning_gym_testing import InferenceServer, free_port, generations, linger
-from reasoning_gym_testing.http_server import Handler
+from reasoning_gym_testing.http_server import Handler, Picks, every_request
 from tests.waiting import PATIENCE_S, until
 
 from .conftest import serve
@@ -97,6 +97,20 @@ async def test_server_that_never_comes_back_raises(former: Former, monkeypatch: 
         former.fail(linger)
         with pytest.raises(ServerError, match="requests fail for"):
             await asking
+
+
+@pytest.mark.parametrize("held", [generations, every_request], ids=["requests", "health checks too"])
+async def test_other_server_completes_the_group(former: Former, held: Picks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AWAY_S", 0.2)
+    former.fail(former.hold, only=held)
+    async with (
+        InferenceServer() as other,
+        serve(f"{former.url}/v1", f"{other.url}/v1", formats=[CHAT], timeouts=PATIENT) as model,
+    ):
+        asking = [asyncio.create_task(model.complete(PROMPT, 1, SAMPLING)) for _ in range(4)]
+        await until(lambda: former.held)
+        former.fail(linger)
+        assert [len(await group) for group in asking] == [1] * 4
 
 
 # ---------------------------------------------------------------------------- when a request is lost

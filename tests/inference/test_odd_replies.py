@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import aiohttp
 import pytest
@@ -60,11 +58,6 @@ async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
     failure = explain_failure(await failure_of(reply))
     assert (failure.kind, failure.status) == (FailureKind.UNUSABLE, None)
     assert failure.description.startswith("its reply is not valid HTTP (400, message=")
-
-
-def test_retry_after_date_is_converted_to_seconds() -> None:
-    asked = seconds_asked(format_datetime(datetime.now(UTC) + timedelta(seconds=600)))
-    assert asked == pytest.approx(600.0, abs=60.0)
 
 
 @pytest.mark.parametrize(

@@ -138,12 +138,6 @@ async def test_refused_token_limit_is_lowered(server: Server, caplog: pytest.Log
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
-async def test_request_waits_until_an_outage_ends(server: Server) -> None:
-    server.answers = [(503, "loading", {}), REPLY]
-    async with client(server) as model:
-        assert len(await model.complete(PROMPT, 1, SAMPLING)) == 1
-
-
 async def test_received_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
     busy = (429, "slow", {"Retry-After": "0.05"})
     server.answers = [REPLY, busy, busy, busy, busy, REPLY]
@@ -249,36 +243,6 @@ async def test_context_length_out_of_range_is_missing(server: Server, length: ob
         assert await model.context_lengths() == [None]
 
 
-BODY = json.dumps(REPLY).encode()
-SOUND = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
-    len(BODY),
-    BODY,
-)
-GARBLED = {
-    "NUL in a header": SOUND.replace(b"OK\r\n", b"OK\r\nX-Trace: a\0b\r\n"),
-    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
-    "a status that is none": SOUND.replace(b"200", b"2x0"),
-    "two lengths": SOUND.replace(b"OK\r\n", b"OK\r\nContent-Length: 1\r\n"),
-}
-"""Replies that aiohttp cannot parse, and reports as the server's status 400."""
-
-
-@pytest.mark.parametrize("reply", GARBLED.values(), ids=GARBLED)
-async def test_garbled_reply_is_retried(reply: bytes) -> None:
-    replies = [reply, SOUND]
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"}")
-        writer.write(replies.pop(0))
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
-        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
-        async with serve(url, formats=[CHAT], timeouts=Timeouts(reply_s=5.0, outage_s=5.0)) as model:
-            [rollout] = await model.complete(PROMPT, 1, SAMPLING)
-    assert (rollout.text, replies) == ("yes", [])
-
-
 async def test_refusal_after_the_start_fails_only_one_request(server: Server) -> None:
     server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
     async with client(server) as model:
@@ -359,13 +323,6 @@ BROKEN_OFF = [
     pytest.param({"finish_reason": None, "stop_reason": "aborted", "message": {"content": "4"}}, "aborted", id="verl"),
     pytest.param({"finish_reason": "drained", "message": {"content": "4"}}, "drained", id="unknown word"),
 ]
-
-
-async def test_interrupted_completion_is_retried(server: Server) -> None:
-    server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}, REPLY]
-    async with client(server) as model:
-        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
-    assert (rollout.text, len(server.requests)) == ("yes", 2)
 
 
 @pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -232,6 +233,15 @@ def test_no_level_of_a_library_task_is_clamped(difficulty: DifficultyMap) -> Non
     """Refused values are replaced attribute by attribute, so that no level is lost."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
     assert resolved == {(task, level): level for task, level in resolved}
+
+
+def test_each_level_has_its_own_parameters(difficulty: DifficultyMap) -> None:
+    draws = [number / 16 for number in range(16)]
+    alike = []
+    for task in TASKS:
+        by_level = [[difficulty.parameters(task, level, draw=draw).params for draw in draws] for level in LEVELS[::4]]
+        alike += [task for lower, higher in pairwise(by_level) if lower == higher]
+    assert alike == []
 
 
 def test_levels_of_library_tasks_are_monotonic(difficulty: DifficultyMap) -> None:
