@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
 from reasoning_env.sources.score_function import ScoreFunction
 from reasoning_env.workers import worker as worker_module
+from reasoning_env.workers.protocol import Frame
 
 FUNCTION = "tests.score_functions:score"
 ROW = {"answer": "right"}
@@ -115,6 +117,26 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
         crash,
         (1.0, Reason.SCORED),
     ]
+
+
+async def test_threads_of_the_next_completion_blame_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool may read a verdict late, when the worker already runs the next completion."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells how many threads a process has")
+    receive = worker_module.Worker.receive
+
+    async def receive_late(worker: worker_module.Worker, deadline_s: float) -> Frame:
+        reply = await receive(worker, deadline_s)
+        for _ in range(30):
+            if worker_module.thread_count(worker.pid) <= 30:
+                await asyncio.sleep(0.01)
+        return reply
+
+    monkeypatch.setattr(worker_module, "MAX_THREADS", 30)
+    monkeypatch.setattr(worker_module.Worker, "receive", receive_late)
+    async with session_of(ScoreFunction(FUNCTION, threads=True), scoring_deadline_s=60.0) as session:
+        verdicts = await session.judge(ROW, ["right", "start many threads and sleep"])
+    assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
 async def test_function_whose_main_thread_ends_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

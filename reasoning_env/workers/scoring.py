@@ -138,7 +138,9 @@ class BatchScorer:
         Raises DeadlineExceeded, Asleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
-        answers = _answers_for_request(batch.remaining)
+        # A retried answer is sent alone: its worker may have failed because it already scored the next answer.
+        is_retry = any(position == len(batch.verdicts) for position, _ in batch.failures)
+        answers = batch.remaining[:1] if is_retry else _answers_for_request(batch.remaining)
         request = {"task": spec.task, "params": dict(spec.params), "level": batch.problem.level}
         try:
             worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
@@ -166,13 +168,12 @@ class BatchScorer:
 
         Raises ScoringError and DiedWhileBuilding.
         """
-        limit_s = WORKER_START_TIMEOUT_S
         try:
-            header = (await receive_in_cpu_time(worker, limit_s, limit_s)).header
+            header = (await receive_in_cpu_time(worker, WORKER_START_TIMEOUT_S, WORKER_START_TIMEOUT_S)).header
             if "fault" not in header and header.get("ready") is not True:
                 raise ProtocolFault(f"the verifier worker sent a verdict before it was ready: {str(header)[:200]}")
         except DeadlineExceeded:
-            raise ScoringError(f"{spec.task}: building the task took more than {limit_s:g} s") from None
+            raise ScoringError(f"{spec.task}: building the task took more than {WORKER_START_TIMEOUT_S:g} s") from None
         except Starved as error:
             raise ScoringError(f"{spec.task}: building the task failed: {error}") from None
         except WorkerDied as death:
@@ -190,8 +191,7 @@ class BatchScorer:
         Raises the errors of `receive_in_cpu_time`, but ScoringError instead of Starved. Raises CannotBeScored if the
         batch exceeds its budget.
         """
-        deadline_s = self._deadline_s
-        limit_s = min(deadline_s, batch.budget_s)
+        limit_s = min(self._deadline_s, batch.budget_s)
         used = Stopwatch(worker)
         try:
             return await receive_in_cpu_time(worker, limit_s, WORKER_START_TIMEOUT_S)
@@ -200,10 +200,10 @@ class BatchScorer:
         except Starved as error:
             raise ScoringError(f"{batch.problem.task}: {error}") from None
         except DeadlineExceeded:
-            if limit_s == deadline_s:
+            if limit_s == self._deadline_s:
                 raise
         finally:
-            batch.budget_s -= min(used.cpu_s, deadline_s)
+            batch.budget_s -= min(used.cpu_s, self._deadline_s)
         self._stats.over_budget += 1
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the group's answers need more processor time than its limit"
