@@ -320,10 +320,6 @@ def test_last_answer_extraction_equals_the_library_pattern(text: str) -> None:
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 
 
-def test_non_ascii_tag_does_not_close_an_answer() -> None:
-    assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == without_answer(Reason.UNCLOSED_ANSWER)
-
-
 def test_length_penalty_counts_prompt_tokens() -> None:
     long_prompt = replace(rollout(answer(1.0), 1000), token_count=5)
     verdicts = [Verdict(1.0, Reason.SCORED)]

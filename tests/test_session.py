@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
+from reasoning_env import ConfigError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import stream
-from reasoning_env.prompts.thinking import named_thinking
-from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.records import ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
 from tests.records import make_rollout
@@ -59,15 +58,6 @@ def right(problem: Problem) -> str:
 
 async def take(session: Session[Any], count: int) -> list[Problem]:
     return [await session.next() for _ in range(count)]
-
-
-@on_module_loop
-async def test_judge_scores_completions(make_session: MakeSession) -> None:
-    session = await make_session()
-    problem = await session.next()
-    verdicts = await session.judge(problem, [right(problem), WRONG, "no tags"])
-    assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0]
-    assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.SCORED, Reason.NO_ANSWER]
 
 
 @on_module_loop
@@ -145,14 +135,6 @@ async def test_curriculum_resumed_from_an_older_state_repeats_its_draws(make_ses
 
 
 @on_module_loop
-async def test_dropped_problem_is_not_in_flight(make_session: MakeSession) -> None:
-    session = await make_session()
-    session.drop(await session.next(), DropReason.SCORING)
-    assert session.in_flight == 0
-    assert session.report()["dropped/scoring_failed"] == 1
-
-
-@on_module_loop
 async def test_sampler_learns_from_scores_before_the_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
@@ -160,16 +142,6 @@ async def test_sampler_learns_from_scores_before_the_penalty(make_session: MakeS
     session.observe(await session.next(), verdicts, rollouts=rollouts)
     (_, *counts) = session.state()["sampler"]["chain_sum"][0]
     assert counts == [1.0, 1.0, 0.0, 1]
-
-
-@on_module_loop
-async def test_instances_share_no_problem(make_session: MakeSession) -> None:
-    sessions = [await make_session(), await make_session()]
-    seeds = []
-    for instance, session in enumerate(sessions):
-        session.begin(instance)
-        seeds.append({problem.spec.seed for problem in await take(session, 5)})
-    assert not seeds[0] & seeds[1]
 
 
 @on_module_loop
@@ -274,15 +246,6 @@ async def test_fits_callback_runs_in_a_thread(make_session: MakeSession) -> None
 
 
 @on_module_loop
-async def test_judge_accepts_a_reference_string(make_session: MakeSession) -> None:
-    session = await make_session(complexity_mode="random")
-    problem = await session.next()
-    other = await make_session()
-    verdicts = await other.judge(problem.reference, [right(problem), WRONG])
-    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
-
-
-@on_module_loop
 async def test_composite_problem_is_made_from_its_reference(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
@@ -300,23 +263,6 @@ async def test_reference_of_a_clarified_or_original_question_works(make_session:
 
 
 @on_module_loop
-async def test_unknown_task_in_reference_raises(make_session: MakeSession) -> None:
-    session = await make_session()
-    problem = await session.next()
-    with pytest.raises(InvalidReferenceError, match="no task 'chain_sun'; did you mean chain_sum"):
-        await session.judge(problem.reference.replace("chain_sum", "chain_sun"), [WRONG])
-
-
-@on_module_loop
-async def test_reference_with_an_altered_hash_raises(make_session: MakeSession) -> None:
-    session = await make_session()
-    first, second = await take(session, 2)
-    altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
-    with pytest.raises(InvalidReferenceError, match="the question generated here differs from the reference's"):
-        await session.judge(altered, [WRONG])
-
-
-@on_module_loop
 async def test_problem_made_from_a_reference_is_cached(make_session: MakeSession) -> None:
     session = await make_session()
     [problem] = await take(session, 1)
@@ -324,15 +270,6 @@ async def test_problem_made_from_a_reference_is_cached(make_session: MakeSession
 
 
 # ---------------------------------------------------------------------------- single problems
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def small_session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Problem]]:
-    """A session over the small library."""
-    checkout = write_small_library(tmp_path_factory.mktemp("library")) / "reasoning-gym"
-    settings = ReasoningSettings(tasks=["games/*", "composite"], num_generators=1, num_verifiers=1)
-    async with Session(settings, checkout=checkout) as session:
-        yield session
 
 
 @on_module_loop
@@ -411,21 +348,6 @@ async def test_make_params_override_task_params(make_session: MakeSession) -> No
     session = await make_session(task_params={"chain_sum": {"min_terms": 5, "max_terms": 5}})
     problem = await session.make("chain_sum", 1, params={"max_terms": 6, "min_terms": 6})
     assert problem.question.count(" + ") + problem.question.count(" - ") == 5
-
-
-@on_module_loop
-async def test_composite_members_are_the_other_selected_tasks(small_session: Session[Problem]) -> None:
-    members = {"datasets": [{"name": "generous"}, {"name": "open_ended"}]}
-    assert small_session.plan.all_params == {"composite": members}
-
-
-@on_module_loop
-async def test_judge_accepts_other_thinking_formats(make_session: MakeSession) -> None:
-    session = await make_session()
-    problem = await session.next()
-    completion = f"[THINK]<answer>8</answer>[/THINK]{right(problem)}"
-    [verdict] = await session.judge(problem, [completion], thinking=named_thinking(["magistral"]))
-    assert verdict.correct
 
 
 # ---------------------------------------------------------------------------- beginning and end

@@ -68,22 +68,6 @@ async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -
 
 
 @on_module_loop
-async def test_score_function_verdicts_keep_the_order(session: Session[Problem]) -> None:
-    verdicts = await session.judge(ROW, ["right", "wrong", "right"])
-    assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
-        (1.0, Reason.SCORED),
-        (0.0, Reason.SCORED),
-        (1.0, Reason.SCORED),
-    ]
-
-
-@on_module_loop
-async def test_extra_numbers_of_a_score_function_become_parts(session: Session[Problem]) -> None:
-    verdict = await verdict_on(session, "parts")
-    assert (verdict.score, verdict.parts) == (0.5, {"length": 3.0, "style": 0.25})
-
-
-@on_module_loop
 async def test_score_function_may_return_many_parts(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)

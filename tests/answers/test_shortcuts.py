@@ -34,11 +34,6 @@ def test_parts_of_the_question_are_found_as_guesses() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_each_board_filling_has_a_name() -> None:
-    fills = ("1", "a digit that the row lacks", "the most frequent cell of the row")
-    assert {*filled_boards(SUDOKU)} == {f"empty cells filled with {fill}" for fill in fills}
-
-
 def test_numbers_of_an_answer_are_replaced_by_constants() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}

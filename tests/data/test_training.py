@@ -115,18 +115,6 @@ def test_training_columns_have_one_type(path: Path) -> None:
     assert {tuple(type(value) for value in row.values()) for row in rows} == {tuple(map(type, rows[0].values()))}
 
 
-@pytest.mark.parametrize("keep", [Keep.ALL, Keep.PAIRS])
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_datasets_library_loads_training_rows(path: Path, tmp_path: Path, keep: Keep) -> None:
-    from datasets import load_dataset
-
-    rows = kept(path, line(RIGHT, WRONG), keep=keep)
-    loaded = load_dataset(
-        "json", data_files=str(kept_path(path, keep)), split="train", cache_dir=str(tmp_path / "cache")
-    )
-    assert list(loaded) == rows
-
-
 def test_training_rows_are_not_read_as_rollout_groups(path: Path) -> None:
     header_path(path).write_text("{}")
     kept(path, line(RIGHT))

@@ -147,14 +147,3 @@ def test_demo_failure_prints_no_traceback(start: StartDemo, code: str, options: 
     assert re.match(f"(?s)demo: .*{error}", demo.stderr.strip())
     assert "Traceback" not in demo.stderr
     assert len(temporary(demo)) == 1, "the logs stay"
-
-
-@needs_proc
-def test_demo_names_the_server_that_died(start: StartDemo) -> None:
-    demo = start(code=IDLE)
-    everything = wait_for_processes(demo, more_than=LAUNCHER_AND_THREE_PROCESSES - 1)
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in everything}
-    (run_api,) = (pid for pid, command in commands.items() if "run_api" in command)
-    os.kill(run_api, signal.SIGKILL)
-    assert demo.end() == 1
-    assert re.search(r"run-api-0 .*\b137\b", demo.stderr)

@@ -10,9 +10,6 @@ import reasoning_gym
 
 from demo.policy import ScriptedPolicy
 from demo.rules import RULES
-from reasoning_gym_testing import GenerationRequest
-
-QUESTION = "Find the Greatest Common Divisor (GCD) of these numbers: 760, 368. Give only the GCD as your final answer."
 
 
 def answer_of(text: str) -> str | None:
@@ -40,12 +37,3 @@ def test_policy_without_skill_answers_wrong(task: str) -> None:
         answer = answer_of(policy.answer(item["question"], rng))
         if answer is not None and not (task == "prime_factorization" and "believe" in answer):  # its verifier raises
             assert dataset.score_answer(answer, item) < 1.0, answer
-
-
-def request(temperature: float) -> GenerationRequest:
-    return GenerationRequest("vllm", QUESTION, (9,), n=20, max_tokens=99, temperature=temperature, top_p=1.0)
-
-
-def test_policy_is_deterministic_at_temperature_0() -> None:
-    policy = ScriptedPolicy(0.5, 3)
-    assert len({*policy(request(0.0)), *policy(request(0.0))}) == 1

@@ -211,11 +211,6 @@ async def test_isolated_failures_do_not_end_the_evaluation(
     assert (results["finished"], results["overall"]["failed"]) == (True, 10)
 
 
-async def test_too_long_prompts_do_not_count_as_failures(run: Any) -> None:
-    _, results = await run("1.0", *["long"] * 19)
-    assert results["overall"]["failed"] == 19
-
-
 async def test_evaluation_without_problems_leaves_no_folder(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="no evaluation problem could be evaluated"):
         await run("gone", "gone")

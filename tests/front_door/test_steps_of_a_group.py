@@ -17,24 +17,13 @@ from reasoning_env.errors import RefusedError, ScoringError, ServerError, Worker
 from reasoning_env.records import Rollout
 from tests.records import make_group, make_rollout
 
-from .conftest import GROUP_SIZE, WRONG, Collect, MakeEnv
+from .conftest import WRONG, Collect, MakeEnv
 
 
 def completions(item: Any) -> list[Rollout]:
     """Two rollouts, the first of them right."""
     texts = [f"<answer>{item.problem.answer}</answer>", WRONG]
     return [Rollout(text, (1, 2), (-100, 2), None, "stop") for text in texts]
-
-
-async def test_collect_trajectories_returns_the_scored_group(make_env: MakeEnv, collect: Collect) -> None:
-    env: Any = await make_env()
-    env._run.dumper = Mock()
-    group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
-    assert group["scores"] == [1.0, *[0.0] * (GROUP_SIZE - 1)]
-    [dumped] = [call.args[0] for call in env._run.dumper.offer.call_args_list]
-    assert dumped.problem is item.problem
-    assert env._run.session.metrics.total.groups.total() == 1
-    env._run.dumper = None
 
 
 @pytest.mark.parametrize(

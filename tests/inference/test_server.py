@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -111,33 +110,6 @@ async def test_chat_completions_are_returned(server: Server) -> None:
     assert server.keys == ["Bearer secret"] * 3
 
 
-@pytest.mark.parametrize(
-    ("said", "left"),
-    [
-        ("Unsupported value: 'temperature' does not support 0.5", {"max_tokens", "top_p"}),
-        (
-            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
-            {"max_completion_tokens", "temperature", "top_p"},
-        ),
-    ],
-)
-async def test_refused_parameter_is_left_out(server: Server, said: str, left: set[str]) -> None:
-    server.answers = [(400, refusal(said), {}), REPLY]
-    async with client(server) as model:
-        texts = [(await model.complete(PROMPT, 1, SAMPLING))[0].text for _ in range(2)]
-    assert texts == ["yes", "yes"]
-    assert [request.keys() - {"model", "messages"} for request in server.requests[1:]] == [left, left]
-
-
-async def test_refused_token_limit_is_lowered(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    said = "max_tokens is too large: 995. This model supports at most 384 completion tokens"
-    server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
-    async with client(server) as model:
-        assert len(await model.complete(PROMPT, 2, SAMPLING)) == 2
-    assert [request["max_tokens"] for request in server.requests] == [995, 995, 384, 384]
-    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
-
-
 async def test_received_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
     busy = (429, "slow", {"Retry-After": "0.05"})
     server.answers = [REPLY, busy, busy, busy, busy, REPLY]
@@ -194,25 +166,6 @@ async def test_error_inside_a_stream_is_retried(server: Server) -> None:
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
     assert rollout.text == "y\u2028es"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Developer instruction is not enabled for models/gemma-3-27b-it",
-        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
-        "System role not supported",
-    ],
-)
-async def test_refused_system_message_joins_the_question(
-    server: Server, caplog: pytest.LogCaptureFixture, said: str
-) -> None:
-    server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
-    asked = PlainChat().prompt([{"role": "system", "content": "Think."}, {"role": "user", "content": "2 + 2?"}])
-    async with client(server) as model:
-        assert len(await model.complete(asked, 2, SAMPLING)) == 2
-    assert server.requests[-1]["messages"] == [{"role": "user", "content": "Think.\n\n2 + 2?"}]
-    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
 async def test_localhost_bypasses_the_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
 from reasoning_env.judging import client
 from reasoning_env.judging.client import JudgeClient
@@ -162,13 +161,6 @@ async def test_ungenerated_or_too_large_group_raises(reply: tuple[int, Any, str 
     async with client_of(Foreign(reply)) as client:
         with pytest.raises(GenerationError):
             await client.judge("x", TEXTS)
-
-
-async def test_bridge_returns_none_for_an_unavailable_judge() -> None:
-    async with client_of(Foreign((503, {}, None))) as client:
-        bridge = Bridge(judge=JudgeClient(client._url, 0.2))
-        assert await bridge.ajudge("x", TEXTS) == [None, None]
-        await asyncio.to_thread(bridge.close)
 
 
 @pytest.mark.parametrize("token", [" secret", "secret\n", "\tsecret", "se\rcret"])

@@ -78,13 +78,6 @@ async def test_verifier_errors_are_confirmed_by_a_second_call(of_long: float, de
 
 
 @pytest.mark.asyncio
-async def test_different_scores_between_processes_are_found() -> None:
-    assert _names(await _findings(_workers(), _workers(lambda answer: 0.9 * _is_right(answer)))) == [
-        Defect.PROCESSES_DIFFER
-    ]
-
-
-@pytest.mark.asyncio
 async def test_different_problems_between_processes_are_found() -> None:
     strange = _workers(make=lambda spec: replace(_problem(spec), question="Another?"))
     assert _names(await _findings(_workers(), strange)) == [Defect.PROCESSES_DIFFER]

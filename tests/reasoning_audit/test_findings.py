@@ -16,9 +16,7 @@ from reasoning_audit.findings import (
     Reporter,
     Severity,
     count_by_severity,
-    defect_of,
     findings_of,
-    is_at_least,
     merge,
     worst_first,
 )
@@ -28,7 +26,7 @@ from reasoning_audit.scores import ProbeTally, TaskAudit
 from reasoning_env.records import Problem, Reason, Verdict
 from tests.records import make_spec, problem_of
 
-from .audits import BAD, EMPTY, GOOD
+from .audits import BAD, EMPTY
 
 
 def finding(defect: Defect = Defect.COPY_PAID, severity: Severity = Severity.HIGH, **fields: Any) -> Finding:
@@ -45,14 +43,6 @@ def test_findings_are_sorted_by_severity() -> None:
     given = [finding(severity=severity) for severity in (Severity.LOW, Severity.HIGH, Severity.MEDIUM)]
     assert [one.severity for one in worst_first(given)] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
     assert count_by_severity(given[:2]) == {Severity.HIGH: 1, Severity.MEDIUM: 0, Severity.LOW: 1}
-
-
-@pytest.mark.parametrize(
-    ("severity", "limit", "counts"),
-    [(Severity.LOW, Severity.HIGH, False), (Severity.HIGH, Severity.MEDIUM, True), (Severity.LOW, Severity.LOW, True)],
-)
-def test_severity_limit_counts_higher_severities(severity: Severity, limit: Severity, counts: bool) -> None:
-    assert is_at_least([finding(severity=severity)], limit) is counts
 
 
 @pytest.mark.parametrize(
@@ -100,27 +90,6 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
         for seed in range(4):
             tallies[probe].add(Verdict(score, reason, probe), problem_of(make_spec("gcd", seed=seed)), 0.9)
     return TaskAudit("gcd", None, 4, tallies)
-
-
-@pytest.mark.parametrize(
-    ("probe", "defect"),
-    [
-        (Probe.BEST_TREE, Defect.GIVES_ANSWER_AWAY),
-        (Probe.NEIGHBOUR, Defect.CONSTANT_PAID),
-        (Probe.QUESTION, Defect.COPY_PAID),
-        ("junk", Defect.GARBAGE_PAID),
-        ("0", Defect.CONSTANT_PAID),
-        ("20 kB of words", Defect.GARBAGE_PAID),
-        ("12 for every number", Defect.LAYOUT_PAID),
-        ("the last line", Defect.COPY_PAID),
-    ],
-)
-def test_each_probe_maps_to_its_defect(probe: str, defect: Defect) -> None:
-    assert defect_of(probe) is defect
-
-
-def test_task_without_defects_has_no_finding() -> None:
-    assert _found(GOOD) == []
 
 
 def test_finding_has_the_answer_and_problem_as_evidence() -> None:

@@ -22,28 +22,6 @@ def test_question_fragments_are_found() -> None:
     assert found["the count of lines"] == "6"
 
 
-def test_question_fragments_have_names() -> None:
-    assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
-        "the first number": "12",
-        "the last number": "1",
-        "the largest number": "12",
-        "the most frequent number": "3",
-        "the count of numbers": "5",
-        "the first word": "Is",
-        "the last word": "X",
-        "the most frequent word": "more",
-        "the count of words": "11",
-        "the count of lines": "2",
-        "the count of characters": "33",
-        "the first option": "3",
-        "the last option": "X",
-        "the count of #": "1",
-        "the count of 1": "3",
-        "the count of X": "2",
-        "the first listed line": "1X",
-    }
-
-
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
 def test_fuzzed_question_does_not_crash_fragments(question: str) -> None:
     assert all(fragments(question).values())

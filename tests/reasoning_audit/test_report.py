@@ -64,13 +64,3 @@ def test_audit_report_has_results_by_task(saved: Any) -> None:
     assert saved["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in saved["audits"]] == ["passes", "FAILS", "not probed"]
     assert saved["audits"][2]["failures"] == list(EMPTY.failures)
-
-
-def test_audit_report_has_counts_of_problems(saved: Any) -> None:
-    maze = saved["audits"][1]
-    assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, {})
-    assert (len(maze["faults"]), maze["failures"]) == (1, [])
-
-
-def test_audit_report_has_mean_scores_of_probes(saved: Any) -> None:
-    assert saved["audits"][1]["means"] == {"right answer": 1.0, "0": 0.75}

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from reasoning_audit.probes import CONSTANT_ANSWERS, Probe, is_shortcut, perturb
+from reasoning_audit.probes import Probe, perturb
 from reasoning_audit.scores import AuditTarget, ProbeTally, TaskAudit, audit_task
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
@@ -71,17 +71,6 @@ def _pays_everything(problem: Problem, answer: str) -> Verdict:
 
 async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = None) -> TaskAudit:
     return await audit_task(workers, AuditTarget("gcd", level), items)
-
-
-async def test_exact_verifier_has_no_faults() -> None:
-    audit = await _probe(FakeWorkers(_made))
-    assert audit.items == 4
-    assert {kind for kind in audit.tallies if audit.mean(kind)} == {Probe.ORACLE}
-
-
-async def test_generous_verifier_has_faults() -> None:
-    audit = await _probe(FakeWorkers(_made, _pays_everything))
-    assert set(audit.faults) == set(filter(is_shortcut, audit.tallies)) > set(CONSTANT_ANSWERS)
 
 
 async def test_best_constant_answer_is_scored_on_other_problems() -> None:

@@ -28,8 +28,6 @@ from reasoning_env.workers.protocol import encode_frame
 from .traps import Traps
 
 CORPUS = Path(__file__).resolve().parents[1] / "data" / "hostile.json"
-LONG = 20_000
-"""Bytes of the longest answers that reach a verifier by default."""
 BELOW_FULL_MARKS = 0.99
 
 WITNESSES = ("decimal_arithmetic", "polynomial_multiplication", "pool_matrix", "power_function", "countdown")

@@ -151,18 +151,6 @@ async def test_generation_deadline_excludes_the_time_in_the_queue(pool: WorkerPo
 # ------------------------------------------------------------------ the pool
 
 
-async def test_pool_stays_usable_after_cancelled_calls(pool: WorkerPool) -> None:
-    problem = await make(pool, seed=3)
-    calls = [call for number in range(5) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
-    waiting = [asyncio.create_task(call) for call in calls]
-    await asyncio.sleep(0)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert (await make(pool, seed=6)).answer == "6"
-    assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
-
-
 async def test_queued_job_of_a_cancelled_caller_is_removed(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
