@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from reasoning_env.errors import WorkerError
 from reasoning_env.records import Reason
@@ -73,16 +74,15 @@ async def _scoring(folders: Folders) -> AsyncIterator[WorkerPool]:
     """A pool with one verifier. Skips where Landlock is missing."""
     user = ReasoningSettings(num_verifiers=1, scoring_deadline_s=PATIENCE_S)
     function = ScoreFunction(f"{folders.module}:score", read=[folders.data])
-    with fresh_children():
-        pool = WorkerPool(PoolSettings.of_function(function, user))
-        await pool.start()
-        try:
-            if LANDLOCK in pool.fork_servers.sandbox.partition("; not by ")[2]:
-                pytest.skip(pool.fork_servers.sandbox)
-            await until(lambda: len(pool.worker_pids) == 1)
-            yield pool
-        finally:
-            await pool.close()
+    pool = WorkerPool(PoolSettings.of_function(function, user))
+    await pool.start()
+    try:
+        if LANDLOCK in pool.fork_servers.sandbox.partition("; not by ")[2]:
+            pytest.skip(pool.fork_servers.sandbox)
+        await until(lambda: len(pool.worker_pids) == 1)
+        yield pool
+    finally:
+        await pool.close()
 
 
 async def _reads(pool: WorkerPool, path: Path) -> tuple[float, Reason]:
@@ -175,19 +175,17 @@ FAILING = """
 from pathlib import Path
 from reasoning_env.workers import sandbox
 
-def fail_on_demand(owner, name, is_layer):
+def fail_on_demand(owner, name, first, layer):
     call = getattr(owner, name)
 
     def patched(*arguments):
-        if is_layer(*arguments) and Path(__file__).with_name("fail").exists():
-            raise OSError({code}, {text!r})
+        if arguments[0] == first and Path(__file__).with_name(layer).exists():
+            raise OSError({code}, "No memory")
         return call(*arguments)
 
     setattr(owner, name, patched)
-
-fail_on_demand(sandbox{place}, {name!r}, lambda *arguments: arguments[0] == {first})
 """
-"""Source of a library in which a layer fails while there is a file `fail` beside it."""
+"""Source of a library in which a layer fails while there is a file with the layer's name beside it."""
 SYSTEM_CALLS = {
     "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
@@ -203,45 +201,60 @@ SYSTEM_CALLS = {
 """The call that applies each layer: where it is, its name and its first argument."""
 
 
-def _library_with_failing(layer: str, folder: Path) -> Path:
-    place, name, first = SYSTEM_CALLS[layer]
-    package = write_fake_library(folder) / "reasoning_gym"
-    text = FAILING.format(code=errno.ENOMEM, text="No memory", place=place, name=name, first=first)
+@dataclasses.dataclass(frozen=True)
+class FailingSandbox:
+    """A pool with one verifier, and the folder where a file with the name of a layer makes this layer fail."""
+
+    pool: WorkerPool
+    package: Path
+
+    def skip_without(self, layer: str) -> None:
+        if f"{layer} (" in self.pool.fork_servers.sandbox:
+            pytest.skip(self.pool.fork_servers.sandbox)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def failing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FailingSandbox]:
+    checkout = tmp_path_factory.mktemp("failing")
+    package = write_fake_library(checkout) / "reasoning_gym"
+    calls = [
+        f"fail_on_demand(sandbox{place}, {name!r}, {first}, {layer!r})\n"
+        for layer, (place, name, first) in SYSTEM_CALLS.items()
+    ]
+    text = FAILING.format(code=errno.ENOMEM) + "".join(calls)
     (package / "__init__.py").write_text(text + (package / "__init__.py").read_text())
-    return package
+    with fresh_children():
+        async with running_pool(checkout, sandbox_verifiers=True) as pool:
+            yield FailingSandbox(pool, package)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("layer", SYSTEM_CALLS)
-async def test_worker_without_a_sandbox_layer_does_not_start(tmp_path: Path, layer: str) -> None:
-    package = _library_with_failing(layer, tmp_path)
-    with fresh_children():
-        async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
-            if f"{layer} (" in pool.fork_servers.sandbox:
-                pytest.skip(pool.fork_servers.sandbox)
-            problem = await make(pool, seed=3)
-            (package / "fail").touch()
-            verifier = pool.worker_pids[1]
-            kill([verifier])
-            with pytest.raises(WorkerError, match=f"a worker cannot be restricted .*: {layer}: No memory"):
-                await pool.score(problem, ["3"])
-            (package / "fail").unlink()
-            await until(lambda: len(pool.worker_pids) == 2)
-            assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
+async def test_worker_without_a_sandbox_layer_does_not_start(failing: FailingSandbox, layer: str) -> None:
+    failing.skip_without(layer)
+    pool = failing.pool
+    problem = await make(pool, seed=3)
+    (failing.package / layer).touch()
+    kill(pool.worker_pids[1:])
+    with pytest.raises(WorkerError, match=f"a worker cannot be restricted .*: {layer}: No memory"):
+        await pool.score(problem, ["3"])
+    (failing.package / layer).unlink()
+    await until(lambda: len(pool.worker_pids) == 2)
+    assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_replaced_fork_server_needs_the_same_sandbox_layers(tmp_path: Path) -> None:
-    package = _library_with_failing(SECCOMP, tmp_path)
-    with fresh_children():
-        async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
-            if f"{SECCOMP} (" in pool.fork_servers.sandbox:
-                pytest.skip(pool.fork_servers.sandbox)
-            problem = await make(pool, seed=3)
-            (package / "fail").touch()
-            assert pool.fork_servers.current is not None
-            kill([pool.fork_servers.current.process.pid])
-            await until(lambda: not pool.worker_pids)
-            with pytest.raises(WorkerError, match=r"a layer of the sandbox .*: seccomp \(No memory\)"):
-                await pool.score(problem, ["3"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_replaced_fork_server_needs_the_same_sandbox_layers(failing: FailingSandbox) -> None:
+    failing.skip_without(SECCOMP)
+    pool = failing.pool
+    problem = await make(pool, seed=3)
+    (failing.package / SECCOMP).touch()
+    assert pool.fork_servers.current is not None
+    kill([pool.fork_servers.current.process.pid])
+    await until(lambda: not pool.worker_pids)
+    with pytest.raises(WorkerError, match=r"a layer of the sandbox .*: seccomp \(No memory\)"):
+        await pool.score(problem, ["3"])
+    (failing.package / SECCOMP).unlink()
 
 
 def test_error_names_the_failed_sandbox_layer() -> None:
