@@ -29,31 +29,6 @@ def test_error_text_has_setting_value_and_remedy(error: ConfigError, text: str) 
     assert str(error) == text
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (ConfigError("is wrong", setting="env.seed"), "--seed: is wrong"),
-        (ConfigError("is wrong", setting="env.other"), "env.other: is wrong"),
-        (ConfigError("is wrong", setting="hidden"), "is wrong"),
-        (
-            ConfigError("is wrong", remedy="take {env.seed} or {env.other} out"),
-            "is wrong; take --seed or env.other out",
-        ),
-        (
-            SeveralConfigErrors([ConfigError("a", setting="tasks"), ConfigError("b", setting="env.seed")]),
-            "--tasks: a; --seed: b",
-        ),
-    ],
-)
-def test_error_names_settings_as_the_user_typed_them(error: ConfigError, text: str) -> None:
-    assert error.describe(TYPED) == text
-
-
-def test_braces_in_error_values_are_unchanged() -> None:
-    error = ConfigError("{a} is no mapping", setting="params", got="{b}", remedy="write {a: 1}, not }{")
-    assert str(error) == "params: {a} is no mapping; got '{b}'; write {a: 1}, not }{"
-
-
 def test_config_error_is_value_error() -> None:
     with pytest.raises(ValueError, match="no task is left"):
         raise ConfigError("no task is left")

@@ -67,11 +67,6 @@ def test_repr_of_a_verdict_is_short() -> None:
     assert repr(Verdict(0.5, Reason.NO_ANSWER)) == "Verdict(score=0.5, reason='no_answer', answer=None)"
 
 
-def test_repr_of_a_group_is_short() -> None:
-    text = repr(make_group([make_rollout()]))
-    assert not [word for word in ("1 + 1", "entry", "-100") if word in text]
-
-
 @pytest.mark.parametrize(
     ("metadata", "answer"),
     [

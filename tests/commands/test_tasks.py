@@ -127,7 +127,8 @@ def test_task_left_out_of_training_is_shown(
 
 
 def test_trained_tasks_are_not_marked_left_out(show: Show) -> None:
-    assert "left out" not in show() + show("exact") + show("exact", "--json")
+    assert "Excluded from training" not in show() + show("exact")
+    assert "left_out_of_training" not in show("exact", "--json")
 
 
 def test_tasks_reads_parameters_from_the_config_file(show: Show, tmp_path: Path) -> None:

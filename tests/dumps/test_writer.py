@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from reasoning_env.dumps import RolloutDumper, stream_groups
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.records import Group
-from tests.waiting import wait_until
 
 from .conftest import MakeDumper
 from .groups import FAILED, PASSED, failed, indices, make_group, names, passed
@@ -67,13 +66,6 @@ def test_scores_decide_between_passed_and_failed_dumps(
     dumper.close()
     stats = dumper.stats()
     assert (stats.passed_groups, stats.failed_groups) == (kind == "passed", kind == "failed")
-
-
-def test_dump_lines_are_written_without_delay(make_dumper: MakeDumper, dumps: Path) -> None:
-    dumper = make_dumper()
-    dumper.offer(passed(3))
-    wait_until(lambda: dumper.stats().passed_groups)
-    assert indices(stream_groups(dumps)) == [3]
 
 
 def test_dump_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:

@@ -70,14 +70,6 @@ def test_error_without_pandas_names_the_package(file: Path, monkeypatch: pytest.
         read_groups(file).to_pandas()
 
 
-def test_repr_of_groups_is_short(file: Path) -> None:
-    groups = read_groups(file)
-    group = next(iter(groups))
-    assert repr(groups) == f"<groups of {file}>"
-    assert repr(group) == "<group gcd:1, scores 1, 0>"
-    assert repr(group.rollouts[0]) == "<rollout with score 1, reason None, answer '5'>"
-
-
 def test_notebook_table_escapes_html(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     file = write_groups(tmp_path / "<script>.jsonl", **{"<img src=x>": [0.0]})

@@ -64,11 +64,6 @@ def test_note_on_missing_answers_names_likely_causes() -> None:
     assert "chat template" in remark
 
 
-def test_failed_completions_are_noted() -> None:
-    [remark] = remarks_of(failed=6, completions=2, reasons={})
-    assert remark.startswith("75% of completions failed")
-
-
 def test_notes_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_results(results())
     assert "\n25% of completions failed: the server never returned them" in capsys.readouterr().out

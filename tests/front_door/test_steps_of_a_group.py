@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from array import array
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import Imported, Mode, Process, Serve
+from reasoning_env.atropos import Imported, Process, Serve
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.records import Rollout
-from tests.records import make_group, make_rollout
 
 from .conftest import WRONG, Collect, MakeEnv
 
@@ -169,16 +166,3 @@ async def test_problem_of_a_directly_collected_group_leaves_flight(make_env: Mak
 
 
 # ---------------------------------------------------------------------------- what is sent
-
-
-@pytest.mark.parametrize("mode", [Serve(), Process()])
-async def test_packed_group_shares_token_arrays_with_rollouts(make_env: MakeEnv, mode: Mode) -> None:
-    env: Any = await make_env()
-    env._run.mode = mode
-    arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
-    rollout = replace(make_rollout(1.0), **arrays)
-    packed = await env._run.pack(make_group([rollout]), as_lists=False)
-    env._run.mode = Imported()
-    assert packed["tokens"][0] is rollout.tokens
-    assert packed["masks"][0] is rollout.masks
-    assert packed["inference_logprobs"][0] is rollout.logprobs

@@ -258,11 +258,6 @@ async def test_adaptive_sampling_keeps_the_fixed_level() -> None:
     assert sampler.report()["gcd"].share > sampler.report()["chain_sum"].share
 
 
-async def test_task_with_weight_zero_is_left_out() -> None:
-    sampler = await make(task_sampling="weighted", task_weights={"gcd": 0, "acre": 0})
-    assert {sampler.draw(index, 0).task for index in range(50)} == {"chain_sum"}
-
-
 @pytest.mark.parametrize(
     ("tasks", "members"),
     [

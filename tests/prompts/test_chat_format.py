@@ -72,16 +72,6 @@ def test_prompt_tokens_are_equal_for_other_tokenizer_types(other: Any, question:
         assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
 
 
-def test_constant_prompt_prefix_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat = ChatFormat(tokenizer, "demo")
-    chat.prompt(MESSAGES)
-    encoded: list[str] = []
-    encode = ChatFormat.encode
-    monkeypatch.setattr(ChatFormat, "encode", lambda self, text: encoded.append(text) or encode(self, text))
-    chat.prompt(build_messages("Think.", "What is 2 + 2?"))
-    assert encoded == ["<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"]
-
-
 def test_changing_prompt_prefix_is_encoded_each_time(tokenizer: Any) -> None:
     """A template may write the time, so that a later prompt begins in another way."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
@@ -175,9 +165,3 @@ def test_tokenizer_space_cleanup_is_respected(tokenizer: Any) -> None:
     cleaning.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
     chat = ChatFormat(cleaning, "cleaning")
     assert chat.decode(chat.encode("no , it is")) == "no, it is"
-
-
-def test_fast_tokenizer_backend_decodes(chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tokenizer's own `decode` would hold the interpreter's lock."""
-    monkeypatch.setattr(type(tokenizer), "decode", None)
-    assert chat.decode(chat.encode("It is 2.")) == "It is 2."

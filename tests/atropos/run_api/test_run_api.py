@@ -6,7 +6,6 @@ import logging
 import math
 import re
 import socket
-from typing import Any
 
 import msgspec
 import pytest
@@ -127,13 +126,6 @@ async def test_slow_reply_of_run_api_logs_a_warning(
     asking.cancel()
     await asyncio.wait([asking])
     assert api.url in said(caplog, "WARNING")[0]
-
-
-async def test_reply_cancels_the_slow_reply_timer(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RunApiSession, "slow_reply_s", 1000.0)
-    await session.info()
-    loop: Any = asyncio.get_running_loop()
-    assert not [timer for timer in loop._scheduled if timer.when() > loop.time() + 500.0 and not timer.cancelled()]
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
