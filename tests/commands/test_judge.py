@@ -56,7 +56,7 @@ def running_judge(folder: Path, *more: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running_judge(tmp_path_factory.mktemp("judge")) as server:
+    with running_judge(tmp_path_factory.mktemp("judge"), "--log-json") as server:
         yield server
 
 
@@ -84,12 +84,11 @@ def test_judge_metrics_include_workers(server: Server, reference: str) -> None:
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_log_json_prints_json_lines(tmp_path: Path) -> None:
-    with running_judge(tmp_path, "--log-json") as server:
-        without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
-        with pytest.raises(urllib.error.HTTPError, match="422"):
-            server.ask(without_prompt, route="/get_reward")
-        server.process.end(signal.SIGTERM)
+def test_log_json_prints_json_lines(server: Server) -> None:
+    without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
+    with pytest.raises(urllib.error.HTTPError, match="422"):
+        server.ask(without_prompt, route="/get_reward")
+    wait_until(lambda: "\n" in server.process.stderr, "the line of the log")
     [told] = [json.loads(line) for line in server.process.stderr.splitlines()]
     assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 

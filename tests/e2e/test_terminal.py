@@ -19,6 +19,8 @@ import pytest
 from reasoning_gym_testing import TOKENIZER, Processes
 from tests.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -61,13 +63,11 @@ def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return written
 
 
-@pytest.mark.slow
 def test_progress_bar_is_shown_on_a_terminal(on_terminal: str) -> None:
     plain = re.sub(r"\x1b\[[\d;?]*\w", "", on_terminal)
     assert re.search(r"\rprocess \S+ 16/16 [\d.]+/s 0:00:00 mean score \d\.\d{3}\r", plain)
 
 
-@pytest.mark.slow
 def test_terminal_cursor_is_restored_at_the_end(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
