@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, settings
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
-from tests.preloaded_library import FOLDER_VARIABLE, fresh_children, preloading, use_preloaded
+from tests.preloaded_library import FOLDER_VARIABLE, fresh_children, preloading, share_launcher, use_preloaded
 
 # Modules, tests and their parameters are a million objects, which live to the end.
 gc.set_threshold(100_000, 20, 100)
@@ -96,6 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Preload the library once: processes of pytest-xdist begin after this, and share what it starts."""
     if FOLDER_VARIABLE in os.environ:
         use_preloaded(os.environ[FOLDER_VARIABLE])
+        share_launcher(os.environ[FOLDER_VARIABLE])
     elif not config.option.collectonly:
         BEFORE_WORKERS.enter_context(preloading())
 

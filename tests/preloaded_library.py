@@ -3,6 +3,8 @@
 The import takes more than a second of processor time, and the tests start hundreds of fork servers. After the import
 everything is as in `child.py`, which runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`; a
 program that a test starts with an interpreter of its own starts fresh fork servers too.
+
+All processes of pytest also share one launcher of programs, whose imports take three seconds of processor time.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import IO
 
 from reasoning_env.workers import fork_server
+from reasoning_gym_testing import processes
 
 PROGRAM = Path(__file__).with_name("preloading_program.py")
 FOLDER_VARIABLE = "REASONING_GYM_TESTS_PRELOADED"
 """Names the folder of the program's listeners, for processes that are forked for tests."""
 FRESH_VARIABLE = "REASONING_GYM_TESTS_FRESH"
 """Set for a program whose fork server must be an interpreter of its own: a real child, which `descendants` finds."""
-BARE, LIBRARY = "bare", "library"
+BARE, LIBRARY, LAUNCHER = "bare", "library", "launcher"
 SHARED_VARIABLES = {
     "PYTHONHASHSEED": "0",
     "OPENBLAS_NUM_THREADS": "1",
@@ -41,6 +45,7 @@ SHARED_VARIABLES = {
 """What Python and imports read at their start. A fork server with other values starts fresh."""
 
 run_fresh_child = fork_server.run_child
+start_launcher = processes._launcher
 
 
 @contextlib.contextmanager
@@ -56,8 +61,11 @@ def preloading() -> Iterator[None]:
             words, pass_fds=descriptors, env=SHARED_VARIABLES, stdin=subprocess.PIPE, start_new_session=True
         )
         at_end.callback(process.communicate)
+        requests = at_end.enter_context(_listener(Path(folder, LAUNCHER)))
+        threading.Thread(target=_share_launcher, args=[requests], daemon=True).start()
         os.environ[FOLDER_VARIABLE] = folder
         use_preloaded(folder)
+        share_launcher(folder)
         yield
 
 
@@ -68,9 +76,29 @@ def _listener(path: Path) -> socket.socket:
     return listener
 
 
+def _share_launcher(listener: socket.socket) -> None:
+    """Send the socket of one launcher to each process that connects; start the launcher for the first of them."""
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            socket.send_fds(connection, [b"+"], [start_launcher().fileno()])
+
+
+def _find_launcher(listeners: str) -> socket.socket:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.path.join(listeners, LAUNCHER))
+        _, [descriptor], _, _ = socket.recv_fds(connection, 1, 1)
+    return socket.socket(fileno=descriptor)
+
+
 def use_preloaded(listeners: str) -> None:
     """Let fork servers of this process come from the program whose listeners are in a folder."""
     fork_server.run_child = partial(run_child, listeners)  # type: ignore[assignment]
+
+
+def share_launcher(listeners: str) -> None:
+    """Let programs of this process come from the launcher that all processes of pytest share."""
+    processes._launcher = cache(partial(_find_launcher, listeners))
 
 
 @contextlib.contextmanager
