@@ -87,6 +87,8 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     # Remove the key from the command line, which wandb and other packages store.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
+    if launch.unused:
+        logger.warning("`%s` ignores these settings: %s", mode.name, ", ".join(launch.unused))
     with errors_for_user(names, secrets):
         # Report these mistakes before loading a tokenizer and waiting for a trainer.
         mode.check_files(launch.config)

@@ -35,6 +35,8 @@ class Launch:
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
+    unused: Sequence[str] = ()
+    """Names of given settings that the command does not use."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
@@ -59,7 +61,8 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     config = make_settings(type(defaults), {**preset, **given}, "env.")
     check_seed(config, options)
     servers = _build_servers(default_servers, file.openai, of_section("openai", options))
-    return Launch(config, servers, sections.slurm, sections.testing)
+    unused = [f"env.{name}" for name in given if name in mode.unused]
+    return Launch(config, servers, sections.slurm, sections.testing, unused)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

@@ -88,6 +88,9 @@ class Lifetime:
             logger.info("%s", summary)
         if run.config.reasoning_effort is not None and run.inference.reply_kind is not ReplyKind.CHAT:
             logger.warning("env.reasoning_effort is ignored: only chat servers accept a reasoning effort")
+        streams = {getattr(client.config, "stream", "auto") for client in run.clients}
+        if streams != {"auto"} and run.inference.reply_kind is ReplyKind.TOKENS:
+            logger.warning("openai.stream is ignored: replies with token ids are never streamed")
 
     async def start_workers(self) -> None:
         """Start the workers if they do not run yet; raises ConfigError or WorkerError."""

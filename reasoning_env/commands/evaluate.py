@@ -59,6 +59,10 @@ logger = logging.getLogger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 """Default server if only OPENAI_API_KEY is set, as in OpenAI's own clients."""
+OF_TRAINING_PROBLEMS = frozenset(
+    ("seed", "task_sampling", "task_weights", "complexity_mode", "curriculum_target_accuracy")
+)
+"""Settings that only choose problems of a training."""
 WORKER_TIMEOUT_S = 1200.0
 """Default of `worker_timeout`: at 30 tokens per second, 32,768 tokens take 1,100 s."""
 
@@ -322,6 +326,7 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
     server, unused_of_server = _read_server(file.openai, of_section("openai", options))
     unused = [*(name for name in unused if name != "openai"), *unused_of_server]
     unused += [f"env.{name}" for name in of_options if name in of_training]
+    unused += [f"env.{name}" for name in {**file.env, **of_options} if name in OF_TRAINING_PROBLEMS]
     if server.server_type == CHAT.name and settings.chat_template is not None:
         unused.append("env.chat_template")
     elif settings.chat_template == PLAIN and settings.reasoning_effort is not None:

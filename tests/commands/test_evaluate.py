@@ -290,12 +290,15 @@ def test_reasoning_effort_is_not_sent_to_a_base_model(folder: Path, url: str, ca
 def test_training_settings_are_reported_as_unused(
     folder: Path, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    (folder / "c.yaml").write_text("env: {tokenizer_name: t, use_wandb: false}\nopenai: {num_requests_for_eval: 3}\n")
-    options = ["--env.tokenizer_name=t", "--env.use_wandb=false", "--openai.num_requests_for_eval=3"]
+    (folder / "c.yaml").write_text(
+        "env: {tokenizer_name: t, use_wandb: false, seed: 3}\nopenai: {num_requests_for_eval: 3}\n"
+    )
+    options = ["--env.seed=3", "--env.tokenizer_name=t", "--env.use_wandb=false", "--openai.num_requests_for_eval=3"]
     words = ["--config", "c.yaml"] if way == "file" else options
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", *words, "--quiet") == 0
     [warning] = [record.getMessage() for record in caplog.records if "ignores" in record.msg]
     assert sorted(warning.removeprefix("`evaluate` ignores these settings: ").split(", ")) == [
+        "env.seed",
         "env.tokenizer_name",
         "env.use_wandb",
         "openai.num_requests_for_eval",

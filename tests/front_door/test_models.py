@@ -110,6 +110,16 @@ async def test_unused_reasoning_effort_logs_a_warning(
     assert any("env.reasoning_effort is ignored" in message for message in caplog.messages) is not is_used
 
 
+@pytest.mark.parametrize(("kind", "is_used"), [("vllm", False), ("chat", True)])
+async def test_unused_stream_setting_logs_a_warning(
+    server: InferenceServer, workers: Any, caplog: pytest.LogCaptureFixture, kind: str, is_used: bool
+) -> None:
+    env = make_env_object([server.config(kind, stream="never")], pool=workers)
+    await env.setup()
+    await env.close()
+    assert any("openai.stream is ignored" in message for message in caplog.messages) is not is_used
+
+
 def test_unknown_thinking_format_raises() -> None:
     with pytest.raises(ConfigError, match=r"(?s)thinking.*'magistral'"):
         make_config(thinking="thikn")

@@ -164,7 +164,6 @@ class PlainChat:
     """
 
     hides_thinking = False
-    vocabulary_size = 0
 
     def __init__(self, thinking: str = "auto") -> None:
         self._thinking = thinking
@@ -183,9 +182,6 @@ class PlainChat:
         return len(text) // 2
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return ""
-
-    def completion_text(self, tokens: object) -> str:
         return ""
 
 
