@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from reasoning_env.inference import adaptive_limit
 from reasoning_env.inference.completer import ServerSettings
 from reasoning_env.inference.failures import ErrorReply, FailureKind, Timeouts, explain_failure
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
@@ -16,6 +17,7 @@ from reasoning_env.inference.formats.completions import COMPLETIONS
 from reasoning_env.inference.formats.reply_format import ReplyFormat
 from reasoning_env.inference.formats.sglang import SGLANG
 from reasoning_env.inference.server import Server
+from reasoning_env.runtime import retries
 
 from .conftest import serve
 from .test_server import PROMPT, SAMPLING
@@ -119,8 +121,10 @@ async def test_completions_beside_an_overload_error_are_kept() -> None:
         pytest.param(200, in_choice({"code": 503}, message={"content": ""}), id="503 within a choice"),
     ],
 )
-async def test_overload_drops_no_group(status: int, body: Any) -> None:
+async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other requests succeed between the refusals of one, more often than failures are tried again."""
+    monkeypatch.setattr(adaptive_limit, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]
     async with Answers(*answers).server as listening:
         url = str(listening.make_url("/v1"))

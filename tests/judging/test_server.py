@@ -59,6 +59,7 @@ def judge() -> Judge:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "pauses", lambda: iter([0.0] * 10))
+    monkeypatch.setattr(JudgeServer, "SHUTDOWN_TIMEOUT_S", 0.2)
 
 
 @pytest_asyncio.fixture
@@ -468,8 +469,7 @@ async def test_disconnect_cancels_the_request() -> None:
         await asyncio.wait_for(judge.cancelled.wait(), PATIENCE_S)
 
 
-async def test_server_shutdown_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JudgeServer, "SHUTDOWN_TIMEOUT_S", 0.2)
+async def test_server_shutdown_does_not_wait_for_requests() -> None:
     judge = SlowJudge()
     began = time.monotonic()
     async with serving(judge) as served:

@@ -233,7 +233,7 @@ async def test_slow_group_occupies_only_one_worker(fake_library: Path) -> None:
 
 
 async def test_group_over_its_scoring_budget_is_dropped(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
+    async with running_pool(fake_library, scoring_deadline_s=0.1) as pool:
         problem = await make(pool, seed=3)
         with pytest.raises(ScoringError, match=r"^ok, seed 3: .*more processor time.*\([45] of 7 were scored\)$"):
             await pool.score(problem, ["3", *(f"hang {number}" for number in range(5)), "4"])
@@ -242,16 +242,11 @@ async def test_group_over_its_scoring_budget_is_dropped(fake_library: Path, capl
         assert pool.stats.over_budget == 1
 
 
-@pytest.mark.parametrize("hanging", [3, 5])
-async def test_default_scoring_budget_allows_four_timeouts(fake_library: Path, hanging: int) -> None:
-    async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
-        answers = [f"hang {number}" for number in range(hanging)]
-        scoring = pool.score(await make(pool, seed=3), [*answers, "3"])
-        if hanging > 4:
-            with pytest.raises(ScoringError):
-                await scoring
-        else:
-            assert _shape(await scoring) == [(0.0, Reason.TIMEOUT)] * hanging + [RIGHT]
+async def test_default_scoring_budget_allows_three_timeouts(fake_library: Path) -> None:
+    async with running_pool(fake_library, scoring_deadline_s=0.1) as pool:
+        answers = [f"hang {number}" for number in range(3)]
+        verdicts = await pool.score(await make(pool, seed=3), [*answers, "3"])
+        assert _shape(verdicts) == [(0.0, Reason.TIMEOUT)] * 3 + [RIGHT]
 
 
 # ------------------------------------------------------------------ faults of ours
