@@ -29,7 +29,7 @@ NOTATION = re.compile(
 """A number with thousands separators or a power of ten: `1,234`, `1.6 \u00d7 10^{1}`."""
 DEGREES = re.compile(r"(?<=\d)\s{0,2}(?:\u00b0|deg(?:rees?)?)\Z")
 WHOLE_NUMBER = re.compile(
-    r"\s?(?P<bracket>\()?(?P<digits>-?\d{1,60}|-?[1-9]\d{0,2}(?:(?:,\d{3}){1,20}|(?: \d{3}){1,20}))(?(bracket)\))\s?",
+    r"(?P<bracket>\()?\s?(?P<digits>-?\d{1,60}|-?[1-9]\d{0,2}(?:(?:,\d{3}){1,20}|(?: \d{3}){1,20}))\s?(?(bracket)\))",
     re.ASCII,
 )
 FRACTION_BAR = re.compile(r"[/\u00f7\u2044\u2215]|\\over")
@@ -177,5 +177,5 @@ def fraction_parts(answer: str) -> tuple[int, int] | None:
 
 def whole_number(answer: str) -> int | None:
     """Parse a whole number with or without thousands separators; None if `answer` is none."""
-    match = WHOLE_NUMBER.fullmatch(answer)
+    match = WHOLE_NUMBER.fullmatch(answer.strip())
     return int(re.sub("[ ,]", "", match["digits"])) if match else None
