@@ -1,4 +1,4 @@
-"""The page folds as thinking what the answer rule removes: its own `split`, in a real browser."""
+"""The page folds as thinking exactly the text that scoring removes; run in a real browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Shown = Callable[[str], str]
 def shown() -> Iterator[Shown]:
     """Returns what the page shows of a text outside its thinking."""
     script = resources.files("reasoning_env.reports.html").joinpath("assets/app.js").read_text(encoding="utf-8")
-    [split] = re.findall(r"^function split\(.*?^}$", script, re.DOTALL | re.MULTILINE)
+    [split] = re.findall(r"^function splitThinking\(.*?^}$", script, re.DOTALL | re.MULTILINE)
     with playwright.sync_playwright() as driver:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = driver.chromium.launch(executable_path=BROWSER, args=arguments)
@@ -49,7 +49,8 @@ def shown() -> Iterator[Shown]:
 
         def ask(text: str) -> str:
             parts = page.evaluate(
-                f"([text, marks]) => {{ const MOST_PARTS = 300; {split}; return split(text, marks); }}", [text, marks]
+                f"([text, marks]) => {{ const MAX_MARKED_PARTS = 300; {split}; return splitThinking(text, marks); }}",
+                [text, marks],
             )
             return " ".join(part for thought, part in parts if part and not thought)
 
