@@ -49,7 +49,7 @@ SETTINGS: Mapping[str, Any] = {
 }
 
 
-class Scene:
+class FaultyTraining:
     """A local training with its trainer and two environments, and a record of the faults."""
 
     def __init__(self, training: LocalTraining, folder: Path) -> None:
@@ -112,28 +112,28 @@ class Scene:
 class Fault:
     """A kind of fault. `begin` and `end` act on the scene; the environment `victim` has to recover."""
 
-    begin: Callable[[Scene, random.Random], None]
-    end: Callable[[Scene], None] = lambda scene: None
+    begin: Callable[[FaultyTraining, random.Random], None]
+    end: Callable[[FaultyTraining], None] = lambda scene: None
     victim: str = LASTING
     breaks_connections: bool = False
     """True if the fault can break the connection to run-api after a group was sent, so that the group arrives twice."""
 
 
-def _kill_worker(scene: Scene, chance: random.Random) -> None:
+def _kill_worker(scene: FaultyTraining, chance: random.Random) -> None:
     alive = sorted(filter(is_alive, descendants(scene.lasting.pid)))
     if alive:
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(alive), signal.SIGKILL)
 
 
-def _move_dumps(scene: Scene, _chance: random.Random) -> None:
+def _move_dumps(scene: FaultyTraining, _chance: random.Random) -> None:
     """Like a removed folder, whose files can still be counted at the end."""
     away = scene.dumps.with_name(f"dumps-moved-{len(scene.moved_dumps)}")
     scene.dumps.rename(away)
     scene.moved_dumps.append(away)
 
 
-def _block_dumps(scene: Scene, chance: random.Random) -> None:
+def _block_dumps(scene: FaultyTraining, chance: random.Random) -> None:
     """Put a file in the place of the folder, because permissions do not stop a superuser."""
     while not scene.dumps.is_file():
         _move_dumps(scene, chance)
@@ -141,38 +141,38 @@ def _block_dumps(scene: Scene, chance: random.Random) -> None:
             scene.dumps.write_text("in the way")
 
 
-def _terminate(scene: Scene, _chance: random.Random) -> None:
+def _terminate(scene: FaultyTraining, _chance: random.Random) -> None:
     scene.statuses.append(scene.restarted.end(signal.SIGTERM))
 
 
-def _kill(scene: Scene, _chance: random.Random) -> None:
+def _kill(scene: FaultyTraining, _chance: random.Random) -> None:
     scene.kills.append(time.monotonic())
     scene.restarted.end(signal.SIGKILL)
     scene.killed.append(scene.restarted)
 
 
-def _part_from_servers(scene: Scene, _chance: random.Random) -> None:
+def _disconnect_servers(scene: FaultyTraining, _chance: random.Random) -> None:
     scene.training.servers[0].fail(refuse)
     for proxy in scene.proxies.values():
         proxy.fail(refuse)
 
 
-def _rejoin_servers(scene: Scene) -> None:
+def _reconnect_servers(scene: FaultyTraining) -> None:
     scene.training.servers[0].recover()
     for proxy in scene.proxies.values():
         proxy.recover()
 
 
 def _inference_fault(*fault: Any, **only: Any) -> Fault:
-    return Fault(lambda scene, _: scene.training.servers[0].fail(*fault, **only), _rejoin_servers)
+    return Fault(lambda scene, _: scene.training.servers[0].fail(*fault, **only), _reconnect_servers)
 
 
 def _proxy_fault(*fault: Any, breaks_connections: bool = False, **only: Any) -> Fault:
-    def begin(scene: Scene, _chance: random.Random) -> None:
+    def begin(scene: FaultyTraining, _chance: random.Random) -> None:
         for proxy in scene.proxies.values():
             proxy.fail(*fault, **only)
 
-    return Fault(begin, _rejoin_servers, breaks_connections=breaks_connections)
+    return Fault(begin, _reconnect_servers, breaks_connections=breaks_connections)
 
 
 KINDS: Mapping[str, Fault] = {
@@ -199,7 +199,7 @@ KINDS: Mapping[str, Fault] = {
     "environment_terminated": Fault(_terminate, lambda scene: scene.start(RESTARTED), RESTARTED, True),
     "environment_killed": Fault(_kill, lambda scene: scene.start(RESTARTED), RESTARTED, True),
 }
-SERVERS_AWAY = Fault(_part_from_servers, _rejoin_servers, breaks_connections=True)
+SERVERS_AWAY = Fault(_disconnect_servers, _reconnect_servers, breaks_connections=True)
 
 
 def schedule(chance: random.Random) -> Iterator[str]:
@@ -208,7 +208,7 @@ def schedule(chance: random.Random) -> Iterator[str]:
         yield from chance.sample(sorted(KINDS), len(KINDS))
 
 
-def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
+def inject(scene: FaultyTraining, fault: Fault, chance: random.Random) -> float:
     """Start and end a fault, and return when its end began (monotonic)."""
     began = time.monotonic()
     fault.begin(scene, chance)
@@ -220,7 +220,7 @@ def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
     return ended
 
 
-def recovery_s(scene: Scene, fault: Fault, ended: float) -> float | None:
+def recovery_s(scene: FaultyTraining, fault: Fault, ended: float) -> float | None:
     """Wait for the victim's next delivery. Return the seconds until then; None if there is none in time."""
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         gone = scene.environments[fault.victim][-1].exit_status is not None

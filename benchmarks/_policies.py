@@ -17,7 +17,7 @@ LONG_VARIANTS = 4
 """The same for long replies, which take seconds to make."""
 
 
-def canned(tokens: int) -> Policy:
+def prepared_policy(tokens: int) -> Policy:
     """Return a policy of prepared completions of `tokens` tokens, with a number as the answer.
 
     Answers within a group cluster, as those of a model: half are the likeliest, half of the rest the next, and so on.
@@ -63,7 +63,7 @@ def _tokenizer_and_thought(tokens: int) -> tuple[Tokenizer, list[int]]:
     return tokenizer, tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids
 
 
-def at_length(tokens: int) -> Policy:
+def long_random_policy(tokens: int) -> Policy:
     """Return a policy of completions of random words, `tokens` long, with log-probabilities of full precision.
 
     There are LONG_VARIANTS groups of completions, each made at its first use. The answer is always 1.

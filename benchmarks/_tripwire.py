@@ -73,7 +73,7 @@ class Tripwire:
         self.events: list[str] = []
         self._readable = tuple({os.path.join(path, "") for path in read_paths})
         self._armed = False
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
 
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
@@ -84,7 +84,7 @@ class Tripwire:
         finally:
             self._armed = False
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
         if self._armed:
             self._armed = False  # ignore the events of the checks themselves
             if not self._is_needed(event, args):

@@ -25,7 +25,7 @@ from reasoning_env.workers.sandbox import set_group_priority
 
 from .throughput import Environment, Load, in_fresh_process, measure, medians
 
-TOLD = ("groups_per_s", "stall_p99_ms", "stall_max_ms")
+PRINTED_FIGURES = ("groups_per_s", "stall_p99_ms", "stall_max_ms")
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def main() -> None:
                 load = Load(options.groups, 200, 64, 200, seed)
                 with busy_processes(number):
                     runs.append(in_fresh_process(measure_raised, load, options.raised, niceness))
-            row = {"busy": number, "niceness": niceness, **{name: medians(runs)[name] for name in TOLD}}
+            row = {"busy": number, "niceness": niceness, **{name: medians(runs)[name] for name in PRINTED_FIGURES}}
             print(row, file=sys.stderr, flush=True)
             rows.append(row)
     print(json.dumps({"benchmark": "busy", "cores": os.cpu_count(), **vars(options), "rows": rows}))

@@ -49,7 +49,7 @@ def large_body(reference: str, size: int, *, last: str = "") -> bytes:
     return score_body(reference, [*texts[:-1], texts[-1] + last])
 
 
-async def hold_back(connection: Connection, reference: str) -> None:
+async def send_all_but_last_byte(connection: Connection, reference: str) -> None:
     """Send a body without its last byte."""
     reader, writer = connection
     body = large_body(reference, BODY_BYTES)
@@ -93,12 +93,12 @@ async def ask_with_emoji(connection: Connection, reference: str) -> None:
 
 
 LOADS: Mapping[str, Mapping[Client, int]] = {
-    "13 hold back, 4 send without end": {hold_back: 13, send_endlessly: 4},
-    "64 hold back": {hold_back: 64},
+    "13 hold back, 4 send without end": {send_all_but_last_byte: 13, send_endlessly: 4},
+    "64 hold back": {send_all_but_last_byte: 64},
     "64 send without end": {send_endlessly: 64},
     "64 leave replies unread": {leave_unread: 64},
     "64 with emoji": {ask_with_emoji: 64},
-    "16 of each": {hold_back: 16, send_endlessly: 16, leave_unread: 16, ask_with_emoji: 16},
+    "16 of each": {send_all_but_last_byte: 16, send_endlessly: 16, leave_unread: 16, ask_with_emoji: 16},
 }
 
 
@@ -114,7 +114,7 @@ async def repeat(client: Client, port: int, reference: str) -> None:
         await asyncio.sleep(0.1)
 
 
-def be_bad(load: str, port: int, reference: str) -> None:
+def run_bad_clients(load: str, port: int, reference: str) -> None:
     """Run the clients of a load, in a process that is killed at the end."""
     clients = [client for client, count in LOADS[load].items() for _ in range(count)]
     asyncio.run(run_for(TIMEOUT_S, *(repeat(client, port, reference) for client in clients)))
@@ -122,7 +122,9 @@ def be_bad(load: str, port: int, reference: str) -> None:
 
 @contextlib.contextmanager
 def bad_clients(load: str, port: int, reference: str) -> Iterator[None]:
-    process = multiprocessing.get_context("spawn").Process(target=be_bad, args=(load, port, reference), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(
+        target=run_bad_clients, args=(load, port, reference), daemon=True
+    )
     process.start()
     try:
         yield
@@ -146,7 +148,7 @@ async def ask(port: int, body: bytes) -> int:
     return int(reply.split(b" ", 2)[1]) if reply else 0
 
 
-async def be_honest(port: int, problem: Problem, seconds: float) -> dict[str, float]:
+async def run_honest_client(port: int, problem: Problem, seconds: float) -> dict[str, float]:
     """Send groups of three sizes in turns, and return the slowest reply of each size in seconds."""
     sizes = {"4 kB": 4_000, "320 kB": 320_000, "8 MB": 8_000_000}
     bodies = {name: large_body(problem.reference, size) for name, size in sizes.items()}
@@ -186,7 +188,7 @@ async def measure(load: str, port: int, pid: int, problem: Problem, seconds: flo
     watching = asyncio.ensure_future(watch())
     with bad_clients(load, port, problem.reference):
         await asyncio.sleep(min(10.0, seconds / 3))  # the bad clients come first
-        slowest = await be_honest(port, problem, seconds)
+        slowest = await run_honest_client(port, problem, seconds)
     watching.cancel()
     sampler.stop()
     server_mb = max(usage.memory_mb for usage in sampler.samples)

@@ -276,14 +276,14 @@ async def _until(running: asyncio.Future[Any], condition: Callable[[], bool], le
 @contextlib.contextmanager
 def inference(processes: Processes, tokens: int, latency_s: float) -> Iterator[str]:
     """Run an inference server with completions of this length and latency."""
-    words = ["-m", "reasoning_gym_testing", "--policy", "benchmarks._policies:at_length"]
+    words = ["-m", "reasoning_gym_testing", "--policy", "benchmarks._policies:long_random_policy"]
     words += ["--options", json.dumps({"tokens": tokens}), "--latency-s", str(latency_s)]
     process = processes.start(f"inference-{tokens}-{time.monotonic_ns()}", words, python=True, cwd=Path.cwd())
     yield str(process.announcement()["url"])
     process.end(signal.SIGTERM)
 
 
-def take_part_as_trainer(run_api: RunApi, tokens: int) -> None:
+def register_idle_trainer(run_api: RunApi, tokens: int) -> None:
     """Register a trainer that takes no batches, because its processor time would count too."""
     run_api.reset_data()
     body = {**REGISTRATION, "batch_size": GROUP_SIZE * 1000, "max_token_len": tokens + PROMPT_ROOM}
@@ -312,7 +312,7 @@ def main() -> None:
             with inference(processes, tokens, options.latency_s) as url:
                 for in_flight, _, way in itertools.product(options.in_flight, range(options.rounds), options.ways):
                     if way == "serve":
-                        take_part_as_trainer(run_api, tokens)
+                        register_idle_trainer(run_api, tokens)
                     load = Load(way, tokens, in_flight, options.seconds, url, run_api.url)
                     figures = in_fresh_process(measure, load)
                     results.append({"way": way, "tokens": tokens, "in_flight": in_flight, **figures})

@@ -37,7 +37,7 @@ from ._usage import Heartbeat
 
 UNDER_WAY = 64
 SLOW_S, QUICK_S = 1.0, 0.2
-POLICY = ["--policy", "benchmarks._policies:canned", "--options", '{"tokens": 200}']
+POLICY = ["--policy", "benchmarks._policies:prepared_policy", "--options", '{"tokens": 200}']
 CHEAP_TASKS = "chain_sum,gcd,lcm"
 BASE_GROUPS = 5
 BUSY = 5

@@ -22,7 +22,7 @@ dumps and journals are compared:
   measurements end while the servers are away, so that connections in use do not count, but leaked connections do.
 
 Prints one line of JSON, and progress to stderr. `memory_mb` is the resident memory of the lasting environment, at the
-start and then every quarter of an hour. Exits with 1 if a count of MUST_BE_NOTHING is not 0 (which include
+start and then every quarter of an hour. Exits with 1 if a count of MUST_BE_ZERO is not 0 (which include
 faults without recovery, and exit statuses other than SIGTERM's) or growth is over 5 %. Memory is in megabytes, recovery
 in seconds from the end of a fault to the next delivery. Needs Linux.
 """
@@ -52,7 +52,7 @@ from reasoning_gym_testing import LocalTraining, Process, RunApiProxy, wait_unti
 from reasoning_gym_testing.recorded_environment import read_journal
 from reasoning_gym_testing.trainer import key_of_messages
 
-from ._faults import KINDS, SERVERS_AWAY, Scene, inject, recovery_s, schedule
+from ._faults import KINDS, SERVERS_AWAY, FaultyTraining, inject, recovery_s, schedule
 from ._usage import Sampler, Usage, growth, resident_mb
 
 LATENCY_S = 0.1
@@ -70,7 +70,7 @@ GROWTH_LIMIT_PERCENT = 5.0
 UNSAVED_S = 30.0
 """A killed environment saved at most this long before the kill. Groups delivered since then arrive again."""
 ENDED_BY_SIGTERM = 143
-MUST_BE_NOTHING = (
+MUST_BE_ZERO = (
     "lost",
     "repeated_without_cause",
     "dumped_twice",
@@ -89,32 +89,32 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     chance = random.Random(seed)
     policy = ScriptedPolicy(skill=0.6, seed=seed)
     with LocalTraining(folder / "runs", policy, latency_s=LATENCY_S) as training:
-        scene = Scene(training, folder)
+        scene = FaultyTraining(training, folder)
         for name in scene.environments:
             has_delivered = partial(scene.first_delivery, name, 0.0)
             wait_until(has_delivered, START_TIMEOUT_S, f"the first group of {name}")
         sampler = Sampler(scene.lasting.pid)
         started, first_mb = time.monotonic(), resident_mb(scene.lasting.pid)
         warm_up_s = max(MIN_WARM_UP_S, WARM_UP_SHARE * seconds)
-        _tell(started, f"both environments deliver; warming up for {warm_up_s:.0f} s")
+        _log_progress(started, f"both environments deliver; warming up for {warm_up_s:.0f} s")
         time.sleep(warm_up_s)
         for fault in WARM_UP_FAULTS:
             recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
             time.sleep(SETTLE_S)
         before = _measure(scene, sampler, chance)
         memory_mb = [first_mb]
-        recoveries = _let_faults_happen(scene, chance, started, started + seconds - LAST_S, memory_mb)
-        _tell(started, "no more faults")
+        recoveries = _inject_faults(scene, chance, started, started + seconds - LAST_S, memory_mb)
+        _log_progress(started, "no more faults")
         time.sleep(SETTLE_S)
         after = _measure(scene, sampler, chance)
         sampler.stop()
-        _tell(started, "stopping the environments")
+        _log_progress(started, "stopping the environments")
         scene.statuses += [scene.restarted.end(signal.SIGTERM), scene.lasting.end(signal.SIGTERM)]
         took_s = time.monotonic() - started
         return {
             "minutes": round(took_s / 60, 1),
             "groups_per_s": round(len(scene.delivered) / took_s, 1),
-            **balance(scene),
+            **compare_deliveries(scene),
             "faults": {
                 fault: {"count": len(times), "recovery_max_s": round(max(filter(None, times), default=0.0), 2)}
                 for fault, times in sorted(recoveries.items())
@@ -126,7 +126,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         }
 
 
-def _measure(scene: Scene, sampler: Sampler, chance: random.Random) -> list[Usage]:
+def _measure(scene: FaultyTraining, sampler: Sampler, chance: random.Random) -> list[Usage]:
     """Return samples of normal work and, at the end, samples while no server is reachable."""
     first = len(sampler.samples)
     time.sleep(MEASURE_S)
@@ -136,8 +136,8 @@ def _measure(scene: Scene, sampler: Sampler, chance: random.Random) -> list[Usag
     return samples
 
 
-def _let_faults_happen(
-    scene: Scene, chance: random.Random, started: float, until: float, memory_mb: list[float]
+def _inject_faults(
+    scene: FaultyTraining, chance: random.Random, started: float, until: float, memory_mb: list[float]
 ) -> dict[str, list[float | None]]:
     """Return the times of recovery by kind. Append the lasting environment's memory every MEMORY_INTERVAL_S."""
     recoveries: dict[str, list[float | None]] = defaultdict(list)
@@ -151,7 +151,7 @@ def _let_faults_happen(
         megabytes = resident_mb(scene.lasting.pid)
         if time.monotonic() - started >= MEMORY_INTERVAL_S * len(memory_mb):
             memory_mb.append(megabytes)
-        _tell(started, f"{fault}: {outcome}; {len(scene.delivered)} groups delivered; {megabytes:.0f} MB")
+        _log_progress(started, f"{fault}: {outcome}; {len(scene.delivered)} groups delivered; {megabytes:.0f} MB")
         time.sleep(max(0.0, next_at - time.monotonic()))
     return recoveries
 
@@ -163,7 +163,7 @@ Scored = tuple[int | None, tuple[float, ...]]
 """The seed of a problem and the scores of its group, which identify the group in dumps and journals."""
 
 
-def balance(scene: Scene) -> dict[str, Any]:
+def compare_deliveries(scene: FaultyTraining) -> dict[str, Any]:
     """Compare deliveries with the dumps and with the environments' journals."""
     arrivals: dict[str, list[float]] = defaultdict(list)
     for delivery in scene.delivered:
@@ -177,7 +177,7 @@ def balance(scene: Scene) -> dict[str, Any]:
     given_again = set(itertools.chain(*(put_back(runs, scene.killed) for runs in scene.environments.values())))
     waiting = [group for group in missing if group in given_again - of_killed]
     undumped = arrivals.keys() - keys.keys()
-    undumped_at_kill = {key for key in undumped if just_before_a_kill(scene.kills, min(arrivals[key]))}
+    undumped_at_kill = {key for key in undumped if is_just_before_a_kill(scene.kills, min(arrivals[key]))}
     repeats = [pair for times in arrivals.values() for pair in itertools.pairwise(sorted(times))]
     served = [set(map(_problem, itertools.chain(*map(handed_out, all_of)))) for all_of in scene.environments.values()]
     return {
@@ -201,7 +201,7 @@ def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float)
     return any(began - UNSAVED_S <= first <= ended and began <= again for began, ended in breaks)
 
 
-def just_before_a_kill(kills: Sequence[float], arrived: float) -> bool:
+def is_just_before_a_kill(kills: Sequence[float], arrived: float) -> bool:
     """Return True if a group was delivered so shortly before a kill that its line may be missing."""
     return any(killed - 1.0 <= arrived <= killed + 1.0 for killed in kills)
 
@@ -271,12 +271,12 @@ def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def passes(result: Mapping[str, Any]) -> bool:
-    """Return True if all counts of MUST_BE_NOTHING are 0."""
+    """Return True if all counts of MUST_BE_ZERO are 0."""
     grown = (measured["percent"] for measured in result["growth"].values())
-    return not any(result[name] for name in MUST_BE_NOTHING) and max(grown) <= GROWTH_LIMIT_PERCENT
+    return not any(result[name] for name in MUST_BE_ZERO) and max(grown) <= GROWTH_LIMIT_PERCENT
 
 
-def _tell(started: float, text: str) -> None:
+def _log_progress(started: float, text: str) -> None:
     print(f"[{time.monotonic() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
 

@@ -93,25 +93,27 @@ def _run(options: Options, environment_file: Path, log_folder: Path, received: S
         trainer = _make_trainer(options, run_api.url)
         display = Display(options.batches, trainer, rollouts)
         with trainer, display.live():
-            display.say(describe_tasks(options))
+            display.print_line(describe_tasks(options))
             run_api.start(wait=False)
             policy = _start_policy(processes, options, policy_port)
             servers = [rig.server_settings(f"http://{rig.HOST}:{policy_port}", options.server_type)]
             settings = _settings(options, dumps_folder, run_api.url)
             environment = rig.start_environment(processes, "environment", settings, servers, script=environment_file)
-            display.say(f"Starting Atropos' run-api, the scripted policy and the environment; logs: {log_folder}")
+            display.print_line(
+                f"Starting Atropos' run-api, the scripted policy and the environment; logs: {log_folder}"
+            )
             deadline = time.monotonic() + options.timeout_s
             while len(trainer.batches) < options.batches:
                 _check([run_api.process, policy, environment], trainer, received)
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the demo did not finish within {options.timeout_s:.0f} s")
-                rollouts.read_news()
+                rollouts.read_new_groups()
                 display.update()
                 time.sleep(POLL_INTERVAL_S)
             display.update()
-            display.say("Stopping the environment; it writes its remaining dumps.")
+            display.print_line("Stopping the environment; it writes its remaining dumps.")
             environment.end(signal.SIGTERM)
-    rollouts.read_news()
+    rollouts.read_new_groups()
     print(f"\n{display.summary()}")
     _print_dumps(rollouts)
     _write_report(rollouts, environment_file)

@@ -46,7 +46,7 @@ class Display:
             return nullcontext()
         return Live(console=self._console, get_renderable=self._panel)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line of text with the elapsed time."""
         self._said_at = self.elapsed_s
         self._console.print(f"[{self.elapsed_s:5.1f} s] {text}", markup=False)
@@ -61,14 +61,14 @@ class Display:
             batch = batches[number]
             sequences = sum(len(group.scores) for group in batch)
             tokens = sum(group.tokens for group in batch)
-            self.say(
+            self.print_line(
                 f"batch {number + 1}/{self._batches}: {sequences} sequences in {len(batch)} groups,"
                 f" mean score {mean_score(batch):.2f}, {tokens} tokens; {self._counts()}"
             )
             self._batches_said = number + 1
             self._groups_said = groups
         if groups != self._groups_said and self.elapsed_s - self._said_at >= QUIET_S:
-            self.say(self._counts())
+            self.print_line(self._counts())
             self._groups_said = groups
 
     def summary(self) -> str:

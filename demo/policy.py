@@ -72,7 +72,7 @@ class ScriptedPolicy:
             words: list[str] = re.findall(r"\w+", question[-GUESS_WINDOW_CHARS:])
             right = wrong = rng.choice(words or ["unknown"])
         else:
-            wrong = nearly(right, rng)
+            wrong = wrong_answer_like(right, rng)
         (mistake,) = rng.choices(list(MISTAKES), weights=list(MISTAKES.values()))
         return mistake(right, wrong, rng)
 
@@ -84,7 +84,7 @@ class ScriptedPolicy:
         return 1.0 if draw < SETTLED_SHARE * self.skill else 0.0
 
 
-def nearly(answer: str, rng: random.Random) -> str:
+def wrong_answer_like(answer: str, rng: random.Random) -> str:
     """Return a wrong answer that looks like the right answer."""
     if re.fullmatch(r"-?\d+", answer):
         return str(int(answer) + rng.choice(NEAR_MISSES))

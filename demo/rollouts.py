@@ -23,7 +23,7 @@ class Example:
 
 @dataclass
 class Rollouts:
-    """The groups written to a folder of dumps since this object was made, up to the last call of `read_news`.
+    """The groups written to a folder of dumps since this object was made, up to the last call of `read_new_groups`.
 
     Groups with equal scores are not sent to the trainer.
     """
@@ -57,7 +57,7 @@ class Rollouts:
         """Mean of the groups' mean scores."""
         return self.score_sum / max(1, self.groups)
 
-    def read_news(self) -> None:
+    def read_new_groups(self) -> None:
         """Read the lines written since the last call, up to the last complete line of each file."""
         for path in sorted(set(self.folder.glob("*.jsonl")) - self._earlier):
             with path.open("rb") as file:

@@ -18,7 +18,7 @@ from reasoning_env.records import Problem, Verdict
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
 from .probes import perturb
-from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, GOLD_SCORE, ProbedAnswer, Workers
+from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, RIGHT_ANSWER_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
@@ -106,22 +106,22 @@ class ContractCheck:
         `failed` are answers for which the verifier failed. Watched workers score them again, to distinguish an error
         from a score outside [0, 1].
         """
-        found = await self._check_answers(problems)
+        found = await self._find_contradicting_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
             try:
-                found += await self._check(problem)
+                found += await self._check_problem(problem)
                 if attacks and number == 0:
-                    found += await self._attack(problem)
+                    found += await self._score_attacks(problem)
             except (GenerationError, ScoringError) as error:
                 detail = f"the check of the verifier failed: {error}"
                 found.append(self.reporter.finding(Defect.NO_PROBLEM, detail, problem))
         for example in sorted(failed, key=lambda one: len(one.verdict.answer or "")):
-            found += await self._look_again(example)
+            found += await self._repeat_failed_answer(example)
         return found
 
     # ---- all problems
 
-    async def _check_answers(self, problems: Sequence[Problem]) -> list[Finding]:
+    async def _find_contradicting_answers(self, problems: Sequence[Problem]) -> list[Finding]:
         """Find problems with the question of an earlier problem and a different right answer."""
         first: dict[str, str] = {}
         found = []
@@ -133,37 +133,39 @@ class ContractCheck:
             if other == problem.answer:
                 continue
             [verdict] = await self.pools.first.score(problem, [other])
-            if verdict.score < GOLD_SCORE:
+            if verdict.score < RIGHT_ANSWER_SCORE:
                 detail = f"the same question has the right answers {other[:40]!r} and {problem.answer[:40]!r}"
                 found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, problem, problem.answer))
         return found
 
-    async def _look_again(self, example: ProbedAnswer) -> list[Finding]:
+    async def _repeat_failed_answer(self, example: ProbedAnswer) -> list[Finding]:
         problem = example.problem
         answer = example.verdict.answer or ""
         try:
             [verdict] = await self.pools.first.score(problem, [answer])
         except ScoringError:
             return []
-        if looked := [*self._look_at(problem, answer, verdict)]:
+        if looked := [*self._findings_of_verdict(problem, answer, verdict)]:
             return looked
         detail = example.verdict.error or "the verifier raised an error once, but no error at a second call"
         return [self.reporter.finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
 
-    async def _check(self, problem: Problem) -> list[Finding]:
+    async def _check_problem(self, problem: Problem) -> list[Finding]:
         gold = problem.known_answer
         answers = ["qwxz", " "]
         if gold is not None:
             answers += [gold, perturb(gold), with_negative_number(gold)]
         verdicts = dict(zip(answers, await self.pools.first.score(problem, answers), strict=True))
-        found = [one for answer, verdict in verdicts.items() for one in self._look_at(problem, answer, verdict)]
+        found = [
+            one for answer, verdict in verdicts.items() for one in self._findings_of_verdict(problem, answer, verdict)
+        ]
         if gold is not None:
-            found += self._compare(problem, gold, verdicts)
+            found += self._compare_with_right_answer(problem, gold, verdicts)
         return found + await self._check_other_process(problem, verdicts)
 
-    def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
+    def _findings_of_verdict(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
         """Yield the findings of one watched verdict."""
         parts = verdict.own_parts or {}
         raw = parts.get(Watched.RAW)
@@ -182,7 +184,9 @@ class ContractCheck:
             detail = f"two calls with the same answer return {raw:g} and {again:g}"
             yield self.reporter.finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
 
-    def _compare(self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
+    def _compare_with_right_answer(
+        self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict]
+    ) -> Iterator[Finding]:
         right = _raw(verdicts[gold])
         if right is None:
             return
@@ -214,7 +218,7 @@ class ContractCheck:
             return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem)]
         return []
 
-    async def _attack(self, problem: Problem) -> list[Finding]:
+    async def _score_attacks(self, problem: Problem) -> list[Finding]:
         """Score hostile answers until one ends a worker process. Further answers would only end more processes."""
         found: list[Finding] = []
         for name, text in CANARIES.items():
@@ -226,7 +230,7 @@ class ContractCheck:
                 break
         for name, text in ATTACKS.items():
             [verdict] = await self.pools.first.score(problem, [text])
-            looked = [*self._look_at(problem, text, verdict)]
+            looked = [*self._findings_of_verdict(problem, text, verdict)]
             found += [replace(one, detail=f"{one.detail} for {name}") for one in looked]
             if verdict.reason in DEFECTS_OF_REASONS:
                 break

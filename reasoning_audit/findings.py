@@ -19,7 +19,7 @@ from reasoning_env.storage.values import Name, Number, Share
 
 from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, WRONG_PROBES, Probe, is_shortcut
 from .reproduction import MAX_SCORED, Reproduction
-from .scores import GOLD_SCORE, MANY, ProbedAnswer, TaskAudit, level_words, place
+from .scores import MANY, RIGHT_ANSWER_SCORE, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
 """Most characters of an answer that a finding shows. Only 7 of 198 findings had a longer answer."""
@@ -169,7 +169,7 @@ class Reporter:
         return self.finding(defect, detail, *evidence, severity=severity)
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by severity, then by defect and task."""
     return sorted(findings, key=lambda one: (-one.severity.rank, one.defect, one.task, one.level or -1.0))
 
@@ -214,7 +214,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
         cause = audit.failures[0] if audit.failures else "every problem was rejected"
         return [reporter.finding(Defect.NO_PROBLEM, cause)]
     return [
-        *_gold_findings(audit, reporter),
+        *_reference_answer_findings(audit, reporter),
         *_wrong_findings(audit, reporter),
         *_shortcut_findings(audit, reporter, is_left_out=audit.task in left_out),
         *_failure_findings(audit, reporter),
@@ -232,15 +232,15 @@ def defect_of(probe: str) -> Defect:
     return Defect.LAYOUT_PAID if probe in LAYOUTS else Defect.COPY_PAID
 
 
-def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
+def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
     gold = audit.tallies.get(Probe.ORACLE)
     if gold is None:
         return
-    unpaid = sum(score < GOLD_SCORE for score in gold.scores)
+    unpaid = sum(score < RIGHT_ANSWER_SCORE for score in gold.scores)
     if unpaid:
         # If only a few right answers earn too little, a training hardly suffers.
         severity = Severity.HIGH if Probe.ORACLE in audit.faults else Severity.MEDIUM
-        detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {GOLD_SCORE:g}"
+        detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {RIGHT_ANSWER_SCORE:g}"
         yield reporter.shown_by(gold.worst, Defect.GOLD_NOT_PAID, detail, severity=severity)
     if Probe.PERTURBED in audit.faults:
         best = audit.tallies[Probe.PERTURBED].best
@@ -249,7 +249,7 @@ def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
     """Find wrong answers that earn as much as right answers on every problem, if there are at least MANY problems."""
-    if audit.mean(Probe.ORACLE) < GOLD_SCORE:
+    if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 
     def is_paid(probe: str) -> bool:

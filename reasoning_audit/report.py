@@ -16,7 +16,7 @@ from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import visible
 from reasoning_env.storage.values import Count, Name, Share
 
-from .findings import Finding, count_by_severity, worst_first
+from .findings import Finding, count_by_severity, sort_by_severity
 from .probes import Probe, is_shortcut
 from .scores import TaskAudit, level_name, place
 
@@ -99,7 +99,7 @@ def make_report(
         seed,
         LibraryNames(library.version, library.path),
         [audit.place for audit in audited if audit.result is AuditOutcome.FAILS],
-        worst_first(findings),
+        sort_by_severity(findings),
         audited,
         dict(library.modules),
     )

@@ -175,7 +175,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
         if len(problems) == MAX_ROWS:
             break
         spec = ProblemSpec(ProblemRequest(name, number), Split.EVAL, number)
-        answer = _gold(row, gold, place)
+        answer = _right_answer_of_row(row, gold, place)
         entry = json.dumps(dict(row), default=str).encode()
         problems.append(Problem(spec, _question(row), answer, "{}", entry, reference=f"{file}:{number + 1}"))
     if not problems:
@@ -183,7 +183,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
     return problems
 
 
-def _gold(row: Mapping[str, object], gold: str, place: str) -> str:
+def _right_answer_of_row(row: Mapping[str, object], gold: str, place: str) -> str:
     if gold not in row:
         columns = ", ".join(map(visible, row)) or "none at all"
         raise ConfigError(

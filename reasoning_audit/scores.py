@@ -34,7 +34,7 @@ GENERATION_CPU_S = 20.0
 """Processor-time limit for generating a problem."""
 MANY = 3
 """A finding that says "on every problem" needs at least this many problems."""
-GOLD_SCORE = 0.95
+RIGHT_ANSWER_SCORE = 0.95
 """The lowest allowed mean score of right answers. In an audit of all tasks, one mean was 0.99, the others 1."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """The further rounds: (factor, share). A round has factor * `items` problems, and tries the probes that earned more
@@ -159,7 +159,9 @@ class TaskAudit:
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
-            if oracle < GOLD_SCORE:  # the limit is below 1, because a few problems may score the right answer lower
+            if (
+                oracle < RIGHT_ANSWER_SCORE
+            ):  # the limit is below 1, because a few problems may score the right answer lower
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"

@@ -65,7 +65,7 @@ class Watch:
 
     def listen(self) -> None:
         """Add the audit hook to this process."""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
 
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
@@ -76,7 +76,7 @@ class Watch:
         finally:
             self._is_armed = False
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _on_event(self, event: str, arguments: tuple[object, ...]) -> None:
         if self._is_armed:
             kind = kind_of(event, arguments)
             if kind is not None:
@@ -86,7 +86,7 @@ class Watch:
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
     """Return what an audit event shows about the answer; None for an event that any verifier may cause."""
     if event == "exec":
-        return Watched.CODE if isinstance(arguments[0], CodeType) and _names_canary(arguments[0]) else None
+        return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
         return Watched.FILE if CANARY in str(arguments[0]) else None
     if event == "import":
@@ -96,10 +96,10 @@ def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
     return Watched.PROCESS if event in PROCESS_EVENTS else None
 
 
-def _names_canary(code: CodeType) -> bool:
+def _contains_canary_name(code: CodeType) -> bool:
     """Return True if code uses the canary as a variable name. A string with the canary does not count."""
     return CANARY in code.co_names or any(
-        _names_canary(constant) for constant in code.co_consts if isinstance(constant, CodeType)
+        _contains_canary_name(constant) for constant in code.co_consts if isinstance(constant, CodeType)
     )
 
 

@@ -62,7 +62,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-NOTHING = object()
+NO_VALUE = object()
 """Marks that an error shows no value."""
 
 
@@ -83,11 +83,11 @@ class ReasoningEnvError(Exception):
     """Exit status of a command that ends with this error."""
 
     def __init__(
-        self, problem: str, *, setting: str | None = None, got: object = NOTHING, remedy: str | None = None
+        self, problem: str, *, setting: str | None = None, got: object = NO_VALUE, remedy: str | None = None
     ) -> None:
         self.problem = problem
         self.setting = setting
-        self.got = None if got is NOTHING else repr(got)
+        self.got = None if got is NO_VALUE else repr(got)
         self.remedy = remedy
         # Exception.__init__ is not called, so that `args` are the subclass's arguments, which unpickling needs.
         self.text = self.describe()

@@ -19,7 +19,7 @@ LOGPROB_UNIT = -0.001
 CACHE_SIZE = 512
 
 
-def lay_out(messages: Iterable[Mapping[str, str]]) -> str:
+def format_chat(messages: Iterable[Mapping[str, str]]) -> str:
     """Apply the tokenizer's chat template to a conversation, up to the beginning of the assistant's turn."""
     turns = [f"{TURN_START}{message['role']}\n{message['content']}{TURN_END}\n" for message in messages]
     return f"{''.join(turns)}{TURN_START}assistant\n"
@@ -87,7 +87,7 @@ def logprob_of(token_id: int) -> float:
     return LOGPROB_UNIT * (token_id + 1)
 
 
-def do_not_know(request: GenerationRequest) -> Answer:
+def always_wrong(request: GenerationRequest) -> Answer:
     """Return the same wrong answer for every request."""
     return ["<answer>I do not know</answer>"] * request.n
 

@@ -154,7 +154,7 @@ class FaultyServer:
 
     async def __aenter__(self) -> Self:
         app = self.make_app()
-        app.middlewares.insert(0, self._break)
+        app.middlewares.insert(0, self._apply_fault)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, **self.runner_options)
         await self._runner.setup()
         self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
@@ -219,7 +219,7 @@ class FaultyServer:
                 connection.transport.abort()
 
     @web.middleware
-    async def _break(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _apply_fault(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         body = await request.read()
         if self._fault is not None and (self._fault in (refuse, linger) or self._only(request, body)):
             return await self._fault(request, handler)

@@ -20,13 +20,13 @@ from typing import Any
 
 from aiohttp import web
 
-from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, Tokens, do_not_know
+from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, Tokens, always_wrong
 from .http_server import FaultyServer
 from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
 """The latency of a request is the mean plus or minus at most this share of the mean."""
-KEPT_REQUESTS = 1000
+MAX_KEPT_REQUESTS = 1000
 
 
 def generations(request: web.Request, body: bytes) -> bool:
@@ -55,7 +55,7 @@ class InferenceServer(FaultyServer):
 
     def __init__(
         self,
-        policy: Policy = do_not_know,
+        policy: Policy = always_wrong,
         *,
         latency_s: float = 0.0,
         tokenizer: str = TOKENIZER,
@@ -66,7 +66,7 @@ class InferenceServer(FaultyServer):
         self.paths = all_paths() if paths is None else paths
         self.policy = policy
         self.latency_s = latency_s
-        self.requests: deque[GenerationRequest] = deque(maxlen=KEPT_REQUESTS)
+        self.requests: deque[GenerationRequest] = deque(maxlen=MAX_KEPT_REQUESTS)
         self._tokens = Tokens(tokenizer)
         self._tokenizer = tokenizer
         self._chance = random.Random(0)
@@ -144,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokenizer", default=TOKENIZER, help="tokenizer: a folder in the format of transformers")
     parser.add_argument("--port", type=int, help="port to listen on (default: a free port)")
     options = parser.parse_args(argv)
-    policy: Policy = do_not_know
+    policy: Policy = always_wrong
     if not Path(options.tokenizer).is_dir():
         parser.error(f"--tokenizer: {options.tokenizer} is not a folder")
     if options.latency_s < 0:

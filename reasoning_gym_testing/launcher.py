@@ -57,7 +57,7 @@ def supervise(starter: socket.socket) -> list[str] | None:
     """
     os.setsid()
     request = json.loads(starter.makefile().readline())
-    _take_place(request)
+    _set_up_process(request)
     if not request["fork"]:
         process = subprocess.Popen(request["command"], process_group=0)  # kept, because its finalizer may reap
         pid = process.pid
@@ -67,15 +67,15 @@ def supervise(starter: socket.socket) -> list[str] | None:
         return list(request["command"])
     else:
         os.setpgid(pid, pid)  # parent and child both call setpgid, because either may run first
-    _tell(starter, pid=pid)
+    _send_status(starter, pid=pid)
     threading.Thread(target=_end_with_starter, args=(starter, pid, request["grace_s"]), daemon=True).start()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     _signal_group(pid, signal.SIGKILL)
-    _tell(starter, exit_status=status if status >= 0 else 128 - status)
+    _send_status(starter, exit_status=status if status >= 0 else 128 - status)
     os._exit(0)
 
 
-def _take_place(request: dict[str, Any]) -> None:
+def _set_up_process(request: dict[str, Any]) -> None:
     """Apply the request to this process: redirect standard streams, and set working directory and environment."""
     out, err = (os.path.join(request["folder"], name) for name in ("stdout.log", "stderr.log"))
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
@@ -107,7 +107,7 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def _tell(starter: socket.socket, **line: int) -> None:
+def _send_status(starter: socket.socket, **line: int) -> None:
     with contextlib.suppress(OSError):  # the starter has ended
         starter.sendall(json.dumps(line).encode() + b"\n")
 

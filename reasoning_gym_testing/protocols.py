@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .completions import Completion, GenerationRequest, Tokens, lay_out
+from .completions import Completion, GenerationRequest, Tokens, format_chat
 
 MODEL_NAME = "policy"
 MAX_COMPLETIONS = 256
@@ -245,7 +245,7 @@ def _openai_completions(protocol: str, completions: Completions, prompt_tokens: 
 
 def _chat_request(body: Body) -> Mapping[str, Any]:
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or CHAT_MAX_TOKENS
-    return {**body, "prompt": lay_out(body["messages"]), "max_tokens": limit}
+    return {**body, "prompt": format_chat(body["messages"]), "max_tokens": limit}
 
 
 def write_stream(completions: Completions, prompt_tokens: int) -> bytes:

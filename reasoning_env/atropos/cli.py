@@ -21,7 +21,7 @@ from ..program.selection import check_selection
 from ..program.settings import settings_command
 from ..program.shared_options import read_selection
 from ..runtime.text import redact
-from ..settings.given import meaning
+from ..settings.given import description_line
 from ..storage.folders import FOLDER, find_checkout
 from .config import (
     BASE_RANGES,
@@ -140,7 +140,7 @@ def settings_schema(env_cls: EnvironmentClass) -> dict[str, object]:
             # pydantic omits defaults that a factory creates
             entry.setdefault("default", field.get_default(call_default_factory=True))
             if field.description:
-                entry["description"] = meaning(field)
+                entry["description"] = description_line(field)
         for name, limits in ranges.items():
             if name in properties:
                 words = properties[name].get("description", "").removesuffix(".")

@@ -28,7 +28,7 @@ from ..program.shared_options import (
     range_text,
     score_function,
 )
-from ..settings.given import make_settings, meaning
+from ..settings.given import description_line, make_settings
 from ..storage.folders import find_checkout, install_command
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _add_options(parser: CommandParser) -> None:
             type=type(field.default),
             default=field.default,
             metavar="N",
-            help=f"{meaning(field)} ({facts})",
+            help=f"{description_line(field)} ({facts})",
         )
     add_config_option(parser)
 
@@ -174,7 +174,7 @@ async def _serve(
     runner = server.runner()
 
     async def work() -> None:
-        _calm_accept_errors(asyncio.get_running_loop())
+        _log_accept_errors_once(asyncio.get_running_loop())
         if cluster is None:
             await session.start()
             server.metrics.pool = session.pool
@@ -192,7 +192,7 @@ async def _serve(
     await run_until_signal(work, close)
 
 
-def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
+def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
     """Warn once per minute that no file descriptors are left, so that connections cannot be accepted.
 
     asyncio itself would log 128 tracebacks per second, and as many at the end, when it uses a closed socket.

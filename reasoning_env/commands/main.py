@@ -83,10 +83,10 @@ def main(
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout at exit
         return 1
     except ReasoningEnvError as error:
-        _complain(name, str(error))
+        _print_error(name, str(error))
         return error.exit_code
     except OSError as error:
-        _complain(name, error_text(error))
+        _print_error(name, error_text(error))
         return 1
 
 
@@ -159,7 +159,7 @@ def _check_names(tasks: str, folder: Path) -> None:
     asyncio.run(check_selection(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
 
 
-def _complain(command: str, text: str) -> None:
+def _print_error(command: str, text: str) -> None:
     # The text may quote file names or file contents, which may have control characters.
     print(f"{program()} {visible(command)}: {visible(text)}", file=sys.stderr)
 

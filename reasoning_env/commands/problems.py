@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..data.output import finished_card, in_order, rows_under_way, write_output
+from ..data.output import finished_card, rows_by_position, unfinished_rows, write_output
 from ..data.problems import (
     PROBLEM_COLUMNS,
     EarlierRows,
@@ -176,14 +176,14 @@ async def write_problems(
         if finished is not None:
             return finished
         earlier = EarlierRows()
-        with rows_under_way(out, decided_by, partial(_read_row, earlier)) as rows:
+        with unfinished_rows(out, decided_by, partial(_read_row, earlier)) as rows:
             if how.evaluation:
                 progress = await _fill_with_evaluation(session, wanted, rows, how.form)
             else:
                 progress = await _fill(session, wanted, rows, earlier, how.form)
             card = _card(session, rows, progress, decided_by, command)
 
-            columns = (row["row"] for row in in_order(rows) if row["row"] is not None)
+            columns = (row["row"] for row in rows_by_position(rows) if row["row"] is not None)
             write_output(out, card, columns, PROBLEM_COLUMNS[how.form], under_way=rows)
         return card
 

@@ -37,7 +37,9 @@ OnRow = Callable[[Mapping[str, object]], object]
 
 
 @contextmanager
-def rows_under_way(out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None) -> Iterator[KeyedFile]:
+def unfinished_rows(
+    out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
+) -> Iterator[KeyedFile]:
     """Yield the file of unfinished rows, keyed by position. The block writes the output; then the file is removed.
 
     Raises ConfigError if the rows are damaged or have other settings, or if another process writes them.
@@ -64,7 +66,7 @@ def rows_under_way(out: Path, made_with: Mapping[str, object], on_row: OnRow = l
     rows.remove()
 
 
-def in_order(rows: KeyedFile) -> Iterator[dict[str, Any]]:
+def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
     """Yield the rows in the order of their positions."""
     return rows.rows(sorted(rows.keys, key=int))
 

@@ -107,7 +107,7 @@ class TaskProgress:
             raise ValueError("the progress of a task has other fields") from error
 
 
-def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
+def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
     """Return the number of rows of each task, in proportion to the weights; they add up to `count`."""
     total = sum(weights.values())
     exact = {task: count * weight / total for task, weight in weights.items()}
@@ -169,7 +169,7 @@ class ProblemRows:
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
         # With twice as many jobs as workers, a job is ready when a worker is done, even if some problems are slow.
         self._at_once = 2 * session.settings.generators
-        rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
+        rows = split_row_count(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
         self.progress = {
             task: earlier.progress.get(task)

@@ -24,7 +24,7 @@ from ..session import Session
 from ..storage.files import KeyedFile
 from ..storage.reading import Malformed, require_regular
 from ..storage.values import describe
-from .output import finished_card, in_order, rows_under_way, write_output
+from .output import finished_card, rows_by_position, unfinished_rows, write_output
 from .tables import PARQUET, READABLE, Schema, check_output, read_rows, schema_of_rows, with_columns
 from .training import EVERYTHING, Selection, TrainingRows, training_columns
 from .verdicts import (
@@ -105,7 +105,7 @@ async def judge_rows(
         if finished is not None:
             return finished
         schema = training_columns(selection.keep) if selection.keep is not None else _schema(out, files)
-        with rows_under_way(out, decided_by) as judged:
+        with unfinished_rows(out, decided_by) as judged:
             groups_alone = selection.keep is not None
             async with aclosing(judge_files(session, files, done=judged.keys, groups_alone=groups_alone)) as found:
                 async for numbered, added in found:
@@ -290,7 +290,7 @@ async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: 
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
     """Return the counts of rows for the card."""
     rows = scored = without_score = outside = 0
-    for added in in_order(judged):
+    for added in rows_by_position(judged):
         if "left_out" in added:
             continue
         if added["scores"] is None:
@@ -302,7 +302,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
         else:
             outside += 1
     counts = {"rows": rows, "judged": scored, "without_score": without_score, "outside": outside}
-    return {**counts, "left_out": count_left_out(in_order(judged))}
+    return {**counts, "left_out": count_left_out(rows_by_position(judged))}
 
 
 class LeftOut(TypedDict):
@@ -336,7 +336,7 @@ Scored = tuple[NumberedRow, Row]
 
 def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
     """Yield the rows with their verdicts, in order, without the skipped rows."""
-    for numbered, added in zip(read_judgeable_rows(files), in_order(judged), strict=True):
+    for numbered, added in zip(read_judgeable_rows(files), rows_by_position(judged), strict=True):
         position = added.pop("key")
         assert position == str(numbered.number), "every row has been judged or left out"
         if "left_out" not in added:

@@ -76,7 +76,7 @@ def kept_path(groups: Path, keep: Keep) -> Path:
     return groups.with_stem(f"{groups.stem}-{keep}")
 
 
-def files_beside(groups: Path) -> set[Path]:
+def derived_files(groups: Path) -> set[Path]:
     """Return the paths of the files that `process` derives from a file of groups: training rows, and Parquet.
 
     Empty if `process` did not write the file of groups.

@@ -14,7 +14,7 @@ from ..errors import ReasoningEnvError
 from ..runtime.text import visible
 from ..storage.reading import Malformed, read_values, require_regular
 from ..storage.values import describe
-from .format import DumpedGroup, as_group, files_beside
+from .format import DumpedGroup, as_group, derived_files
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     Files that `process` derives from its groups are omitted, because they have the same completions. Raises OSError.
     """
     files = sorted(file for file in folder.iterdir() if file.name.endswith(ends) and not file.is_dir())
-    beside = {path for file in files for path in files_beside(file)}
+    beside = {path for file in files for path in derived_files(file)}
     return [file for file in files if file not in beside]
 
 

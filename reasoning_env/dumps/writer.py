@@ -76,7 +76,7 @@ class RolloutDumper:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         # A daemon thread, so that a hanging disk does not keep the process alive.
-        self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
+        self._thread = threading.Thread(target=self._write_until_closed, name="rollout-writer", daemon=True)
         self._thread.start()
 
     def offer(self, group: Group) -> None:
@@ -135,7 +135,7 @@ class RolloutDumper:
             return self._failed
         return None
 
-    def _work(self) -> None:
+    def _write_until_closed(self) -> None:
         """Write groups until `close` was called and no group waits. Runs on the writer's thread."""
         while (waiting := self._next()) is not None:
             written = self._write(waiting)

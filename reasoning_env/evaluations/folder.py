@@ -208,7 +208,7 @@ def open_folder(
     }
     try:
         if resume:
-            folder = _continue(root, made_with, header)
+            folder = _resume_newest(root, made_with, header)
             if folder is not None:
                 return folder
         return _make(root, header)
@@ -220,7 +220,7 @@ def open_folder(
         ) from error
 
 
-def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
+def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder of the evaluation that no process writes to; None if there is none.
 
     In that case, log the newest unfinished folder of the same model, and the settings that differ.
@@ -230,7 +230,7 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
         by_present_names = {**found, "settings": current_settings(found["settings"])}
         if changed_settings(by_present_names, made_with):
             if found.get("model") == made_with["model"]:
-                changed = ", ".join(sorted(changed_settings(_flat(found), _flat(made_with))))
+                changed = ", ".join(sorted(changed_settings(_flat_identity(found), _flat_identity(made_with))))
                 others.append(f"{path} is unfinished, but has other settings ({visible(changed)})")
             continue
         with suppress(InUseError):
@@ -243,7 +243,7 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
     return None
 
 
-def _flat(made_with: Mapping[str, Any]) -> dict[str, object]:
+def _flat_identity(made_with: Mapping[str, Any]) -> dict[str, object]:
     """Return the identity of an evaluation as one mapping, for comparison key by key."""
     return {
         **{name: made_with[name] for name in ("model", "step", "preset")},

@@ -25,7 +25,7 @@ BODIES_AT_ONCE = 18
 TEXTS_AT_ONCE = 2
 """Number of requests of the largest size that may be decoded; decoded, a body may take four times its memory."""
 SHORT_BODY = 1 << 16
-"""Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower) and need no `Room`."""
+"""Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
 MAX_DEPTH = 32
 """Maximum nesting of lists and objects. Workers, which read rows too, accept a few hundred."""
 PIECE_BYTES = 1 << 16
@@ -35,7 +35,7 @@ TEXT_GROWTH = 4
 """Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
 
 
-class Room:
+class ByteSemaphore:
     """A semaphore that counts bytes: a caller waits until enough bytes are free.
 
     Small requests may overtake large ones, so a small request waits only if no byte is free.
@@ -66,9 +66,9 @@ class TooManyValuesError(ValueError):
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two semaphores (`Room`) limit the memory of all requests together: one for the bytes until the reply is sent, and
-    one for the completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not delay
-    small requests.
+    Two semaphores (`ByteSemaphore`) limit the memory of all requests together: one for the bytes until the reply is
+    sent, and one for the completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
+    delay small requests.
     """
 
     def __init__(self, limits: JudgeLimits) -> None:
@@ -76,8 +76,8 @@ class BodyReader:
         self._max_bytes = limits.max_body_mb * 2**20
         self._max_values = 8 * limits.max_texts + 64
         """Enough for the three lists of /get_reward, with prompts as messages."""
-        self._bodies = Room(BODIES_AT_ONCE * self._max_bytes)
-        self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
+        self._bodies = ByteSemaphore(BODIES_AT_ONCE * self._max_bytes)
+        self._texts = ByteSemaphore(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
 
     def check_head(self, request: web.BaseRequest) -> None:
         """Raise Refused (413 or 415) if the headers show that the server will not read the body."""
@@ -112,7 +112,7 @@ class BodyReader:
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
         """Parse JSON as a record of type `kind`. Raises Refused (400 or 413) for invalid JSON."""
         try:
-            return await beside_the_loop_if_long(len(body), read_request, body, kind, self._max_values)
+            return await run_in_thread_if_long(len(body), read_request, body, kind, self._max_values)
         except TooManyValuesError:
             raise Refused(
                 413,
@@ -141,7 +141,7 @@ class BodyReader:
         return Refused(413, f"the body is larger than {self._limits.max_body_mb} MB (--max-body-mb)")
 
 
-async def beside_the_loop_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
+async def run_in_thread_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
     """Call `work` for `size` bytes: directly up to SHORT_BODY bytes, else on a thread."""
     return work(*arguments) if size <= SHORT_BODY else await in_background(work, *arguments)
 

@@ -42,7 +42,7 @@ from ..metrics.prometheus import reply_to_scrape
 from ..records import Row, Subject, Verdict
 from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
-from .bodies import BodyReader, beside_the_loop_if_long
+from .bodies import BodyReader, run_in_thread_if_long
 from .client import NOT_GENERATED_KIND, RAISES_KIND
 from .limits import JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
@@ -195,7 +195,7 @@ class JudgeServer:
             )
         subjects = await self._subjects(body.labels)
         size = sum(map(len, queries)) + sum(map(len, prompts))
-        found = await beside_the_loop_if_long(size, completions_behind, prompts, queries)
+        found = await run_in_thread_if_long(size, completions_behind, prompts, queries)
         completions = [completion for completion in found if completion is not None]
         if len(completions) < len(found):
             number = found.index(None)
@@ -295,7 +295,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
         ]
         return b'{"verdicts": [' + b", ".join(rows) + b"]}"
 
-    return await beside_the_loop_if_long(sum(len(verdict.answer or "") for verdict in verdicts), write)
+    return await run_in_thread_if_long(sum(len(verdict.answer or "") for verdict in verdicts), write)
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from ..errors import ConfigError, did_you_mean
 from ..inference.completer import ServerSettings
 from ..runtime.terminal import Table, print_json
-from ..settings.given import meaning
+from ..settings.given import description_line
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
 from .shared_options import LONG, default_text, range_text
@@ -145,7 +145,7 @@ def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
 
 def _row(name: str, fields: Mapping[str, FieldInfo]) -> SettingRow:
     field = fields[name] if name in fields else ServerSettings.model_fields[name]
-    return name, default_text(field), range_text(field), meaning(field)
+    return name, default_text(field), range_text(field), description_line(field)
 
 
 def _has_words(row: SettingRow, words: Sequence[str]) -> bool:

@@ -32,7 +32,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
 from .cores import default_workers
-from .given import make_settings, parse_mapping, parse_options, raise_all, read_none, settings_error, without_unused
+from .given import drop_unused, make_settings, parse_mapping, parse_options, raise_all, read_none, settings_error
 from .removed import REMOVED, UNUSED, current_settings, unknown_setting
 
 SYSTEM_PROMPT = """\
@@ -118,7 +118,7 @@ class ReasoningSettings(BaseModel):
 
         def __init__(self, **values: object) -> None:
             try:
-                super().__init__(**without_unused(values))
+                super().__init__(**drop_unused(values))
             except ValidationError as error:
                 raise settings_error(error, type(self).model_fields, section="") from error
 

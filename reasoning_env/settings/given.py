@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from ..errors import NOTHING, ConfigError, SeveralConfigErrors
+from ..errors import NO_VALUE, ConfigError, SeveralConfigErrors
 from .removed import UNUSED, unknown_setting
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
         raise
 
 
-def without_unused(values: Mapping[str, object]) -> dict[str, object]:
+def drop_unused(values: Mapping[str, object]) -> dict[str, object]:
     """Return settings without those that have no effect, and log a warning for each of them."""
     for name in filter(UNUSED.__contains__, values):
         logger.warning("%s is ignored: %s", name, UNUSED[name])
@@ -122,7 +122,7 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         return ConfigError(f"every name {problem}", setting=f"{section}{name}", got=mistake["input"])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
-    got = NOTHING if name in ("api_key", "headers") else mistake["input"]  # never show a key
+    got = NO_VALUE if name in ("api_key", "headers") else mistake["input"]  # never show a key
     return ConfigError(problem, setting=f"{section}{name}", got=got)
 
 
@@ -175,7 +175,7 @@ def choices(field: FieldInfo) -> list[str]:
     return words
 
 
-def meaning(field: FieldInfo) -> str:
+def description_line(field: FieldInfo) -> str:
     """Return the setting's description as one line."""
     return " ".join((field.description or "").split())
 

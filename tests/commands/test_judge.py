@@ -164,7 +164,7 @@ def test_unused_settings_in_file_are_logged(
 
 async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
-    judge._calm_accept_errors(loop)
+    judge._log_accept_errors_once(loop)
     for _ in range(3):
         error = OSError(errno.EMFILE, "Too many open files")
         loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})

@@ -11,9 +11,9 @@ import pytest
 
 from reasoning_env.data.output import (
     finished_card,
-    in_order,
-    rows_under_way,
+    rows_by_position,
     unfinished_path,
+    unfinished_rows,
     write_card,
     write_output,
 )
@@ -27,7 +27,7 @@ MADE_WITH = {"seed": 1}
 def out(tmp_path: Path) -> Path:
     """An output whose call ended early, with two rows."""
     out = tmp_path / "new" / "out.jsonl"
-    with pytest.raises(KeyboardInterrupt), rows_under_way(out, MADE_WITH) as rows:
+    with pytest.raises(KeyboardInterrupt), unfinished_rows(out, MADE_WITH) as rows:
         for position in (10, 9):
             rows.append_row(str(position), {"a": position})
         raise KeyboardInterrupt
@@ -35,12 +35,12 @@ def out(tmp_path: Path) -> Path:
 
 
 def test_output_rows_are_sorted_by_number(out: Path) -> None:
-    with rows_under_way(out, MADE_WITH) as rows:
-        assert [row["a"] for row in in_order(rows)] == [9, 10]
+    with unfinished_rows(out, MADE_WITH) as rows:
+        assert [row["a"] for row in rows_by_position(rows)] == [9, 10]
 
 
 def test_temporary_rows_are_removed_at_the_end(out: Path) -> None:
-    with rows_under_way(out, MADE_WITH):
+    with unfinished_rows(out, MADE_WITH):
         pass
     assert not list(out.parent.iterdir())
 
@@ -51,7 +51,7 @@ def test_damaged_temporary_row_raises(out: Path, line: str) -> None:
         rows.write(line + "\n")
     with (
         pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished is damaged: 1 lines .*; remove the file"),
-        rows_under_way(out, MADE_WITH),
+        unfinished_rows(out, MADE_WITH),
     ):
         pass
 
@@ -70,13 +70,13 @@ def full_disk() -> Iterator[dict[str, object]]:
 
 def test_full_disk_error_names_the_rows(out: Path) -> None:
     said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; free space"
-    with pytest.raises(OutputError, match=said), rows_under_way(out, MADE_WITH) as rows:
+    with pytest.raises(OutputError, match=said), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
 
 
 def test_call_resumes_after_a_full_disk(out: Path) -> None:
-    with pytest.raises(OutputError), rows_under_way(out, MADE_WITH) as rows:
+    with pytest.raises(OutputError), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
-    with rows_under_way(out, MADE_WITH) as rows:
-        write_output(out, {}, in_order(rows), None, under_way=rows)
+    with unfinished_rows(out, MADE_WITH) as rows:
+        write_output(out, {}, rows_by_position(rows), None, under_way=rows)
     assert len(out.read_text().splitlines()) == 2

@@ -18,7 +18,7 @@ from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.output import card_path, unfinished_path
-from reasoning_env.data.problems import ProblemRows, RowPlan, shares, tasks_of_part
+from reasoning_env.data.problems import ProblemRows, RowPlan, split_row_count, tasks_of_part
 from reasoning_env.data.tables import read_rows
 from reasoning_env.problems.references import Reference, hash_without_whitespace
 from reasoning_env.records import ProblemSpec
@@ -294,8 +294,8 @@ def test_problems_options_override_the_config_file(tmp_path: Path) -> None:
 
 
 def test_task_weights_split_the_count_into_shares() -> None:
-    assert shares(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
-    assert shares(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
+    assert split_row_count(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
+    assert split_row_count(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])

@@ -18,7 +18,7 @@ from reasoning_audit.findings import (
     count_by_severity,
     findings_of,
     merge,
-    worst_first,
+    sort_by_severity,
 )
 from reasoning_audit.probes import Probe
 from reasoning_audit.reproduction import LibraryCommands, OwnCommands, Reproduction
@@ -41,7 +41,7 @@ def test_every_defect_has_an_explanation() -> None:
 
 def test_findings_are_sorted_by_severity() -> None:
     given = [finding(severity=severity) for severity in (Severity.LOW, Severity.HIGH, Severity.MEDIUM)]
-    assert [one.severity for one in worst_first(given)] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
+    assert [one.severity for one in sort_by_severity(given)] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
     assert count_by_severity(given[:2]) == {Severity.HIGH: 1, Severity.MEDIUM: 0, Severity.LOW: 1}
 
 

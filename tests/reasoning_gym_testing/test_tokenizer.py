@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_gym_testing.completions import lay_out
+from reasoning_gym_testing.completions import format_chat
 
 TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
 CONVERSATION = [
@@ -36,7 +36,7 @@ def test_tokenizer_has_no_length_limit(tokenizer: Any) -> None:
 
 def test_chat_layout_equals_the_chat_template(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
-    assert lay_out(CONVERSATION[:2]) == prompt
+    assert format_chat(CONVERSATION[:2]) == prompt
     whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)
     assert whole == f"{prompt}{TAGGED}<|im_end|>\n"
     ids = tokenizer.encode(prompt)

@@ -142,7 +142,7 @@ def known_outcome(rollout: DumpedRollout) -> str:
     return rollout.outcome if rollout.outcome in OUTCOMES else OTHER
 
 
-def length_of(rollout: DumpedRollout) -> int:
+def completion_characters(rollout: DumpedRollout) -> int:
     """Return the number of characters of the completion, including thinking."""
     return len(rollout.thinking) + len(rollout.completion)
 
@@ -181,7 +181,7 @@ class GroupFigures(NamedTuple):
             level=group.level,
             truncated=fmean(Ending.of(rollout.finish_reason) is Ending.CUT for rollout in rollouts),
             tokens=mean_of_known([rollout.tokens for rollout in rollouts]),
-            characters=fmean(map(length_of, rollouts)),
+            characters=fmean(map(completion_characters, rollouts)),
             outcomes=tuple(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in rollouts),
             corrected=tuple(
                 not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9)
@@ -222,7 +222,7 @@ def shown_means(row: SummaryRow) -> Means:
 
 def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
     """Return the curve of some groups of a run. `started` is the time of the run's first group."""
-    points = parted(sorted(groups, key=lambda group: group.problem))
+    points = split_into_points(sorted(groups, key=lambda group: group.problem))
 
     def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
         found = [mean_of_known([getattr(group, name) for group in point]) for point in points]
@@ -241,7 +241,7 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
     return made
 
 
-def parted(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
+def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
     """Split groups into at most 100 points of consecutive groups, with nearly equal numbers of groups.
 
     A point has at least eight groups, or about a tenth of all groups, because the mean of few groups is noisy.
@@ -309,7 +309,7 @@ class Figures:
             correctness = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
             if rollout.tokens is not None:
                 self._tokens[_length_bin(rollout.tokens), correctness] += 1
-            self._characters[_length_bin(length_of(rollout)), correctness] += 1
+            self._characters[_length_bin(completion_characters(rollout)), correctness] += 1
         if self._keep_problems:
             self._keep_problem(group)
 

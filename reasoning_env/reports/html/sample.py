@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from ...dumps.format import DumpedGroup, DumpedMessages, DumpedRollout
 from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
-from .figures import PAGE_OUTCOMES, known_outcome, length_of
+from .figures import PAGE_OUTCOMES, completion_characters, known_outcome
 
 Key = tuple[int, str]
 """The number of a run, and a task."""
 
 
 @dataclass
-class _Drawn:
+class _KeptGroups:
     """The kept groups of a task with the same outcome: the groups with the highest random numbers."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class RolloutSample:
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._seen: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-        self._kept: defaultdict[Key, defaultdict[str, _Drawn]] = defaultdict(lambda: defaultdict(_Drawn))
+        self._kept: defaultdict[Key, defaultdict[str, _KeptGroups]] = defaultdict(lambda: defaultdict(_KeptGroups))
         self._characters: Counter[Key] = Counter()
         self._largest: list[tuple[int, Key]] = []
         """A heap of (negative number of characters, task). Entries with an outdated number are ignored."""
@@ -62,12 +62,12 @@ class RolloutSample:
         text = json.dumps(encode(group))
         heapq.heappush(drawn.heap, (draw, text))
         self._count(key, len(text))
-        while self._total > self._budget and self._give_up():
+        while self._total > self._budget and self._drop_largest():
             pass
 
     def groups(self) -> list[str]:
         """Return the kept groups as JSON strings: task by task, and alternating between the outcomes of a task."""
-        return [text for key in sorted(self._kept) for text in self._in_turn(key)]
+        return [text for key in sorted(self._kept) for text in self._in_order_of_outcomes(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
         """Return the rarest outcome in a group, apart from right, partial and wrong.
@@ -84,7 +84,7 @@ class RolloutSample:
         self._total += characters
         heapq.heappush(self._largest, (-self._characters[key], key))
 
-    def _give_up(self) -> bool:
+    def _drop_largest(self) -> bool:
         """Remove a group of the largest task. Return False if every task has only one group left."""
         while self._largest:
             negative, key = heapq.heappop(self._largest)
@@ -97,7 +97,7 @@ class RolloutSample:
             return True
         return False
 
-    def _in_turn(self, key: Key) -> list[str]:
+    def _in_order_of_outcomes(self, key: Key) -> list[str]:
         kept = [sorted(drawn.heap, reverse=True) for _, drawn in sorted(self._kept[key].items())]
         ordered = sorted((rank, number) for number, groups in enumerate(kept) for rank in range(len(groups)))
         return [kept[number][rank][1] for rank, number in ordered]
@@ -126,7 +126,7 @@ def encode_rollout(rollout: DumpedRollout, prompt: DumpedMessages) -> dict[str, 
         "verifier": rollout.judged_score,
         "library": rollout.library_score,
         "tokens": rollout.tokens,
-        "characters": length_of(rollout),
+        "characters": completion_characters(rollout),
         "thinking": [thought, thought_cut] if thought else None,
         "seconds": rollout.seconds,
         "cut": cut,
