@@ -1,4 +1,4 @@
-"""Check the rules of imports and of knowledge that docs/architecture.md states, in the sources."""
+"""Check the rules of docs/architecture.md: which module may import, name or export what."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_lowest_modules_import_no_other_module(rooms: dict[str, set[str]]) -> No
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_problems_rewards_and_dumps_are_independent(rooms: dict[str, set[str]]) -> None:
+def test_problems_rewards_and_dumps_import_not_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -273,8 +273,8 @@ def test_development_page_names_existing_files() -> None:
     assert all((ROOT / name).parent.is_dir() for name in named if "NAME" in name)
 
 
-def test_public_names_have_one_meaning() -> None:
-    """No two modules define a public constant or class of one name; workers' fast generators follow the library's."""
+def test_public_names_are_defined_in_one_module_only() -> None:
+    """The modules of faster generators are exempt, because they copy names of the library."""
     places: dict[str, list[str]] = {}
     for path in sources("reasoning_env", "reasoning_audit"):
         if path.parent.name == "faster":
@@ -304,7 +304,7 @@ def defined_names(path: Path) -> Iterator[str]:
         yield from (name for name in names if not name.startswith("_") and name not in ("T", "R", "logger"))
 
 
-def test_learn_uses_public_names() -> None:
+def test_learn_package_uses_only_public_names() -> None:
     modules = (ROOT / "learn").rglob("*.py")
     named = {name for module in modules for name in imports(module) if name[0] == "reasoning_env"}
     assert named <= {("reasoning_env", name) for name in reasoning_env.__all__}
@@ -329,7 +329,7 @@ def test_only_the_adapter_imports_packages_of_the_atropos_extra() -> None:
 
 
 def test_importing_the_core_loads_no_framework() -> None:
-    """The public names load no framework; with the commands of the core, they need nothing of the extra `atropos`."""
+    """Import all public names and the commands of the core without the packages of the extra `atropos`."""
     script = (
         "import sys\n"
         f"for name in {sorted(ADDS_ATROPOS)}: sys.modules[name] = None\n"

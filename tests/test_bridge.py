@@ -80,7 +80,7 @@ def scores(verdicts: Any) -> list[float]:
         ),
     ],
 )
-def test_wrong_setting_raises_a_one_line_error(fields: dict[str, Any], text: str) -> None:
+def test_bridge_with_an_invalid_setting_raises(fields: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as error:
         Bridge(**fields)
     assert str(error.value) == text
@@ -106,7 +106,7 @@ def test_judging_an_invalid_reference_raises(bridge: Bridge) -> None:
         bridge.judge("nonsense", [WRONG])
 
 
-def test_completions_may_be_messages(bridge: Bridge) -> None:
+def test_bridge_judges_completions_given_as_messages(bridge: Bridge) -> None:
     problem = bridge.next()
     text = right(problem)
     forms: list[Any] = [
@@ -138,14 +138,14 @@ def test_completions_may_be_messages(bridge: Bridge) -> None:
         ([[]], "completions[0]: must be a text, a message with `content`, or None for no completion; got []"),
     ],
 )
-def test_wrong_completions_raise_a_one_line_error(bridge: Bridge, completions: Any, text: str) -> None:
+def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text: str) -> None:
     with pytest.raises(ConfigError) as error:
         bridge.judge(bridge.next(), completions)
     assert str(error.value) == text
 
 
 @pytest.mark.parametrize("problem", [None, 7])
-def test_wrong_problem_raises_a_one_line_error(bridge: Bridge, problem: Any) -> None:
+def test_judging_a_subject_of_wrong_type_raises(bridge: Bridge, problem: Any) -> None:
     with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
 
@@ -181,7 +181,7 @@ def test_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize("verdicts", [[], "text", 7, [2.0], [float("nan")], [-1], ["1"], {"a": 1}])
-def test_wrong_verdicts_raise_a_one_line_error(bridge: Bridge, verdicts: Any) -> None:
+def test_observing_invalid_scores_raises(bridge: Bridge, verdicts: Any) -> None:
     problem = bridge.next()
     with pytest.raises(ConfigError, match=r"^verdicts") as error:
         bridge.observe(problem, verdicts)
@@ -189,7 +189,7 @@ def test_wrong_verdicts_raise_a_one_line_error(bridge: Bridge, verdicts: Any) ->
     bridge.report()
 
 
-def test_many_threads_can_judge(bridge: Bridge) -> None:
+def test_bridge_judges_from_many_threads(bridge: Bridge) -> None:
     def judge_one(_: int) -> float:
         problem = bridge.next()
         [verdict] = bridge.judge(problem, [right(problem)])
@@ -245,7 +245,7 @@ def test_unpickling_in_another_process_raises(bridge: Bridge, monkeypatch: pytes
         pickle.loads(sent)
 
 
-def test_bad_settings_raise() -> None:
+def test_bridge_raises_on_invalid_settings() -> None:
     with pytest.raises(ConfigError, match="chain_sun"):
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
@@ -257,7 +257,7 @@ def test_first_call_starts_the_workers(bridge: Bridge) -> None:
         assert scores(later.judge(problem.reference, [right(problem)])) == [1.0]
 
 
-def test_closed_bridge_raises() -> None:
+def test_call_on_a_closed_bridge_raises() -> None:
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
     bridge.close()
     bridge.close()
@@ -276,8 +276,8 @@ def close_together(bridge: Bridge, threads: int) -> float:
     return time.monotonic() - began
 
 
-def test_close_ends_running_calls() -> None:
-    """One call judges 50,000 answers, and others judge and draw problems, when two threads close the bridge."""
+def test_closing_the_bridge_ends_running_calls() -> None:
+    """Two threads close the bridge while one call judges 50,000 answers and others draw problems."""
     bridge = Bridge(**SMALL)
     problem = bridge.next()
     began = threading.Barrier(21)
@@ -305,7 +305,7 @@ def test_close_ends_running_calls() -> None:
 
 
 def test_call_on_a_closing_bridge_raises() -> None:
-    """Every call either returns or raises, whenever it comes."""
+    """Every call either returns or raises, whenever it is made."""
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
 
     def ask() -> None:
@@ -331,7 +331,7 @@ def run_script(body: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_bridge_stays_usable_after_a_fork() -> None:
-    """The child of a fork cannot use the bridge; the parent can, and ends cleanly without closing it."""
+    """A forked child cannot use the bridge. The parent can, and ends cleanly without closing the bridge."""
     ended = run_script(
         "import os, warnings\n"
         "warnings.simplefilter('ignore')\n"

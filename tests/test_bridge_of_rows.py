@@ -1,4 +1,4 @@
-"""A score function on a thread: verdicts, infrastructure errors, a server in place of processes, and the end."""
+"""Judge rows with a score function through `Bridge` and verl's reward functions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_synchronous_compute_score_of_row_scores(options: dict[str, Any]) -> Non
 
 
 async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers at the top level, which `gdpo_reward_keys` names."""
+    """The parts are numbers at the top level, so that `gdpo_reward_keys` can name them."""
 
     class OfProblems:
         async def averdict(self, reference: str, completion: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""How many workers fit a machine."""
+"""The default number of workers follows the available cores."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
         ({"proc/cgroup": "0::/\n", "cgroups/cpu.max": "100000 0"}, 64),
     ],
 )
-def test_control_groups_limit_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+def test_available_cores_respect_control_group_limits(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     assert available_cores(*write(tmp_path, files)) == cores
 
 

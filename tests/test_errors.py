@@ -29,7 +29,7 @@ def test_error_text_has_setting_value_and_remedy(error: ConfigError, text: str) 
     assert str(error) == text
 
 
-def test_config_error_is_value_error() -> None:
+def test_config_error_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="no task is left"):
         raise ConfigError("no task is left")
 
@@ -47,10 +47,10 @@ def test_pickled_error_keeps_its_text(error: ReasoningEnvError) -> None:
     assert (type(again), str(again), again.describe(TYPED)) == (type(error), str(error), error.describe(TYPED))
 
 
-def test_reference_error_names_the_reference() -> None:
+def test_reference_error_quotes_the_reference() -> None:
     assert str(InvalidReferenceError("gcd:x", "no seed")) == "reference 'gcd:x': no seed"
 
 
 @pytest.mark.parametrize(("word", "hint"), [("gdc", "did you mean gcd?"), ("xyz", None)])
-def test_similar_word_is_suggested(word: str, hint: str | None) -> None:
+def test_did_you_mean_suggests_a_similar_word(word: str, hint: str | None) -> None:
     assert did_you_mean(word, ["gcd", "lcm"]) == hint

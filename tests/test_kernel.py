@@ -32,7 +32,7 @@ def test_kernel_imports_only_the_listed_packages() -> None:
 
 
 def test_kernel_packages_are_declared_requirements() -> None:
-    """A plain installation has every package of the kernel, and what `evaluate` and `judge` need."""
+    """An installation without extras has the packages of the kernel, `evaluate` and `judge`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {IMPORTED_AS.get(name, name) for name in map(name_of, project["dependencies"])}
     assert declared >= PACKAGES | {"aiohttp", "rich", "prometheus_client"}
@@ -41,7 +41,7 @@ def test_kernel_packages_are_declared_requirements() -> None:
 
 
 def test_kernel_runs_without_server_packages() -> None:
-    """A process without the packages of servers, clients and terminals makes a problem and judges it."""
+    """Make and judge a problem in a process without the packages of servers, clients and terminals."""
     script = (
         "import sys\n"
         "for name in ('aiohttp', 'rich', 'prometheus_client'): sys.modules[name] = None\n"

@@ -1,4 +1,4 @@
-"""Tasks of a user's own modules, from the settings to verdicts and references."""
+"""Tasks of user modules: selection, levels, scoring, references and errors."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) ->
 async def test_error_of_a_hanging_import_names_the_user_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first wait ends with the name of the module; the second is over as soon as the warning has come."""
+    """The first wait times out with the name of the module. The second ends when the warning is logged."""
     waits: list[object] = []
     first_frame = ForkServer._first_frame
 

@@ -1,4 +1,4 @@
-"""Files that state the same fact of this project agree."""
+"""Files that repeat a fact of the project, such as its version, agree."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_workflow_tests_every_supported_python() -> None:
     assert set(workflow["jobs"]["test"]["strategy"]["matrix"]["python"]) == promised_pythons()
 
 
-def test_newer_python_is_accepted() -> None:
+def test_requires_python_has_no_upper_bound() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
 
 
 def test_verifiers_hub_wheel_declares_the_core_requirements() -> None:
-    """The wheel of hub/verifiers holds the core, so that it needs what the core and the extra need."""
+    """The wheel of hub/verifiers contains the core, so it needs the packages of the core and of the extra."""
     folder = ROOT / "hub" / "verifiers"
     wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert wheel["version"] == reasoning_env.__version__
@@ -43,7 +43,7 @@ def test_verifiers_hub_wheel_declares_the_core_requirements() -> None:
     assert (folder / module).read_text() == (ROOT / module).read_text()
 
 
-def test_every_package_is_installed() -> None:
+def test_pyproject_lists_every_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     folders = [file.parent.relative_to(ROOT) for file in (ROOT / "reasoning_env").rglob("__init__.py")]
     elsewhere = settings["tool"]["setuptools"]["package-dir"].keys()

@@ -1,4 +1,4 @@
-"""Settings that are gone: each store and each way to give settings reads them by one table."""
+"""Removed and renamed settings, in files, options and stored states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
 FIELDS = ReasoningGymEnvConfig.model_fields
 
 
-def test_removed_settings_are_no_fields() -> None:
+def test_removed_settings_are_no_longer_fields() -> None:
     assert REMOVED.keys() & FIELDS.keys() == set()
 
 
@@ -37,7 +37,7 @@ def test_removed_setting_error_says_what_to_do(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_unused_setting_logs_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_setting_without_effect_logs_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
     make_settings(ReasoningGymEnvConfig, {name: "true"}, "env.")
     [message] = caplog.messages
     assert message.startswith(f"{name} is ignored: ")

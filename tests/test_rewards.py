@@ -50,7 +50,7 @@ def without_answer(reason: Reason) -> Extraction:
         ("<answer><answer\n></answer>", "<answer\n>"),
     ],
 )
-def test_tagged_answer_is_extracted(text: str, answer: str) -> None:
+def test_answer_between_tags_is_extracted(text: str, answer: str) -> None:
     assert extract_answer(text, LIMIT) == Extraction(answer)
 
 
@@ -190,7 +190,7 @@ def test_answer_extraction_equals_a_simple_implementation(text: str, max_bytes: 
     ],
 )
 def test_extracting_from_a_megabyte_takes_linear_time(piece: str) -> None:
-    """Quadratic work would run into the time limit of the tests."""
+    """Quadratic work would exceed the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     for hostile in (text, f"<answer>{text}</answer>"):
         assert extract_answer(hostile, LIMIT).answer is None
@@ -215,7 +215,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
-async def test_verdicts_keep_the_order(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_texts_keeps_the_order_of_completions(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
@@ -289,7 +289,7 @@ def test_length_penalty_never_raises_a_score(rollouts: list[tuple[float, int]], 
 
 
 @given(st.floats(0.5, 1.0), st.lists(st.integers(0, 5000), min_size=2), st.integers(16, 4000))
-def test_longer_completion_never_earns_more(score: float, lengths: list[int], max_tokens: int) -> None:
+def test_longer_completion_never_gets_a_higher_reward(score: float, lengths: list[int], max_tokens: int) -> None:
     lengths.sort()
     rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
     assert list(rewards) == sorted(rewards, reverse=True)
@@ -337,7 +337,7 @@ def test_tag_search_in_windows_finds_all_tags(parts: list[str]) -> None:
 
 
 def test_refused_completion_scores_zero() -> None:
-    """A filter may have cut a text behind its answer."""
+    """A content filter may have cut the completion after its answer."""
     group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
     right = Verdict(1.0, Reason.SCORED, "2")
     rewarded = reward(group, [right, right], max_tokens=1000)

@@ -71,7 +71,7 @@ async def test_messages_begin_with_system_prompt(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_observed_problem_is_not_in_flight(make_session: MakeSession) -> None:
+async def test_observed_problem_leaves_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     assert session.in_flight == 1
@@ -111,7 +111,7 @@ async def test_session_state_resumes_the_problem_stream(make_session: MakeSessio
 
 @on_module_loop
 async def test_curriculum_resumed_from_an_older_state_repeats_its_draws(make_session: MakeSession) -> None:
-    """As after kill -9: a run has gone on past the state from which the next run begins."""
+    """As after kill -9, a run had continued after it saved the state from which the next run resumes."""
     curriculum = {"tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum", "task_sampling": "adaptive"}
 
     async def serve(session: Session, count: int) -> list[str]:
@@ -295,7 +295,7 @@ async def test_draw_accepts_task_and_level(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_draw_ignores_observations(make_session: MakeSession) -> None:
+async def test_draw_ignores_the_curriculum_state(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum"], complexity_mode="curriculum")
     before = [(await session.draw(index)).reference for index in range(5)]
     for _ in range(5):
@@ -384,7 +384,7 @@ async def test_reading_the_state_before_the_stream_begins_raises(make_session: M
 
 
 def test_library_paths_in_settings_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths are of the working directory, which workers do not share; the setting wins over the folder beside."""
+    """Workers have other working directories. The setting overrides the checkout beside the package."""
     monkeypatch.chdir(tmp_path)
     settings = ReasoningSettings(checkout="fork", task_modules="lab.words, own.py")
     pool = PoolSettings(settings, Path("/beside"))
@@ -392,13 +392,13 @@ def test_library_paths_in_settings_become_absolute(tmp_path: Path, monkeypatch: 
     assert pool.for_child()["task_modules"] == ["lab.words", str(tmp_path / "own.py")]
 
 
-def test_workers_get_only_needed_settings() -> None:
+def test_workers_get_only_the_settings_they_need() -> None:
     sent = {"rewards": "plain", "sandbox_verifiers": False}
     sent |= {"worker_memory_mb": 600}
     own = {"task_modules": [], "folder": None, "source_wrapper": None, "fast": True, "niceness": 3}
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 
-def test_checkout_without_library_raises(tmp_path: Path) -> None:
+def test_session_with_an_empty_checkout_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not contain the package reasoning_gym"):
         Session(ReasoningSettings(), checkout=tmp_path)

@@ -1,4 +1,4 @@
-"""Any score function under the guard: what it returns, what it does instead, and what it cannot do."""
+"""Judge rows with score functions in sandboxed workers: results, errors, limits and permissions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def verdict_on(session: Session[Problem], completion: str, **row: Any) -> 
 
 
 async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -> None:
-    """The module takes more addresses than the limit, and a completion as much as the limit leaves."""
+    """The module reserves more address space than the limit. A completion may use up to the limit."""
     path = tmp_path / "large_rewards.py"
     path.write_text(
         "import mmap\n"
@@ -81,8 +81,8 @@ async def test_score_function_cannot_change_the_row_of_others(session: Session[P
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
-async def test_sleeping_function_times_out(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes no processor time, and is told apart from a machine that gives none."""
+async def test_sleeping_score_function_times_out(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sleeping function uses no CPU time, and differs from a process that gets no CPU time."""
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
@@ -123,7 +123,7 @@ async def test_threads_of_the_next_completion_blame_no_other(monkeypatch: pytest
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
-async def test_function_whose_main_thread_ends_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_that_ends_its_thread_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -264,7 +264,7 @@ async def test_score_function_may_use_granted_files_and_threads(
 
 @pytest.mark.usefixtures("fresh_fork_servers")
 async def test_score_function_may_be_in_the_running_script(tmp_path: Path) -> None:
-    """A file may hold a score function and the script that uses it, as examples/math_verify_judge.py does."""
+    """A file may contain a score function and the script that uses it, as examples/math_verify_judge.py."""
     (tmp_path / "mine.py").write_text(
         "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
     )
@@ -431,6 +431,6 @@ async def test_invalid_row_label_is_rejected(client: TestClient[Any, Any], last:
 
 @pytest.mark.parametrize("answer", ["é€😀", '"\\\n'])
 @on_module_loop
-async def test_row_may_have_any_characters(client: TestClient[Any, Any], answer: str) -> None:
+async def test_judge_route_accepts_any_characters_in_a_row(client: TestClient[Any, Any], answer: str) -> None:
     reply = await client.post("/score", json={"row": {"answer": answer}, "texts": [answer, "x"]})
     assert [verdict["score"] for verdict in (await reply.json())["verdicts"]] == [1.0, 0.0]

@@ -59,8 +59,8 @@ def other_value(name: str) -> Any:
     return next(value for value in (*choices, *bounds) if value != field.default)
 
 
-def test_settings_accept_strings() -> None:
-    """FROM_TEXT has the settings that are no number, choice or switch."""
+def test_every_setting_accepts_strings() -> None:
+    """FROM_TEXT has strings for settings that are no number, choice or switch."""
     found = {name: FROM_TEXT.get(name) or (str(other_value(name)), other_value(name)) for name in FIELDS}
     for name, (text, value) in found.items():
         parsed = getattr(ReasoningSettings(**{**COMPANIONS.get(name, {}), name: text}), name)
@@ -113,7 +113,7 @@ def test_settings_accept_none_as_a_string(text: str) -> None:
         {"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"},
     ],
 )
-def test_conflicting_settings_raise(fields: dict[str, Any]) -> None:
+def test_conflicting_level_or_weight_settings_raise(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{next(iter(fields))}: "):
         ReasoningSettings(**fields)
 

@@ -1,4 +1,4 @@
-"""The files of ours that are entered on the ways of a group, a completion, a request, an evaluation and a row."""
+"""Limit how many files of the package run for a group, a completion, a request, an evaluation and a row."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ async def test_scoring_a_completion_uses_few_files(session: Session[Problem]) ->
     check_bound("completion", trace)
 
 
-async def test_observe_moves_little(session: Session[Problem]) -> None:
+async def test_observing_a_group_calls_few_modules(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:

@@ -168,7 +168,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.PROCESSES_DIFFER: Fix(
         "hash seed",
         "All workers have one hash seed.",
-        "tests/workers/test_fork_server.py::test_workers_have_a_fixed_hash_seed",
+        "tests/workers/test_fork_server.py::test_workers_have_a_fixed_pythonhashseed",
     ),
     Defect.TEXT_EXECUTED: GUARDED,
     Defect.TOO_SLOW: GUARDED,
@@ -176,7 +176,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.VERIFIER_FAILS: Fix(
         "scored 0",
         "An answer that raises an error earns 0, with a reason.",
-        "tests/workers/test_pool_scoring.py::test_failing_verifier_scores_zero",
+        "tests/workers/test_pool_scoring.py::test_verifier_that_raises_scores_zero",
     ),
     Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER,
     Defect.GIVES_ANSWER_AWAY: REJECTED,

@@ -1,4 +1,4 @@
-"""Algebra in model text: right integrals and polynomials are those of sympy, and no text restates the question."""
+"""Check the comparison of integrals and polynomials in answers, against sympy."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ STEPS = [
 
 @pytest.mark.parametrize("term", [*CORNERS, *STEPS])
 def test_nondifferentiable_terms_in_an_integral_are_rejected(term: str) -> None:
-    """Such a term is flat at nearly all points."""
+    """The derivative of such a term is 0 at nearly all points, so that sampled points do not reveal the term."""
     assert not _is_paid(f"x**2/2 + {term}", is_half_a_square)
 
 

@@ -1,4 +1,4 @@
-"""Mathematical notation in Python's, and calculations as their values."""
+"""Translate mathematical notation to Python, and evaluate calculations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OTHER_TEXT = ("sin", "2 3", "x 2", "x or y", "C C", "x)", "x\ny", "x!", "x = 1",
 
 
 @pytest.mark.parametrize("said", [*AMBIGUOUS, *OTHER_TEXT])
-def test_ambiguous_notation_is_rejected(said: str) -> None:
+def test_ambiguous_mathematical_notation_is_rejected(said: str) -> None:
     assert to_python_notation(said, FUNCTIONS) is None
 
 

@@ -1,4 +1,4 @@
-"""Nonsense that verifiers of the library pay for is not paid, and honest answers keep the library's score."""
+"""Corrected verifiers: nonsense answers earn little, and honest answers keep the library's score."""
 
 from __future__ import annotations
 
@@ -124,14 +124,14 @@ def test_corrected_verifier_accepts_right_answers(task: str) -> None:
 
 @each_task
 def test_corrected_verifier_keeps_partial_credit(task: str) -> None:
-    """The right answer within more text is none of them."""
+    """Answers that contain the right answer inside other text are excluded."""
     most = find_task(task).answer.max_partial
     values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
     assert [scored for scored in values if scored.of_value != pytest.approx(min(most, scored.library))] == []
 
 
 def test_boxnet_plan_with_impossible_move_is_wrong() -> None:
-    """A box that is matched already, and a box that jumps over squares."""
+    """The plans move a box that was matched before, or move a box over several squares."""
     dataset = _dataset("boxnet")
     for entry in _entries("boxnet")[:5]:
         plan = json.loads(carry(entry["metadata"], "box"))
@@ -162,7 +162,7 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
 
 
 def test_joined_premises_score_as_in_the_library_if_unsolvable() -> None:
-    """An honest answer can only join such premises, as models did in published results."""
+    """Some problems have no other conclusion. There, models in published results joined the premises."""
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
     scores = [
@@ -199,7 +199,7 @@ def test_nearly_right_duration_earns_partial_credit(answer: str, score: float) -
     ("answer", "score"), [("REEK,PEEK,PECK,PUCK", 1.0), ("REEK,REZK,PEZK,PEEK,PECK,PUCK", 0.25), ("REEK,PUCK", 0.0)]
 )
 def test_word_ladder_accepts_words_outside_the_generator_list(answer: str, score: float) -> None:
-    """PEEK is not among the words that ladders are made of."""
+    """PEEK is an English word, but the task's generator never uses it."""
     dataset = reasoning_gym.create_dataset("word_ladder", seed=1, size=1)
     entry = {"metadata": {"start_word": "REEK", "end_word": "PUCK"}}
     paid = dataset.score_answer(answer, entry)

@@ -1,4 +1,4 @@
-"""Reading takes linear time, for every type and hostile text."""
+"""Parsing an answer takes linear time, for every answer type and for hostile strings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ MORE_PIECES = [
 
 @pytest.mark.parametrize("piece", [*PIECES, *(pytest.param(piece, marks=pytest.mark.slow) for piece in MORE_PIECES)])
 def test_scoring_a_long_answer_takes_linear_time(piece: str) -> None:
-    """Name and full stop come off, so that the piece alone is read too."""
+    """Parsing removes the name and the full stop, so that the repeated piece alone is parsed too."""
     said = f"answer = {piece * (10_000 // len(piece))}."
     for task, reader in _readers():
         begun = process_time()

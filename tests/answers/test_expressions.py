@@ -1,4 +1,4 @@
-"""Expressions in model text: values as in Python, no code runs, and no text takes for ever."""
+"""Evaluate expressions in answers: exact values, no execution of code, limited time."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_expression_with_huge_value_raises() -> None:
     "text", ["9**9**9", "9**9**9**9**9", "(9**9)**9**9", "2**1e300", "2**-1e300", "9" * 200 + "**99"]
 )
 def test_expression_with_huge_power_raises(text: str) -> None:
-    """To calculate one of these powers would take for ever."""
+    """Calculating one of these powers would never end."""
     with pytest.raises(ExpressionError):
         value_of(text)
 

@@ -1,4 +1,4 @@
-"""Each frame comes off, and text that only looks like a frame stays."""
+"""Remove formatting around an answer, but no text that changes the answer."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_mathematical_notation_is_reported_as_formatting() -> None:
 
 
 def test_answer_parsing_never_takes_the_question() -> None:
-    """Only types that a declaration names may know the question, and no type needs it today."""
+    """A parser that knew the question could find the answer in it."""
     modules = [import_module(name) for _, name, _ in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}.")]
     functions = {value for module in modules for value in vars(module).values() if inspect.isfunction(value)}
     assert len(functions) > 100

@@ -1,4 +1,4 @@
-"""Answers earn what they earned when their scores were recorded: a part of what `tools/frozen.py` compares."""
+"""Compare scores with recorded scores; `tools/frozen.py` compares more of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def printed(*options: str) -> str:
 
 
 def test_sampled_scores_equal_the_recorded_scores() -> None:
-    """Hostile answers take the longest; they are compared among the slow tests."""
+    """Hostile answers take the longest, so only the slow test compares them."""
     kinds = [word for kind in frozen.KINDS if kind != "hostile" for word in ("--kind", kind)]
     lines = printed("--defaults", "--problems", "1", "--one-in", "40", *kinds)
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
@@ -41,7 +41,7 @@ def test_larger_sample_of_scores_equals_the_recorded_scores() -> None:
 def test_changed_score_is_printed_with_both_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line has the answer and both scores; an answer that had no score is left out."""
+    """The line has the answer and both scores. Answers without a recorded score are skipped."""
     monkeypatch.setattr(frozen, "FOLDER", tmp_path)
     library = Library(None)
     monkeypatch.setattr(frozen, "shared_library", lambda: library)

@@ -1,4 +1,4 @@
-"""Each guard against texts that would break, overload or cheat the library's own verifier, and the guard's bounds.
+"""Guards replace library verifiers that hostile answers would break, overload or cheat.
 
 `benchmarks/guard_fuzz.py` shows that honest and wrong answers get the library's score.
 """
@@ -77,7 +77,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
     ],
 )
 def test_guarded_verifier_scores_hostile_text_in_time(task: str, strict: bool) -> None:
-    """The library's verifier would hang, or exhaust the memory or the stack."""
+    """With these answers, the library's verifier would hang, or exhaust the memory or the stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
         with library_errors_only():

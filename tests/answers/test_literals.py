@@ -1,4 +1,4 @@
-"""Lists and dictionaries of JSON and Python have values; other text has none."""
+"""Parse lists and dictionaries in the notation of JSON or Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas: read as the library reads them, and compared with truth tables that are made here in another way."""
+"""Parse formulas of propositional logic, and compare truth tables with a separate implementation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
 
 
 @given(FORMULAS)
-def test_formulas_evaluate_as_in_the_library(text: str) -> None:
+def test_parsed_formulas_evaluate_as_in_the_library(text: str) -> None:
     formula = parse_formula(text)
     assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
     assert variables(formula) == {character for character in text if character in NAMES}

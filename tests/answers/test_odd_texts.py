@@ -1,4 +1,4 @@
-"""Texts that a model may write and a verifier may not expect: each is scored, for every task."""
+"""Score unusual answers, such as empty strings and very long numbers, with the verifier of every task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial credit starts at what the best answer without reasoning earns."""
+"""Partial credit starts above the score of the best guess without reasoning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that the library runs as code is calculated here, with the library's own scores and without running anything."""
+"""Score answers that the library executes as code, without executing them and with equal scores."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_copied_question_is_paid_as_in_the_library(library: Library, task: str) 
 
 
 @pytest.mark.parametrize("task", ["simple_integration", "countdown", "n_queens"])
-def test_code_in_answers_is_not_executed(
+def test_code_inside_answers_is_not_executed(
     library: Library, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

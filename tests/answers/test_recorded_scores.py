@@ -1,4 +1,4 @@
-"""What answers earn: right ones full marks in every honest form, wrong ones less. `test_frozen.py` scores them again.
+"""Check the recorded scores of right and wrong answers. `test_frozen.py` computes some of them again.
 
 The scores are those in `tests/frozen/`, of two problems or more of every task at its defaults and at a level.
 """

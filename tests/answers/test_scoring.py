@@ -1,4 +1,4 @@
-"""The score of an answer: that of its best form, in [0, 1], with partial credit above guessing."""
+"""Score an answer: the best of its possible readings counts, and partial credit starts above guessing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_answer_within_formatting_gets_full_score() -> None:
 
 @pytest.mark.parametrize(("right", "score"), [("d c b a", 1.0), ("d c b a.", 0.0)])
 def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float) -> None:
-    """An answer keeps its full stop where the right answer ends in one."""
+    """The full stop is removed from an answer unless the right answer ends in a full stop."""
     dataset: Any = FakeDataset(lambda answer: float(answer == "x"))
     entry = pickle.dumps({**ENTRY, "answer": right})
     scorer = Scorer(AnswerRules(), dataset, entry, strict=True, accepts_forms=True, with_tags=False)
@@ -197,12 +197,12 @@ def test_right_answer_inside_other_text_earns_little() -> None:
 
 
 def test_answer_naming_every_option_scores_zero() -> None:
-    """The library's usual verifier pays this share for all options at once."""
+    """The library's default verifier gives an answer that lists all options this share of the score."""
     assert judged("No Yes", "Yes", lambda answer: 3 / 6, type=types.text()) == 0.0
     assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0
 
 
-def test_tiny_partial_credit_becomes_zero() -> None:
+def test_partial_credit_below_the_minimum_becomes_zero() -> None:
     assert judged("6", "5", lambda answer: 1e-7, type=numbers.number) == 0.0
     assert scored("d c b", lambda answer: 1e-7, strict=False) == 1e-7
 
@@ -212,7 +212,7 @@ def test_empty_answer_scores_zero(right: str | None) -> None:
     assert judged("", right, lambda answer: 0.0, type=types.text(), several_right_answers=True) == 0.0
 
 
-def test_partial_credit_has_a_maximum() -> None:
+def test_partial_credit_is_capped_at_max_partial() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 

@@ -1,4 +1,4 @@
-"""Answers that take no reasoning: parts of the question, and the board with its empty cells filled."""
+"""Guesses without reasoning: parts of the question, and boards with their empty cells filled."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_fuzzed_question_does_not_crash_shortcuts(question: str) -> None:
 
 @pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
 def test_shortcuts_of_a_long_question_take_linear_time(piece: str) -> None:
-    """Quadratic work would run into the time limit of the tests."""
+    """Quadratic work would exceed the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))
 

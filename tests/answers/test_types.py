@@ -1,4 +1,4 @@
-"""Each type of answers: notations of the right value, and text that is another value or none."""
+"""Each answer type: equal notations of the right value, and strings with another value or none."""
 
 from __future__ import annotations
 

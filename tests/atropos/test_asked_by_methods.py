@@ -1,4 +1,4 @@
-"""Stand-ins and importers' classes in Atropos' manager, asked by their methods."""
+"""Request completions from mock servers and custom server classes through the methods of APIServer."""
 
 from __future__ import annotations
 

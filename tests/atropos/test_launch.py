@@ -80,7 +80,7 @@ def test_setting_values_may_be_strings(tmp_path: Path, name: str, value: str, re
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
 
-def test_seed_conflicts_with_preset(tmp_path: Path) -> None:
+def test_eval_seed_with_a_preset_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 
@@ -127,7 +127,7 @@ def test_class_with_atropos_servers_detects_the_type(tmp_path: Path) -> None:
     assert (server.base_url, server.stream, server.server_type) == ("http://a/v1", "never", "auto")
 
 
-def test_printed_config_round_trip(tmp_path: Path) -> None:
+def test_printed_config_can_be_read_again(tmp_path: Path) -> None:
     built = launch(tmp_path, env__tasks="gcd,lcm", env__eval_handling="NONE", openai__api_key="sk-secret")
     again = launch(tmp_path, content=built.as_yaml())
     assert again.config == built.config

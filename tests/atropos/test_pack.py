@@ -115,7 +115,7 @@ def test_packed_group_leaves_unknown_fields_none() -> None:
 
 
 def test_completion_ended_by_stop_text_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
-    """The server ended the completion at the stop text: the model has produced no end of turn."""
+    """The server stopped at the stop text, so the model has not produced an end of turn."""
     completion = TextCompletion("It is <answer>2</answer>", "", "stop")
     stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")
     assert isinstance(stopped, Rollout)

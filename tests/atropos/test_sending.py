@@ -1,4 +1,4 @@
-"""Groups that BaseEnv would refuse are not sent."""
+"""Decide which groups are sent to run-api: complete groups with a signal, below the token limit."""
 
 from __future__ import annotations
 

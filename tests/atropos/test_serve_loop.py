@@ -1,4 +1,4 @@
-"""The loop of `serve` over an environment that only remembers what it was told."""
+"""The main loop of `serve`, with a mock environment that records calls."""
 
 from __future__ import annotations
 

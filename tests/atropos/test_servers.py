@@ -198,7 +198,7 @@ def test_unsupported_server_type_raises() -> None:
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
 def test_missing_server_type_is_detected(row: ReplyFormat) -> None:
-    """Atropos makes the settings of local and of Slurm's servers itself, without a type."""
+    """Atropos creates configs of local and Slurm servers without a server type."""
     make = choose_server_class(APIServer, [config(row.name)])
     assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row
 

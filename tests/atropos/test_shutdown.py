@@ -1,4 +1,4 @@
-"""The end of an environment, before collaborators that only remember what they were told."""
+"""The shutdown of an environment, with mocks that record calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short run of the attacks on a judge, beside honest clients and kills of its workers."""
+"""Attack a judge for a short time while honest clients use it and its workers are killed."""
 
 from __future__ import annotations
 

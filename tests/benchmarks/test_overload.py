@@ -1,4 +1,4 @@
-"""The three commands against a server that takes few requests a second."""
+"""Run `serve`, `process` and `evaluate` against a server that accepts few requests a second."""
 
 from __future__ import annotations
 

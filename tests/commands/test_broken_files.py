@@ -1,4 +1,4 @@
-"""Broken and hostile files x the commands that read files: no traceback, no hang, the right status, safe to print."""
+"""Malformed files never cause a traceback or a hang in the commands that read files."""
 
 from __future__ import annotations
 

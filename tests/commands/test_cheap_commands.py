@@ -1,4 +1,4 @@
-"""What needs no environment class is answered without the imports that take seconds."""
+"""Commands that need no environment class do not import slow packages."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_differences_of_long_settings_are_shortened(write: Write, capsys: pytest
 
 
 @pytest.mark.parametrize(("p", "shown"), [(0.0004, "< 0.001"), (0.0, "< 0.001"), (0.001, "0.001"), (0.5, "0.500")])
-def test_p_value_is_never_zero(p: float, shown: str) -> None:
+def test_printed_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 

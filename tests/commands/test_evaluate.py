@@ -1,4 +1,4 @@
-"""The command `evaluate`, over a small library and a server that knows every answer."""
+"""The command `evaluate`, with a small library and a server that gives right answers."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_error_of_evaluate_names_the_requested_path(folder: Path, server: RightA
 
 
 @pytest.mark.parametrize(("name", "value"), [("a b", "c"), ("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
-def test_invalid_header_raises(folder: Path, name: str, value: str) -> None:
+def test_invalid_header_option_raises(folder: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
         evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))
     assert "secret" not in str(raised.value)
@@ -273,7 +273,9 @@ def test_dry_run_prints_the_number_of_problems(folder: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("effort", ["low", "none", None])
-def test_reasoning_effort_is_sent(folder: Path, url: str, server: RightAnswers, effort: str | None) -> None:
+def test_reasoning_effort_is_sent_to_the_server(
+    folder: Path, url: str, server: RightAnswers, effort: str | None
+) -> None:
     server.requests.clear()
     words = [] if effort is None else ["--env.reasoning_effort", effort]
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", *words) == 0
@@ -333,7 +335,7 @@ def test_evaluate_needs_no_environment_class() -> None:
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_fail_under_raises_below_the_score(score: float | None, fails: bool) -> None:
+def test_fail_under_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 

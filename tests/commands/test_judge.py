@@ -99,7 +99,7 @@ def test_judge_refuses_a_wrong_token(server: Server, reference: str) -> None:
 
 
 def test_signal_to_the_judge_ends_all_workers(tmp_path: Path) -> None:
-    """Begun as users begin it: workers are descendants of an interpreter of its own."""
+    """The command runs in its own interpreter, as users run it."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
     environment = {"PATH": "", "HOME": str(tmp_path)}
     with subprocess.Popen(

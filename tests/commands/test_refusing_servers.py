@@ -1,4 +1,4 @@
-"""`evaluate` with servers that refuse a part of what is requested, in their own words."""
+"""`evaluate` with servers that refuse a parameter or a token limit."""
 
 from __future__ import annotations
 

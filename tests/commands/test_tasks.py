@@ -35,13 +35,13 @@ def test_listing_has_every_task_and_its_failure(show: Show) -> None:
     assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in lines[1]
 
 
-def test_listing_shortens_questions(show: Show) -> None:
+def test_task_listing_shortens_questions(show: Show) -> None:
     question = show().splitlines()[3].split(maxsplit=2)[2]
     assert question.startswith("First line of 42. More of it.")
     assert len(question) == QUESTION_CHARACTERS
 
 
-def test_listing_can_be_json(show: Show) -> None:
+def test_task_listing_can_be_printed_as_json(show: Show) -> None:
     listing = json.loads(show("--json"))
     assert listing["categories"] == {"family": 3, "games": 2}
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
@@ -152,7 +152,7 @@ def test_task_without_levels_shows_one_sample(show: Show) -> None:
     assert shown["parameters"] == {"generous": {}}
 
 
-def test_level_without_effect_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_level_without_effect_is_reported_by_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
     told = "--level has no effect on these tasks, which have no levels: generous"
     assert told in capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""The installed reasoning-core as a module of `task_modules`: its problems are judged, and a seed gives the same."""
+"""Use the installed reasoning-core through `task_modules`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_level_sets_parameters_of_reasoning_core(session: Session[Problem]
 
 @on_module_loop
 async def test_references_give_the_same_problems_in_new_workers(session: Session[Problem]) -> None:
-    """Problems that are made in another order, by workers that made no other."""
+    """New workers make the problems in the reverse order."""
     problems = [await session.make(task, seed) for task in TASKS for seed in (5, 6)]
     async with new_session() as other:
         for problem in reversed(problems):

@@ -1,4 +1,4 @@
-"""The installed RLVE-Gym: every environment makes a problem, and no text of a model touches the machine."""
+"""Use all environments of the installed RLVE-Gym as tasks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_right_answers_of_every_environment_earn_1(session: Session[Proble
 
 @on_module_loop
 async def test_session_bridge_and_judge_give_equal_scores(session: Session[Problem]) -> None:
-    """On the problems of all environments, named by reference, with a right and a wrong answer to each."""
+    """Compare the three with a right and a wrong answer to a problem of every environment."""
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
     async with RawTestServer(JudgeServer(session).handle) as server:
@@ -84,7 +84,7 @@ async def test_session_bridge_and_judge_give_equal_scores(session: Session[Probl
 
 
 def test_evaluation_scores_equal_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scores of an evaluation of all environments are the session's."""
+    """Compare the scores of an evaluation of all environments with direct judging."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
         words = ["m", "--task-modules", MODULE, "--tasks", "rlve/*", "--limit", "1", "-n", "1"]
@@ -107,7 +107,7 @@ async def test_references_give_the_same_rlve_problems(session: Session[Problem])
 @on_module_loop
 @pytest.mark.parametrize("task", EVALUATING)
 async def test_hostile_answers_score_zero_and_do_nothing(task: str, session: Session[Problem], tmp_path: Path) -> None:
-    """No file, no process, no socket; and the answer beside the hostile answers is scored."""
+    """Hostile answers open no file, process or socket, and do not affect the score of other answers."""
     problem = await session.make(task, 3, level=0.5)
     written = tmp_path / "written"
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -1,4 +1,4 @@
-"""Environments of RLVE-Gym's kind as tasks, asked through a stand-in for the package."""
+"""RLVE-Gym environments as tasks, with a fake package instead of RLVE-Gym."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_invalid_rlve_parameters_raise(session: Session[Any]) -> None:
 
 @on_module_loop
 async def test_answer_code_runs_only_inside_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
-    """An environment evaluates the text: no file, no process, no socket, and its neighbours are scored."""
+    """The verifier evaluates the answer as code; the sandbox denies files, processes and sockets."""
     if "seccomp" not in session.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no sandbox here")
     problem = await session.make("rlve/Evaluating", 5)

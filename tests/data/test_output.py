@@ -1,4 +1,4 @@
-"""The output of a call that writes rows, and its rows while the call is under way."""
+"""Write an output file, and keep its rows until the file is complete."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def full_disk() -> Iterator[dict[str, object]]:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_full_disk_error_names_the_rows(out: Path) -> None:
+def test_full_disk_error_counts_the_saved_rows(out: Path) -> None:
     said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; free space"
     with pytest.raises(OutputError, match=said), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)

@@ -1,4 +1,4 @@
-"""Files of problems: what is in them, in parts, at the same call, and after an end in the middle."""
+"""Write files of problems: content, parts, repeated calls and resuming."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_question_file_has_no_repeated_questions(write: Write, tmp_path: P
 
 
 @on_module_loop
-async def test_evaluation_questions_are_left_out(write: Write, workers: Any, tmp_path: Path) -> None:
+async def test_evaluation_questions_are_left_out_of_training_rows(write: Write, workers: Any, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 40, tasks=("tower_of_hanoi",))
     async with Session(pool=workers, tasks=["tower_of_hanoi"], num_eval_samples_per_task=5) as session:
         held_out = {hash_without_whitespace(problem.question) for problem in await session.evaluation_set.problems()}
@@ -100,7 +100,7 @@ async def test_problem_row_has_the_documented_columns(write: Write, tmp_path: Pa
 
 @on_module_loop
 async def test_every_column_has_one_type(write: Write, tmp_path: Path) -> None:
-    """`boxnet` has no single right answer."""
+    """`boxnet` is included because its problems have no single right answer, so `answer` is null."""
     await write(tmp_path / "a.jsonl", 1, tasks=("boxnet",))
     await write(tmp_path / "b.jsonl", 1, tasks=("gcd",), levels=(1,))
     [without], [with_answer] = rows_of(tmp_path / "a.jsonl"), rows_of(tmp_path / "b.jsonl")
@@ -150,15 +150,15 @@ async def test_parquet_file_has_the_rows_of_jsonl(write: Write, tmp_path: Path) 
 
 
 @on_module_loop
-async def test_rows_can_be_iterated_in_python(workers: Any) -> None:
+async def test_problem_rows_can_be_iterated_in_python(workers: Any) -> None:
     async with Session(pool=workers, tasks=TASKS) as session:
         tasks = [row.problem.task async for row in ProblemRows(session, RowPlan(6))]
     assert tasks == ["gcd"] * 3 + ["tower_of_hanoi"] * 3
 
 
 @on_module_loop
-async def test_several_problems_are_generated_at_once(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws under way: twice the generators, and no more than rows are missing."""
+async def test_problems_are_generated_concurrently(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most twice the number of generators run at once, and never more than rows are missing."""
     generate, under_way, most = workers.generate, 0, 0
 
     async def counted(spec: ProblemSpec, deadline_s: float) -> Problem:
@@ -246,7 +246,7 @@ def test_killed_problems_command_resumes(tmp_path: Path, part: str) -> None:
 # ---------------------------------------------------------------------------- the command line
 
 
-def test_verl_rows_are_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4}")
     options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
@@ -264,7 +264,7 @@ def test_verl_rows_are_written(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
-def test_trl_rows_are_written(tmp_path: Path, file: str) -> None:
+def test_problems_command_writes_trl_rows(tmp_path: Path, file: str) -> None:
     options = ["--format", "trl", "--count", "3", "--tasks", "gcd", "--out", str(tmp_path / file)]
     assert problems_command(options, tmp_path) == 0
     rows = rows_of(tmp_path / file)
@@ -273,7 +273,7 @@ def test_trl_rows_are_written(tmp_path: Path, file: str) -> None:
     assert Reference.parse(rows[0]["reference"]).task == "gcd"
 
 
-def test_evaluation_rows_are_written(tmp_path: Path) -> None:
+def test_problems_command_writes_evaluation_rows(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("env: {num_eval_samples_per_task: 3}")
     options = ["--evaluation", "--tasks", "gcd", "--config", str(tmp_path / "run.yaml")]
     assert problems_command([*options, "--out", str(tmp_path / "a.jsonl")], tmp_path) == 0

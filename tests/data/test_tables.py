@@ -1,4 +1,4 @@
-"""Damaged and hostile files of Parquet: one line tells of them, and nothing hangs."""
+"""Damaged and hostile Parquet files raise one-line errors and never hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to train on from groups: which completions are kept, once each, in either form."""
+"""Select training rows or pairs from groups, each completion once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with completions get scores: the other columns stay, in order, and what cannot be judged is told."""
+"""Score rows with completions: other columns stay, and rows that cannot be judged are reported."""
 
 from __future__ import annotations
 
@@ -144,7 +144,9 @@ async def test_reference_of_another_release_is_scored_if_equal(
 
 
 @on_module_loop
-async def test_rows_can_be_judged_in_python(workers: Any, problem: Problem, caplog: pytest.LogCaptureFixture) -> None:
+async def test_rows_can_be_rescored_from_python(
+    workers: Any, problem: Problem, caplog: pytest.LogCaptureFixture
+) -> None:
     good = [{"reference": problem.reference, "n": n, "completion": right(problem) if n % 2 else ""} for n in range(6)]
     rows = [*good[:3], {"reference": "nonsense", "completion": ""}, *good[3:]]
     async with Session(pool=workers, tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
@@ -261,7 +263,7 @@ async def test_mixed_column_types_raise_before_judging(workers: Any, problem: Pr
 
 
 @on_module_loop
-async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_interrupted_call_does_not_judge_rows_again(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none"}
     path = write(tmp_path / "a.jsonl", row, row)
     await rescore(path, tmp_path / "b.jsonl")
@@ -327,7 +329,7 @@ async def test_thinking_formats_of_a_row_are_applied(rescore: Rescore, problem: 
     ],
 )
 @on_module_loop
-async def test_file_without_rows_raises(
+async def test_rescoring_a_file_without_rows_raises(
     rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
 ) -> None:
     path = write(tmp_path / "a.jsonl", *rows)
@@ -408,7 +410,7 @@ async def test_malformed_line_is_reported_with_its_number(rescore: Rescore, prob
 
 
 @on_module_loop
-async def test_infinite_numbers_become_null(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_infinite_numbers_are_written_as_null(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none", "loss": math.nan, "more": {"list": [-math.inf, 1]}}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
     [judged] = read(tmp_path / "b.jsonl")
@@ -432,7 +434,7 @@ async def test_repeated_group_line_is_skipped(rescore: Rescore, problem: Problem
         ("a.csv", "must end in"),
     ],
 )
-async def test_paths_without_rows_raise(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
+async def test_rescoring_paths_without_rows_raises(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigError, match=f"PATH: .*{said}"):

@@ -1,4 +1,4 @@
-"""The demo as a user runs it: real processes, real run-api, and no process left at the end."""
+"""Run the demo as a user does, with real processes, and check that no process is left."""
 
 from __future__ import annotations
 

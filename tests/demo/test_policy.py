@@ -1,4 +1,4 @@
-"""The scripted policy: its skill, and its mistakes."""
+"""The scripted policy of the demo answers right at the rate of its skill."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_dump_line_has_the_documented_keys(line: bytes) -> None:
     }
 
 
-def test_written_group_is_read_back(line: bytes) -> None:
+def test_encoded_group_is_read_back(line: bytes) -> None:
     document = _document(line)
     read = json.loads(json.dumps(asdict(read_group(line))))
     assert {name: read["rollouts"][0][name] for name in ROLLOUT} == ROLLOUT
@@ -86,7 +86,7 @@ def test_removed_answer_formatting_is_stored() -> None:
     assert read_group(line).rollouts[0].frames == ("label", "code")
 
 
-def test_values_that_json_lacks_become_strings() -> None:
+def test_values_unknown_to_json_become_strings() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
     group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
     document = _document(encode_group(replace(group, problem=replace(group.problem, params=params))))

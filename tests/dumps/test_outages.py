@@ -1,4 +1,4 @@
-"""The writer on a disk that fills up, goes away or hangs: no caller waits, and writing resumes by itself."""
+"""The dump writer on a full, missing or hanging disk: callers never wait, and writing resumes."""
 
 from __future__ import annotations
 

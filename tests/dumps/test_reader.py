@@ -19,7 +19,7 @@ from reasoning_env.storage import reading
 from .groups import indices, make_group, passed
 
 
-def test_files_are_read_in_name_order(tmp_path: Path) -> None:
+def test_dump_files_are_read_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(encode_group(passed(3))))
@@ -40,12 +40,12 @@ def test_dump_line_needs_only_the_required_keys(tmp_path: Path) -> None:
     assert list(stream_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
-def test_last_line_may_lack_a_newline(tmp_path: Path) -> None:
+def test_last_dump_line_may_lack_a_newline(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)) + encode_group(passed(2))[:-1])
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
-def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+def test_byte_order_mark_of_a_dump_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(codecs.BOM_UTF8 + encode_group(passed(1)) + encode_group(passed(2)))
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
@@ -57,7 +57,7 @@ def test_several_json_objects_on_a_line_are_read(tmp_path: Path, between: bytes)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_raises(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_dump_raises(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)).decode().encode(encoding))
     with pytest.raises(DumpFormatError, match=r"line 1: the text is UTF-16, and must be UTF-8 \(`iconv"):
         list(stream_groups(tmp_path))
@@ -201,7 +201,7 @@ def test_fifo_as_dump_path_raises(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_reader_uses_little_memory(tmp_path: Path, suffix: str) -> None:
+def test_dump_reader_uses_little_memory(tmp_path: Path, suffix: str) -> None:
     line = encode_group(make_group(text="x" * 5_000))
     lines = line * 300
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)

@@ -1,4 +1,4 @@
-"""What `evaluate` writes, in the process of the test."""
+"""The output of `evaluate`, run inside the test process."""
 
 from __future__ import annotations
 

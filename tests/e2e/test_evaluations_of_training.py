@@ -1,4 +1,4 @@
-"""Evaluations that `serve` makes while a trainer steps, over a server that gives tokens."""
+"""Evaluations that `serve` runs during training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the front door does before its slow imports, in fresh processes."""
+"""The launcher before its slow imports, in fresh processes."""
 
 from __future__ import annotations
 

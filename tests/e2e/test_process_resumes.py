@@ -1,4 +1,4 @@
-"""`process` finishes its file after SIGTERM, kill -9 and Ctrl-C."""
+"""`process` resumes its file after SIGTERM, kill -9 and Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`evaluate` called from Python, as in a notebook, before a served policy."""
+"""Call `evaluate` from Python, as in a notebook, with a running inference server."""
 
 from __future__ import annotations
 

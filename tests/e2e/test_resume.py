@@ -1,4 +1,4 @@
-"""An environment that is stopped, killed and resumed hands out the problems of an environment that runs through.
+"""An environment that is stopped, killed and resumed serves the problems of an uninterrupted run.
 
 Delivered groups are in the dumps, except those of the last second before a kill. No scored group is dumped twice.
 """
@@ -138,7 +138,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
         return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 
 
-def test_resumed_run_has_the_same_problems(stopped: Stopped) -> None:
+def test_resumed_runs_serve_the_problems_of_an_uninterrupted_run(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
         expected = [stopped.reference[position] for position in piece.positions]
@@ -160,7 +160,7 @@ def test_resumed_run_does_not_start_from_the_beginning(stopped: Stopped) -> None
         assert set(before.positions) & set(range(after.positions[-1])) - set(after.positions)
 
 
-def test_resume_after_sigterm_repeats_nothing(stopped: Stopped) -> None:
+def test_run_resumed_after_sigterm_repeats_no_scored_problem(stopped: Stopped) -> None:
     for before, after in pairwise(stopped.pieces):
         if (before.end, before.between) == (signal.SIGTERM, ALONE):
             assert not set(after.positions) & before.scored

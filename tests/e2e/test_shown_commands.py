@@ -282,7 +282,7 @@ def test_shown_rescore_command_scores_rows(newcomer: Newcomer, groups: Path) -> 
 
 
 def test_shown_warm_start_script_writes_right_rows(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script of the page skips problems without a known answer, such as those of rush_hour."""
+    """The documented script skips problems without a known answer, such as those of rush_hour."""
     for file in newcomer.folder.glob("train.jsonl*"):  # of another test
         file.unlink()
     assert "20 rows" in newcomer.run(WARM[0], {"400": "20", "gcd,chain_sum": "gcd,rush_hour"})

@@ -1,4 +1,4 @@
-"""The three ways to use the folder: run as a script, installed, and dropped into another source tree.
+"""Use the package in three ways: run from a checkout, installed, and copied into another source tree.
 
 Each way runs from a working directory outside the project, with only its own paths on Python's path.
 """
@@ -199,7 +199,7 @@ def test_commands_run_from_another_source_tree(ways: Ways, how: list[str]) -> No
 
 @pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
 def test_audit_error_is_handled_in_every_installation(ways: Ways, how: list[str]) -> None:
-    """The error that the audit raises is one that the command line knows, wherever the core lies."""
+    """The command line recognizes the audit's ConfigError, in each way of installing the package."""
     places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
     command = [sys.executable, *how, "audit", "--items", "0"]
     ended = subprocess.run(command, cwd=ways.tree, env={**os.environ, **places}, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Mistakes of a user: each ends with one line that names the setting, the value, what was expected or what to do.
+"""Wrong inputs print one line that names the setting, the value and what to do.
 
 Values are asked in `tests/test_settings.py`, and files in `tests/storage/test_config_files.py`.
 """

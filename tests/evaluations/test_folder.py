@@ -88,7 +88,7 @@ def test_folder_without_results_file_is_resumed(begin: Begin, tmp_path: Path, fi
     assert results(again)["finished"]
 
 
-def test_folder_of_other_settings_is_not_resumed(begin: Begin, tmp_path: Path) -> None:
+def test_evaluation_folder_with_other_settings_is_not_resumed(begin: Begin, tmp_path: Path) -> None:
     path = leave_unfinished(begin, tmp_path)
     (path / RESULTS).unlink()
     assert begin(tmp_path, settings={}).path != path
@@ -151,7 +151,7 @@ def test_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, tmp_path: P
 
 
 def test_changed_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As a new default of the system prompt makes them."""
+    """For example, a new release may change the default system prompt."""
     caplog.set_level("INFO")
     folder = begin(tmp_path, settings={"system_prompt": "Be brief.", "eval_seed": 1})
     append(folder, 0)

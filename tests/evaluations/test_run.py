@@ -183,7 +183,7 @@ async def test_dropped_problem_is_not_scored_zero(evaluate: Any, question: str, 
 
 
 async def test_results_record_the_resolved_plan(run: Any) -> None:
-    """The settings leave the numbers open."""
+    """The settings do not contain the resolved numbers of problems and repeats."""
     _, results = await run("1.0", "0.5")
     settings = results["settings"]
     assert (settings["tasks"], settings["num_eval_samples_per_task"], settings["eval_repeats"]) == (["gcd"], 2, 1)
@@ -264,7 +264,7 @@ async def test_interrupted_evaluation_is_resumed_without_repeats(tmp_path: Path)
         (True, frozenset({"max_token_length"}), (2048, 32_768)),
     ],
 )
-async def test_token_limits_follow_the_settings(
+async def test_token_limits_follow_settings_and_preset(
     tmp_path: Path, preset: bool, set_by_user: frozenset[str], limits: tuple[int, int | None]
 ) -> None:
     session = AskedSession(["1.0"], 1, preset=preset)

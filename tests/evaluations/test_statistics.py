@@ -10,7 +10,7 @@ from reasoning_env.evaluations.summary import Interval, bootstrap_interval, inte
 
 
 @pytest.mark.parametrize("size", [60, 1000])
-def test_intervals_cover_the_mean(size: int) -> None:
+def test_intervals_cover_the_true_mean_at_the_stated_rate(size: int) -> None:
     generator = random.Random(5)
     covered = 0
     for _ in range(100):
@@ -40,7 +40,7 @@ def test_interval_of_many_values_approximates_the_bootstrap() -> None:
         ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
     ],
 )
-def test_equal_values_have_a_wide_interval(
+def test_equal_values_have_an_exact_nonzero_interval(
     values: list[float], bounds: tuple[float, float], expected: Interval
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)

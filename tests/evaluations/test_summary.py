@@ -28,7 +28,7 @@ def test_summary_of_a_task_has_counts_and_scores() -> None:
     assert "library_score" not in row
 
 
-def test_means_over_tasks_are_unweighted() -> None:
+def test_overall_means_weight_tasks_equally() -> None:
     many = [make_sample("gcd", 1.0, index=index) for index in range(8)]
     found = summary_of(*many, make_sample("lcm", 0.0), make_sample("maze", 0.5))
     assert found["overall"]["mean_score"] == pytest.approx(0.5)
@@ -47,7 +47,7 @@ def test_interval_over_all_tasks_is_narrower_than_of_one() -> None:
     assert 0.65 < high < found["tasks"]["maze"]["mean_score_interval"][1]
 
 
-def test_missing_completions_do_not_count_as_zero() -> None:
+def test_missing_completions_are_not_scored_zero() -> None:
     samples = (make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3))
     found = summary_of(*samples, gcd=1, lcm=2)
     assert found["overall"]["mean_score"] == 1.0
@@ -56,7 +56,7 @@ def test_missing_completions_do_not_count_as_zero() -> None:
     assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
 
 
-def test_empty_summary_has_no_tasks() -> None:
+def test_summary_of_no_samples_has_no_tasks() -> None:
     counts = {"tasks": 0, "problems": 0, "completions": 0, "failed": 0, "not_made": 0}
     assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 

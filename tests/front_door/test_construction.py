@@ -1,4 +1,4 @@
-"""The config, what is refused before anything is served, and what works as it is."""
+"""Construct the environment: defaults, rejected configs and missing servers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_failed_setup_leaves_no_worker_process() -> None:
         await env.close()
 
 
-async def test_testing_mode_needs_no_server(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_atropos_testing_mode_needs_no_server(make_env: MakeEnv, server: InferenceServer) -> None:
     server.url = "http://127.0.0.1:9"
     env = await make_env(testing=True, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
@@ -129,7 +129,7 @@ class Cycle:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-def test_old_garbage_is_freed_after_100_000_new_objects() -> None:
+def test_garbage_collector_frees_old_objects_after_100_000_new() -> None:
     calm_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)

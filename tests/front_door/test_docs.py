@@ -98,7 +98,7 @@ def test_readme_links_every_page() -> None:
     assert {page.name for page in PAGES if page.parent.name == "docs"} - named == set()
 
 
-def test_site_lists_every_page() -> None:
+def test_site_navigation_lists_every_page() -> None:
     contents = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     named = re.findall(r"[\w-]+\.md", str(contents))
     assert sorted(named) == sorted(
@@ -123,7 +123,7 @@ def test_api_page_has_public_modules() -> None:
 
 
 def test_messages_quoted_in_docs_exist_in_the_code() -> None:
-    """The messages of the program, in pieces between what a message fills in (URL, TASK, N)."""
+    """Messages are compared in pieces, between their placeholders (URL, TASK, N)."""
     table = (ROOT / "docs" / "run.md").read_text().split("## Troubleshooting")[1]
     quoted = re.findall("`([^`]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)))
     nodes = [node for path in (ROOT / "reasoning_env").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]

@@ -1,4 +1,4 @@
-"""The fixed evaluation set, and what is reported and written about it."""
+"""Evaluate during training: requests, metrics and files."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ async def test_failed_evaluation_does_not_end_training(
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
 
 
-async def test_preset_works_over_a_chat_server(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+async def test_preset_evaluation_works_over_a_chat_server(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
     whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}
     preset = {"eval_preset": "rg-easy", "eval_tasks": "spell_backward", "num_eval_samples_per_task": 2}
     env = await make_env("chat", tasks="spell_backward", **whole, **preset)

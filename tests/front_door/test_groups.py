@@ -1,4 +1,4 @@
-"""From a problem to the group that a trainer gets."""
+"""Collect a group: from a problem to the group that a trainer gets."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ ABORTED = Completion("<answer>", "abort", token_ids=(7, 8, 9), logprobs=(-0.5, -
 async def test_aborted_completion_is_replaced(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
-    """A server that gets new weights ends running requests with the tokens so far."""
+    """A server that loads new weights ends running requests with the tokens generated so far."""
     env = await make_env(kind)
     item = await env.get_next_item()
     replies = [[right(item), ABORTED, WRONG, WRONG], [WRONG]]

@@ -1,4 +1,4 @@
-"""The files of the images: each step can be done, and each command is accepted by the program that it names."""
+"""Check the files of the container images: copied files exist, and the commands parse."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_compose_serve_command_is_valid(capsys: pytest.CaptureFixture[str]) -> N
     assert printed["openai"][0]["base_url"] == "http://vllm:9001/v1"
 
 
-def test_compose_run_api_listens_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compose_run_api_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     from atroposlib.cli import run_api
 
     started: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def test_compose_judge_requires_a_token() -> None:
     assert SERVICES["judge"]["environment"]["REASONING_JUDGE_TOKEN"].startswith("${REASONING_JUDGE_TOKEN:?")
 
 
-def test_shown_container_commands_are_valid(
+def test_documented_container_commands_are_valid(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)

@@ -1,4 +1,4 @@
-"""Base models, models with a thinking format of their own, and options of chat templates."""
+"""Base models, models with their own thinking format, and options of chat templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up reply format takes a module, a row in the table of formats and a row in the rig's (docs/development.md)."""
+"""Add a reply format by the recipe of docs/development.md, and collect a group with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An importer's own class of servers, which Atropos' hook `server_cls` takes: used through the methods of APIServer."""
+"""Use a custom server class, passed by Atropos' hook `server_cls`."""
 
 from __future__ import annotations
 

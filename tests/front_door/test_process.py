@@ -1,4 +1,4 @@
-"""`process`: many groups under way, each written once, whatever fails or ends the run."""
+"""`process` writes each group once, whatever fails or ends the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/metrics` of a run, and the page that lists all metrics: `python -m tools.metrics_page` writes its tables."""
+"""The route `/metrics` of a run, and the page of metrics that `python -m tools.metrics_page` writes."""
 
 from __future__ import annotations
 

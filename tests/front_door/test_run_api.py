@@ -1,4 +1,4 @@
-"""The environment at run-api: registration, delivery, checkpoints and resume."""
+"""The environment with run-api: registration, delivery, checkpoints and resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start of an environment before an inference server that is useless, or has less to give."""
+"""Start an environment with an inference server that fails or lacks log-probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every code block of README and docs runs as it stands, or `NOT_HERE` says why it does not.
+"""Run every code block of the README and docs, except those that `NOT_HERE` lists with a reason.
 
 A new block of Python is run by default, and new YAML is read as settings. Commands of the script are run by
 `tests/e2e/test_shown_commands.py`, and commands of make, tools, benchmarks and examples are parsed by `test_docs.py`;
@@ -164,7 +164,7 @@ def is_known(line: str) -> bool:
 
 
 def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
-    """A line that this finds needs a test that runs it, or a row of NOT_HERE."""
+    """If this fails, add a test that runs the line, or a row of NOT_HERE with the reason."""
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 

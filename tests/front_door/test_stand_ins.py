@@ -1,4 +1,4 @@
-"""Atropos' test mode: its harness, and mocks in place of servers; no server listens anywhere."""
+"""Use Atropos' test harness and mock servers instead of an inference server."""
 
 from __future__ import annotations
 

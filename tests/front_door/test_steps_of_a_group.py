@@ -1,4 +1,4 @@
-"""The steps of a group, and the end of its problem's flight: scored, dropped, cancelled, delivered, refused."""
+"""Follow a group to its end (scored, dropped, cancelled or delivered), and check when its problem leaves flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subclass may override, line by line as the table of docs/own.md has it."""
+"""Override each hook of a subclass that the table of docs/own.md lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of tests that docs/own.md shows passes, test by test."""
+"""Run the file of tests that docs/own.md shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is reported, with the table of rollouts, and wandb without an account."""
+"""Report to wandb without an account."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def test_request_rate_converges_to_the_server_limit(
 
 
 async def test_request_rate_recovers_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gateway answers 503 for a minute while its server restarts, and the server has no limit."""
+    """A gateway replies 503 for a minute while the server restarts. The server has no rate limit."""
     server = Limited(None)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)

@@ -99,7 +99,7 @@ def test_failure_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
-def test_unknown_host_has_the_system_message() -> None:
+def test_unknown_host_error_has_the_system_message() -> None:
     error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
     error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert describe_failure(error) == "Name or service not known"
@@ -119,7 +119,7 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize("sent", ["Fri, 01 Jan 2100 00:00:00 GMT", "Mon, 01 Jan 2001 00:00:00 GMT"])
-def test_retry_after_uses_the_server_clock(sent: str) -> None:
+def test_retry_after_date_is_relative_to_the_server_clock(sent: str) -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": sent.replace("00:00:00", "00:00:07"), "Date": sent}
     assert explain_failure(error).retry_after_s == 7.0
@@ -250,7 +250,7 @@ async def test_long_waits_for_replies_are_logged(
     await asyncio.gather(*groups)
 
 
-async def test_outages_do_not_count_as_reply_time() -> None:
+async def test_time_of_an_outage_does_not_count_as_reply_time() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:

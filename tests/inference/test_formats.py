@@ -1,4 +1,4 @@
-"""Replies of token servers, from their bytes to numbers."""
+"""Decode replies of token servers to token ids and log-probabilities."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_single_completion_of_sglang_is_read(in_list: bool) -> None:
 
 
 @each_format
-def test_truncated_reply_raises(token_format: TokenFormat) -> None:
+def test_truncated_reply_body_raises(token_format: TokenFormat) -> None:
     body = json.dumps(write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
     for end in range(len(body)):
         with pytest.raises(ReplyError, match="incomplete JSON"):
@@ -153,7 +153,7 @@ def test_several_logprobs_per_token_raise() -> None:
         read(VLLM, json.dumps(several).encode())
 
 
-def test_missing_finish_reasons_raise() -> None:
+def test_reply_without_finish_reasons_raises() -> None:
     reply = {**write(VLLM, ([5], [-0.5])), "finish_reasons": []}
     with pytest.raises(ReplyError, match="1 completions with 0 finish reasons"):
         read(VLLM, json.dumps(reply).encode())
@@ -194,7 +194,7 @@ def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_too_few_finish_reasons_raise(indent: int | None) -> None:
+def test_reply_with_too_few_finish_reasons_raises(indent: int | None) -> None:
     reply = {**write(VLLM, ([5], [-0.5]), ([6], [-0.5])), "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="2 completions with 1 finish reasons"):
         read(VLLM, json.dumps(reply, indent=indent).encode())

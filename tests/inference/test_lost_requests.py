@@ -1,4 +1,4 @@
-"""Requests to a server that goes away without an end to its connections, and comes back."""
+"""A server disappears without closing its connections and comes back; requests by this package's client."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ async def outcome(asking: asyncio.Task[Any]) -> str:
 async def test_only_refused_or_reset_connections_lose_requests(
     connections: Connections, error: OSError, expected: str
 ) -> None:
-    """A network that fails for a moment delivers the replies all the same."""
+    """After a short network failure, open connections still deliver replies."""
     reachability = Reachability(URL)
     asking = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(error)
@@ -202,7 +202,7 @@ async def test_reply_shows_that_the_server_is_back(connections: Connections) -> 
 
 
 async def test_lost_request_raises_even_after_a_connection_error(connections: Connections) -> None:
-    """Whatever the end of a connection raises, the request was lost."""
+    """A request that was lost with the server raises the same error, whatever its connection raises."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()
     lost = asyncio.create_task(reachability.outlast(broken))

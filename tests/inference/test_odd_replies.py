@@ -1,4 +1,4 @@
-"""Replies that no sound server sends: garbled HTTP, pauses of years, and completions that are not whole."""
+"""Replies of faulty servers: garbled HTTP, extreme Retry-After values and incomplete completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies by which servers say that they have too much to do, as they come."""
+"""Recognize replies of overloaded servers, as real servers send them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_completions_beside_an_overload_error_are_kept() -> None:
     ],
 )
 async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other requests succeed between the refusals of one, more often than failures are tried again."""
+    """Between the refusals of one request, more requests succeed than the limit of retries."""
     monkeypatch.setattr(adaptive_limit, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]

@@ -174,7 +174,7 @@ async def test_localhost_bypasses_the_proxy(server: Server, monkeypatch: pytest.
         await model.check(5.0)
 
 
-async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_wait_for_free_file_descriptors(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses.resource, "getrlimit", lambda _: (len(os.listdir("/dev/fd")), 4096))
     assert addresses.max_connections() == 1
     async with client(server) as model:
@@ -182,7 +182,7 @@ async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: p
 
 
 @pytest.mark.parametrize("number", [-5, 10**30, True, 1.5, "7", None, [7]])
-async def test_token_count_out_of_range_is_missing(server: Server, number: object) -> None:
+async def test_token_count_out_of_range_is_treated_as_unknown(server: Server, number: object) -> None:
     server.answers = [{**REPLY, "usage": {"completion_tokens": number}}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -190,7 +190,7 @@ async def test_token_count_out_of_range_is_missing(server: Server, number: objec
 
 
 @pytest.mark.parametrize("length", [-1, 0, 10**30, True, "4096", None])
-async def test_context_length_out_of_range_is_missing(server: Server, length: object) -> None:
+async def test_context_length_out_of_range_is_treated_as_unknown(server: Server, length: object) -> None:
     server.models = {"data": [{"id": "m", "max_model_len": length}]}
     async with client(server) as model:
         assert await model.context_lengths() == [None]
@@ -294,16 +294,16 @@ async def test_interrupted_completion_at_start_raises(server: Server) -> None:
             await model.check(0.0)
 
 
-async def test_always_missing_finish_reason_is_accepted(server: Server) -> None:
-    """Some servers never say how a completion ended."""
+async def test_finish_reason_that_a_server_never_sends_is_optional(server: Server) -> None:
+    """Some servers never send a finish reason."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_sometimes_missing_finish_reason_is_retried(server: Server) -> None:
-    """LMDeploy leaves the word out where a request was aborted, and says it otherwise."""
+async def test_missing_finish_reason_of_a_server_that_sends_it_is_retried(server: Server) -> None:
+    """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
     async with client(server) as model:
@@ -366,14 +366,14 @@ async def test_message_content_may_be_a_list_of_parts(server: Server, content: A
 
 
 @pytest.mark.parametrize("content", [5, {"text": "4"}, [4], ["4"]])
-async def test_invalid_content_is_retried(server: Server, content: Any) -> None:
+async def test_reply_with_invalid_content_is_retried(server: Server, content: Any) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}, REPLY]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
     assert rollout.text == "yes"
 
 
-async def test_start_waits_as_long_as_the_server_asks(server: Server) -> None:
+async def test_start_waits_for_the_retry_after_time(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "1"}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -498,7 +498,7 @@ async def test_unrelated_refusals_do_not_set_the_server_type(server: Server, sta
 
 
 @pytest.mark.parametrize("server_type", [None, "openai"])
-async def test_https_to_an_http_server_is_explained(server: Server, server_type: str | None) -> None:
+async def test_error_explains_https_url_of_an_http_server(server: Server, server_type: str | None) -> None:
     server.url = server.url.replace("http:", "https:")
     async with client(server, server_type=server_type) as model:
         with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):

@@ -1,4 +1,4 @@
-"""Errors by which servers refuse a limit of tokens, in their own words."""
+"""Read the allowed number of tokens from the errors of real servers."""
 
 from __future__ import annotations
 

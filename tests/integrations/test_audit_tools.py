@@ -1,4 +1,4 @@
-"""Other projects' audits of verifiers, over the judge: none finds a defect.
+"""Run the verifier audits of other projects over the judge.
 
 falsepass and rl-envdoctor give completions that they know to be wrong, empty, copied, hedged or right, and look at what
 is paid. They run without a model and without a network.
@@ -68,7 +68,7 @@ def problems(bridge: Bridge) -> list[Problem]:
 # ------------------------------------------------------------------ rl-envdoctor
 
 
-def test_envdoctor_finds_nothing_above_low(bridge: Bridge, problems: list[Problem]) -> None:
+def test_envdoctor_finds_no_defect_above_low_severity(bridge: Bridge, problems: list[Problem]) -> None:
     cases = [envdoctor.Case(one.reference, bridge.messages(one), str(one.answer)) for one in problems]
 
     def reward(completion: str, case: Any) -> float:
@@ -134,13 +134,13 @@ def test_falsepass_probes_are_scored_without_errors(probes: list[dict[str, Any]]
 
 
 def test_no_bad_completion_gets_full_score(probes: list[dict[str, Any]]) -> None:
-    """Near answers of tasks with partial credit earn a part."""
+    """Nearly right answers of tasks with partial credit may earn a part of the score."""
     bad = [probe for probe in probes if probe["expected"] == "zero" and probe["score"] is not None]
     assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
 
 
 def test_good_completions_get_full_score(probes: list[dict[str, Any]]) -> None:
-    """A reply that names the answer tags twice earns nothing: the answer rule wants exactly one pair."""
+    """Completions with two pairs of answer tags are excluded, because the answer rule requires one pair."""
     refused = defaultdict(set)
     for probe in probes:
         if probe["expected"] == "full" and probe["score"] < 1.0:

@@ -1,4 +1,4 @@
-"""Every chat template that TRL ships, over a small tokenizer that has its special tokens.
+"""Every chat template that TRL ships, with a small tokenizer that has the special tokens.
 
 Runs where TRL is installed, and over the folders of templates that CHAT_TEMPLATES names, those of axolotl and llama.cpp
 for instance: `CHAT_TEMPLATES=axolotl/utils/chat_templates/templates:llama.cpp/models/templates`.

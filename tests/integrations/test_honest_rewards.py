@@ -1,4 +1,4 @@
-"""The comparison of strict rewards with the library as it is, from end to end at toy size."""
+"""Run the benchmark that compares strict rewards with library rewards, at a tiny size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspect AI's own evaluation of the task, over the rig's server of streamed chats."""
+"""Evaluate with Inspect AI, with the test inference server that streams chats."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_inspect_reports_the_mean_by_task(tmp_path: Path) -> None:
 
 
 def test_task_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
-    """The policy does not know the task; a judge without the module would fail the samples."""
+    """The policy answers wrong; a judge without the module would fail the samples."""
     log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
 
@@ -141,7 +141,7 @@ def values(log: Any) -> dict[str, float]:
 
 
 def test_inspect_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
-    """A retry makes the mock model again, whose own reply is no answer."""
+    """The retry creates a new mock model, which gives no answers."""
     [log] = inspect_ai.eval(six, model=FailingMock(six, 4).model, log_dir=str(tmp_path), **QUIET)
     assert log.status == "error"
     [retried] = inspect_ai.eval_retry(log.location, log_dir=str(tmp_path), display="none")
@@ -173,7 +173,7 @@ def test_inspect_epochs_are_reduced_to_a_mean(tmp_path: Path, six: Any) -> None:
     )
 
 
-async def test_infrastructure_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_is_raised_to_inspect(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")

@@ -1,4 +1,4 @@
-"""Rows of a TRL training that are chosen in several ways, from end to end at toy size."""
+"""Run the TRL learning benchmark with several ways of selecting rows, at a tiny size."""
 
 from __future__ import annotations
 

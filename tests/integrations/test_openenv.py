@@ -1,4 +1,4 @@
-"""The folder `hub/openenv/reasoning_gym_environment` by OpenEnv's own client and validators, without Docker."""
+"""Check the OpenEnv folder with OpenEnv's own client and validators, without Docker."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_step_accepts_any_text_or_number(socket: Socket, text: object) -> None:
     assert socket.ask("state")["data"]["step_count"] == 1
 
 
-def test_parts_multiply_to_the_reward(socket: Socket) -> None:
+def test_openenv_reward_parts_multiply_to_the_reward(socket: Socket) -> None:
     socket.ask("reset", {"task": "gcd", "seed": 3})
     data = socket.ask("step", {"text": WRONG})["data"]
     assert data["observation"]["parts"] == {"format": 1.0, "answer": data["reward"], "length": 1.0}
@@ -310,7 +310,7 @@ def test_http_routes_return_errors_for_invalid_requests(server: RunningServer) -
     assert "reset first, in the same WebSocket session" in step.json()["detail"]
 
 
-def test_http_reset_gives_a_problem(server: RunningServer) -> None:
+def test_http_reset_route_returns_a_problem(server: RunningServer) -> None:
     assert httpx.post(f"{server.base_url}/reset", json={}).json()["observation"]["messages"]
 
 

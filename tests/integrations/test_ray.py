@@ -67,7 +67,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
 
 
 @on_module_loop
-async def test_invalid_reference_raises(cluster: Any) -> None:
+async def test_invalid_reference_raises_on_the_ray_cluster(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
 
@@ -151,7 +151,7 @@ COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
 
 @on_module_loop
 async def test_ray_cluster_runs_a_score_function(cluster: Any) -> None:
-    """Rows are judged on both nodes, and on one when the other is gone."""
+    """Rows are judged on both nodes, and on the second node after the first ended."""
     judges = RayJudges(ReasoningSettings(num_verifiers=1), score=SCORE)
     verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))
     cluster.remove_node(cluster.second, allow_graceful=False)

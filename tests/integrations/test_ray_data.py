@@ -79,7 +79,7 @@ def test_killed_ray_node_loses_no_row(cluster: Any) -> None:
 
 
 def test_ray_data_columns_keep_their_types() -> None:
-    """Whatever the types: Ray makes pickled objects of some columns, and an earlier stage may have scored the rows."""
+    """Ray pickles values of some columns, and an earlier stage may have added scores."""
 
     async def judge() -> tuple[pyarrow.Table, pyarrow.Table]:
         async with Session(SETTINGS) as session:

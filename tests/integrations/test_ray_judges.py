@@ -1,4 +1,4 @@
-"""`RayJudges` over a stand-in for Ray: actors are objects of this process. `test_ray.py` has a real cluster."""
+"""`RayJudges` with a fake Ray, whose actors are objects of this process. `test_ray.py` uses a real cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reward functions for TRL, over a bridge that only tells what it was asked, and without TRL's packages."""
+"""Reward functions for TRL, with a mock bridge that records calls, and without TRL's packages."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def rewards_by_name(functions: list[Any], words: list[str], **given: Any) 
     return {function.__name__: scores for function, scores in zip(functions, returned, strict=True)}
 
 
-async def test_parts_multiply_to_the_reward(adapter: Any) -> None:
+async def test_trl_reward_parts_multiply_to_the_reward(adapter: Any) -> None:
     words = ["right", "near", "none"]
     gym = adapter.TrlEnvironment(GradedBridge())
     parts = await rewards_by_name(gym.rewards(), words)

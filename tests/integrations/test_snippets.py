@@ -1,4 +1,4 @@
-"""The lines that the page shows for trainers without an adapter, run with their packages where these are installed."""
+"""Run the documented code for trainers without an adapter, if their packages are installed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def score_of(job: tuple[str, str]) -> float:
 
 
 def test_documented_reward_works_after_a_fork(problem: Problem) -> None:
-    """The parent has a bridge, and a forked process of a pool makes its own."""
+    """The parent process has a bridge, and each forked process makes its own."""
     jobs = [(problem.reference, right(problem)), (problem.reference, WRONG)]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         assert list(pool.map(score_of, jobs)) == list(map(score_of, jobs)) == [1.0, 0.0]

@@ -1,4 +1,4 @@
-"""TRL's own trainer on a CPU: every rollout judged, levels that move, and a stream that goes on after a kill."""
+"""Train with TRL on a CPU: judging, curriculum levels and resuming."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_every_trl_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
 
 
 def test_trl_trains_on_reward_parts(bridge: Bridge, tmp_path: Path) -> None:
-    """GDPO, with the reward functions that the page shows."""
+    """Train with GDPO and the documented reward functions."""
     gym = TrlEnvironment(bridge)
     trainer = make_trainer(gym, tmp_path, 2)
     args = replace(trainer.args, multi_objective_aggregation="normalize_then_sum", generation_batch_size=None)
@@ -114,7 +114,7 @@ def test_truncation_warning_names_max_completion_length(
 
 @pytest.mark.parametrize("name", ["GRPO", "RLOO"])
 def test_trl_scores_rows_of_a_problems_file(model: str, tmp_path: Path, name: str) -> None:
-    """A file of `problems --format trl` as training and as evaluation data."""
+    """Use a file of `problems --format trl` for training and for evaluation."""
     rows = tmp_path / "rows.jsonl"
     options = ["--format", "trl", "--count", "8", "--tasks", "gcd", "--out", str(rows)]
     assert problems_command(options, tmp_path) == 0
@@ -252,7 +252,7 @@ def score(completion, prompt, answer):
 
 
 def test_documented_trl_score_function_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows whose completions earn 1, a half, an error and the end of the process."""
+    """The score function returns 1 or 0.5, raises, or ends its process."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     monkeypatch.chdir(tmp_path)
     answers = ("right", "half", "none", "crash")
@@ -300,7 +300,7 @@ def test_killed_trl_training_resumes(tmp_path: Path) -> None:
 
 
 def test_two_trl_ranks_sample_the_same_groups(tmp_path: Path) -> None:
-    """Both sample; the first draws every row and observes the groups of both."""
+    """Both ranks sample. Rank 0 draws every row and observes the groups of both."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
     ended = subprocess.run(
         [*launcher, "-m", "tests.integrations.trl_ranks", str(tmp_path)],

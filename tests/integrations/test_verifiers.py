@@ -1,4 +1,4 @@
-"""verifiers' own command line over the taskset, with the rig in a model's place."""
+"""Run the command line of verifiers over the taskset, with the test inference server as the model."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
 
 
 def test_every_task_passes_verifiers_validation(tmp_path: Path) -> None:
-    """Two tasks have many right answers and no example, so nothing says what their right answer is."""
+    """Two tasks are excluded, because their problems have no reference or example answer."""
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 
 def test_hub_wheel_runs_without_the_repository(tmp_path: Path) -> None:
-    """The wheel that a hub reads is built and installed, and its taskset runs without this clone."""
+    """Build and install the wheel for the hub, and run its taskset outside the repository."""
     wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
     output.mkdir()
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", wheels]
@@ -186,7 +186,7 @@ async def test_taskset_judges_tasks_of_task_modules() -> None:
     task._bridge().close()
 
 
-async def test_infrastructure_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_is_raised_to_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")
@@ -214,7 +214,7 @@ def test_random_level_of_evaluation_raises() -> None:
 
 @pytest.mark.parametrize(("rewards", "score"), [("library", 1.0), ("plain", 1.0), ("strict", 0.0)])
 async def test_rewards_setting_reaches_the_taskset_judge(rewards: str, score: float) -> None:
-    """The library pays 0 for a problem of coin_flip whose right answer is close to 0."""
+    """With library rewards, the answer 0 to this problem of coin_flip earns a high score."""
     settings = {"rewards": rewards}
     with Bridge(tasks="coin_flip", seed=3, **settings) as bridge:
         [task] = islice(taskset(tasks="coin_flip", settings=settings), 1)

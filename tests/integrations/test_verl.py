@@ -1,4 +1,4 @@
-"""verl's own reward manager over rows that were written for it."""
+"""Score rows with verl's reward managers."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def score(completion, ground_truth, **extra_info):
 
 @pytest.mark.parametrize("manager", ["naive", "remote"])
 async def test_verl_rows_are_judged_by_a_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
-    """The arguments that the page shows for a score function, which ends its process at one completion."""
+    """Use the documented arguments. The score function ends its process at one completion."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     words = shown_block("text", "compute_score_of_row").replace("my_rewards", f"{tmp_path}/my_rewards.py").split()
     if manager == "remote":

@@ -1,4 +1,4 @@
-"""A real vLLM on the CPU with a tiny model of random weights: both token protocols, bad servers, `serve` and deaths."""
+"""Use a real vLLM on the CPU, with a tiny model of random weights."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def test_trainer_gets_the_sampled_tokens_and_logprobs(serve: Any, model: Any, na
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_groups_arrive_after_server_death(serve: Any, model: Any, servers: Servers) -> None:
+def test_groups_arrive_after_vllm_was_killed(serve: Any, model: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)

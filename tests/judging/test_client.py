@@ -58,7 +58,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8400", "", "http://a http://b"])
-def test_invalid_address_raises(url: str) -> None:
+def test_invalid_judge_address_raises(url: str) -> None:
     with pytest.raises(ConfigError, match=r"^judge_url: must be"):
         JudgeClient(url)
 
@@ -71,7 +71,7 @@ async def test_verdicts_of_the_judge_keep_the_order() -> None:
 
 @pytest.mark.parametrize("told", [{}, {"parts": {"format": 1.0, "answer": 1.0, "length": 1.0}}])
 async def test_verdict_is_equal_with_and_without_reward_parts(told: dict[str, Any]) -> None:
-    """A server that tells parts, and one that does not, give the verdict of a session."""
+    """Servers that send reward parts and servers that do not give equal verdicts."""
     async with client_of(Foreign((200, {"verdicts": [ROW | told]}, None))) as client:
         [verdict] = await client.judge("x", ["a"])
     assert verdict == Verdict(1.0, Reason.SCORED, "7")
@@ -164,7 +164,7 @@ async def test_ungenerated_or_too_large_group_raises(reply: tuple[int, Any, str 
 
 
 @pytest.mark.parametrize("token", [" secret", "secret\n", "\tsecret", "se\rcret"])
-def test_invalid_token_raises(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+def test_invalid_judge_token_raises(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("REASONING_JUDGE_TOKEN", token)
     with pytest.raises(ConfigError, match="must not begin or end with whitespace"):
         JudgeClient("http://127.0.0.1:9")

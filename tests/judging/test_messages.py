@@ -14,7 +14,7 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
 def test_json_signs_inside_strings_are_not_counted(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
-    """Whatever signs of JSON stand in texts, only the two texts, their list, the reference and the object count."""
+    """The request has five values: two completions, their list, the reference and the object."""
     monkeypatch.setattr(bodies, "PIECE_BYTES", piece_bytes)
     chance = random.Random(1)
     for _ in range(300):

@@ -303,7 +303,7 @@ async def test_request_without_token_is_refused(judge: Judge, header: str | None
 
 
 @pytest.mark.parametrize("header", ["Bearer secret", "bearer secret", "BEARER  secret"])
-async def test_right_token_is_accepted(judge: Judge, header: str) -> None:
+async def test_request_with_the_right_token_is_accepted(judge: Judge, header: str) -> None:
     async with TestClient(RawTestServer(JudgeServer(judge, token="secret").handle)) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers={"Authorization": header})
         assert reply.status == 200
@@ -460,7 +460,7 @@ async def test_incomplete_body_returns_408(judge: Judge, monkeypatch: pytest.Mon
         assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 408
 
 
-async def test_disconnect_cancels_the_request() -> None:
+async def test_client_disconnect_cancels_the_judging() -> None:
     judge = SlowJudge()
     async with serving(judge) as served:
         await served.send(request_of(ONE))

@@ -1,4 +1,4 @@
-"""Generated requests to every route of a judge server over real workers: none of them is a fault of the server's."""
+"""Send generated requests to every route of a judge server with real workers; no reply is a server error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command without PyTorch, and the second opinion on answers."""
+"""The command `learn` without PyTorch."""
 
 from __future__ import annotations
 

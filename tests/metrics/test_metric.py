@@ -1,4 +1,4 @@
-"""From a part's record to the names and values of wandb and of Prometheus."""
+"""Convert the records of the program's parts to metrics of wandb and Prometheus."""
 
 from __future__ import annotations
 

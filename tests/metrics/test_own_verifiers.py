@@ -1,4 +1,4 @@
-"""What is told of a user's own verifiers that raise."""
+"""Log warnings about verifiers of users that raise errors."""
 
 from __future__ import annotations
 

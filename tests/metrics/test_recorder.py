@@ -147,7 +147,7 @@ def words(line: str) -> dict[str, str]:
     return dict(word.split("=") for word in line.removeprefix("progress: ").split())
 
 
-def test_progress_line_has_totals() -> None:
+def test_progress_line_has_totals_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.take_interval()
@@ -159,7 +159,7 @@ def test_progress_line_has_totals() -> None:
     assert rates.endswith(" step=4")
 
 
-def test_progress_line_has_rates() -> None:
+def test_progress_line_has_recent_rates() -> None:
     now = [0.0]
     recorder = MetricsRecorder()
     reader = ProgressReader(recorder, lambda: now[0])
@@ -208,7 +208,7 @@ def test_note_on_missing_answers_is_logged_once(caplog: pytest.LogCaptureFixture
 
 
 def test_notes_use_only_the_latest_completions(caplog: pytest.LogCaptureFixture) -> None:
-    """The first 200 completions do not count among the next 200."""
+    """The note after completions 201 to 400 does not count the first 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)
     assert [record.getMessage()[:45] for record in caplog.records] == ["of the last 200 completions: 60% of completio"]

@@ -1,4 +1,4 @@
-"""Estimates of arms, compared with learners whose true chances are known."""
+"""Estimate pass rates by task and level, compared with simulated learners."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_curriculum_levels_follow_sudden_progress() -> None:
 
 
 def test_curriculum_levels_are_spread_around_the_target() -> None:
-    """A learner can also learn from levels beside the best level."""
+    """Levels near the best level also give a learner signal."""
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 100)
     weights = sorted(estimator.estimate("task").weights, reverse=True)
@@ -171,7 +171,7 @@ def test_old_groups_lose_weight_in_the_estimate() -> None:
     assert estimator.estimate("task").signal_chance > 0.5
 
 
-def test_tasks_are_estimated_separately() -> None:
+def test_group_of_one_task_changes_no_other_estimate() -> None:
     estimator = make_estimator()
     before = estimator.estimate("task")
     estimator.observe("other", None, scores_of(0))
@@ -183,7 +183,7 @@ def test_tasks_are_estimated_separately() -> None:
 
 @pytest.mark.parametrize("adjustable", [["task"], []])
 def test_restored_state_ignores_levels_that_no_longer_exist(adjustable: list[str]) -> None:
-    """A run that goes on with another `complexity_mode` has other arms."""
+    """A run that resumes with another `complexity_mode` has other levels."""
     estimator = make_estimator(adjustable=["task"] if not adjustable else [])
     estimator.observe("task", 0.5, scores_of(3))
     restored = make_estimator(adjustable=adjustable, state=estimator.state())
@@ -224,7 +224,7 @@ def test_level_with_few_questions_is_sampled_less() -> None:
 
 
 def test_weak_learner_stays_at_a_level_with_few_questions() -> None:
-    """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
+    """A learner that is right only at level 0 does not get harder levels."""
     estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)
     assert (estimator.estimate("task").level or 0.0) < 0.2

@@ -238,7 +238,7 @@ async def test_questions_of_large_tasks_with_params_are_held_out() -> None:
 
 
 async def test_resumed_set_generates_each_problem_once() -> None:
-    """Numbers that are done are generated too, since later numbers must not repeat their questions."""
+    """Finished problems are generated too, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)
     done = {("gcd", number) for number in range(250)}

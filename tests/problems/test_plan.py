@@ -1,4 +1,4 @@
-"""The plan of a run: settings of tasks, their errors, and the sampler that learns from groups."""
+"""Plan a run from the task settings, and sample tasks and levels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_plan_ignores_the_order_of_task_names() -> None:
     assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
 
 
-async def test_default_plan_has_all_tasks() -> None:
+async def test_plan_without_settings_has_all_tasks() -> None:
     assert await plan() == TaskPlan(
         available=tuple(TASKS),
         tasks=tuple(TASKS),
@@ -156,7 +156,7 @@ async def test_invalid_plan_names_the_setting(case: str) -> None:
         ({"tasks": "acre,gcd", "complexity_level": 0.5}, [("complexity_level", "acre")]),
     ],
 )
-async def test_tasks_without_levels_are_logged(
+async def test_level_settings_log_the_tasks_without_levels(
     caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str, str]]
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -272,7 +272,7 @@ def test_composite_members_default_to_the_other_tasks(tasks: tuple[str, ...], me
     assert composite_params(tasks, available) == expected
 
 
-def test_composite_members_get_their_params() -> None:
+def test_members_of_composite_get_their_task_params() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
@@ -280,7 +280,7 @@ def test_composite_members_get_their_params() -> None:
 
 
 async def test_run_description_round_trips_through_json() -> None:
-    """A checkpoint holds lists: a tuple in the description would differ from them."""
+    """A checkpoint contains lists, which would differ from tuples in the description."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")
     assert run == json.loads(json.dumps(run))
@@ -301,7 +301,7 @@ async def _described(settings: ReasoningSettings) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("params", "is_lower"), [({}, True), ({"coin_flip": {"max_trials": 50}}, False)])
 async def test_task_with_few_questions_is_sampled_less(params: Mapping[str, Any], is_lower: bool) -> None:
-    """How many questions a task has is known at its own parameters alone."""
+    """The number of questions of a task is only known for its default parameters."""
     settings = ReasoningSettings(tasks=["coin_flip", "gcd"], task_sampling="adaptive", task_params=params)
     planned = await plan_tasks(settings, LIBRARY, LibraryChecker())
     sampler = make_sampler(planned, settings, instance=0, group_size=2)

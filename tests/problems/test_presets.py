@@ -1,4 +1,4 @@
-"""The published problems, and the sets of presets."""
+"""Generate and score the published problems of presets."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_killed_worker_changes_no_preset_problem() -> None:
 
 
 async def test_preset_question_of_a_large_task_is_held_out() -> None:
-    """Training may draw the library's own seeds, which a preset uses."""
+    """Training may draw the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)
     question = (await preset.problems())[0].question

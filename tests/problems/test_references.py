@@ -72,7 +72,7 @@ def test_invalid_reference_raises_one_line(text: str, problem: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_params_may_reach_the_maximum_depth() -> None:
+def test_reference_params_may_reach_the_maximum_depth() -> None:
     text = TEXT.replace("10", "[" * 31 + "]" * 31)
     assert Reference.parse(text).params["min_value"]
 
@@ -119,5 +119,5 @@ def test_references_are_compared_without_the_release() -> None:
         ("no reference", None),
     ],
 )
-def test_reference_names_its_module(reference: str, module: str | None) -> None:
+def test_reference_of_a_user_task_names_its_module(reference: str, module: str | None) -> None:
     assert module_of(reference) == module

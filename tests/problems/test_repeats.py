@@ -24,7 +24,7 @@ def test_new_questions_are_rarely_counted_as_repeated() -> None:
     assert sum(repeats.repeated.values()) <= 1
 
 
-def test_repetitive_task_is_reported_once() -> None:
+def test_task_with_repeated_questions_is_reported_once() -> None:
     repeats = RepeatCounter()
     named = [repeats.add("gcd", str(number % 80)) for number in range(300)]
     assert named.index(True) == RepeatCounter.MIN_QUESTIONS - 1

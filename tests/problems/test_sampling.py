@@ -82,7 +82,7 @@ def test_draws_depend_on_seed_and_position(options: dict[str, int], index: int, 
 
 
 def test_draws_equal_the_recorded_draws() -> None:
-    """A change here gives every user other training problems."""
+    """If the draws change, every user gets other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 
@@ -107,7 +107,7 @@ def test_fixed_level_applies_to_all_draws(level: float | None) -> None:
     assert {sampler.draw(index, 0).level for index in range(20)} == {level}
 
 
-def test_draw_has_the_params_of_its_task() -> None:
+def test_drawn_problem_has_the_params_of_its_task() -> None:
     sampler = make_sampler({"maze": 1.0}, params={"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}})
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
@@ -133,7 +133,7 @@ def test_quarantined_task_is_not_drawn(make: Callable[[], TaskSampler]) -> None:
 
 
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
-def test_nothing_left_to_draw_raises(make: Callable[[], TaskSampler]) -> None:
+def test_draw_raises_if_every_task_is_quarantined(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
     for task in TASKS:
         sampler.quarantine(task)
@@ -146,7 +146,7 @@ def test_nothing_left_to_draw_raises(make: Callable[[], TaskSampler]) -> None:
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_restored_sampler_draws_the_same(adaptive: bool) -> None:
+def test_restored_sampler_repeats_the_draws(adaptive: bool) -> None:
     sampler = make_learning_sampler(adaptive=adaptive)
     serve(sampler, range(100), luck)
     resumed = make_learning_sampler(adaptive=adaptive, state=json.loads(json.dumps(sampler.state())))
@@ -191,7 +191,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
 
 
 def test_group_updates_the_level_that_was_served() -> None:
-    """Asked for level 1 and served at 0.2, a learner that is always wrong is not taken to be wrong only at 1."""
+    """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
     for sampler, level in ((asked, 1.0), (served, 0.2)):

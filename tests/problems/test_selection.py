@@ -16,7 +16,7 @@ AVAILABLE = [
 
 
 @pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "ALL"], ["*"]])
-def test_empty_selection_matches_all_tasks(wanted: list[str]) -> None:
+def test_empty_task_selection_matches_all_tasks(wanted: list[str]) -> None:
     assert select_tasks(AVAILABLE, wanted) == tuple(sorted(NAMES))
 
 
@@ -34,7 +34,7 @@ def test_empty_selection_matches_all_tasks(wanted: list[str]) -> None:
         ("Chain_Sum", ("chain_sum",)),
     ],
 )
-def test_patterns_match_names_and_categories(pattern: str, names: tuple[str, ...]) -> None:
+def test_task_patterns_match_names_and_categories(pattern: str, names: tuple[str, ...]) -> None:
     assert select_tasks(AVAILABLE, [pattern]) == names
     assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
 
@@ -43,7 +43,7 @@ def test_selected_tasks_keep_the_order_of_patterns() -> None:
     assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
 
 
-def test_task_name_overrides_category() -> None:
+def test_pattern_equal_to_a_task_name_selects_that_task() -> None:
     available = [TaskInfo("logic", "puzzles"), TaskInfo("syllogism", "logic")]
     assert select_tasks(available, ["logic"]) == ("logic",)
     assert select_tasks(available, ["category:logic"]) == ("syllogism",)
@@ -60,14 +60,14 @@ def test_task_name_overrides_category() -> None:
         ("*_sorting", r"'\*_sorting'"),
     ],
 )
-def test_pattern_without_a_match_raises(pattern: str, hint: str) -> None:
+def test_task_pattern_without_a_match_raises(pattern: str, hint: str) -> None:
     for field, patterns in (("tasks", ([pattern],)), ("exclude_tasks", ([], [pattern]))):
         with pytest.raises(ConfigError, match=f"{field}: .*{hint}"):
             select_tasks(AVAILABLE, *patterns)
 
 
 @pytest.mark.parametrize(("available", "excluded"), [([], []), (AVAILABLE, ["*"])])
-def test_library_without_tasks_raises(available: list[TaskInfo], excluded: list[str]) -> None:
+def test_selection_from_a_library_without_tasks_raises(available: list[TaskInfo], excluded: list[str]) -> None:
     with pytest.raises(ConfigError):
         select_tasks(available, [], excluded)
 
@@ -83,12 +83,12 @@ def test_later_pattern_overrides_and_names_win() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["sudoku", "sudokoo"])
-def test_value_for_an_unselected_task_raises(pattern: str) -> None:
+def test_setting_for_an_unselected_task_raises(pattern: str) -> None:
     with pytest.raises(ConfigError, match=f"task_weights: .*'{pattern}'"):
         resolve_patterns(AVAILABLE, ["chain_sum"], {pattern: 1.0}, "task_weights")
 
 
 @pytest.mark.parametrize("pattern", ["rlve/Sorting", "RLVE/sorting", "rlve/*", "*sort*", "rlve", "category:rlve"])
-def test_pattern_matches_name_with_slash(pattern: str) -> None:
+def test_task_pattern_matches_a_name_with_slash(pattern: str) -> None:
     available = [TaskInfo("gcd", "arithmetic"), TaskInfo("rlve/Sorting", "rlve")]
     assert select_tasks(available, [pattern]) == ("rlve/Sorting",)

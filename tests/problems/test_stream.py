@@ -141,7 +141,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
 async def test_clamped_levels_are_counted_and_logged_once(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Levels that workers round are served as they were drawn; level 1 has no parameters."""
+    """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""
     drawn = itertools.cycle([0.49, 1.0])
 
     class Leveled(Sampler):
@@ -203,10 +203,10 @@ async def test_failed_problem_is_drawn_again(make_stream: MakeStream) -> None:
 
 
 @pytest.mark.parametrize("failed_before", [0, 4])
-async def test_failing_task_is_quarantined(
+async def test_task_that_always_fails_is_quarantined(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture, failed_before: int
 ) -> None:
-    """The task may have failed more often in the earlier run than this run allows."""
+    """The earlier run may have had more failures of the task than this run allows."""
     sampler = Sampler()
     state = {"next_index": 0, "positions": [], "failures_in_a_row": {"b": failed_before}}
     stream = make_stream(FakeWorkers(b_fails), sampler, state=state)
@@ -231,7 +231,7 @@ def two_of_three_fail() -> Callable[[ProblemSpec], Problem]:
 
 
 async def test_first_failure_of_a_task_is_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
-    """A problem that takes longer than its deadline keeps `next` waiting: only the log tells why."""
+    """While a problem exceeds its deadline, `next` waits, and only the log has the cause."""
     stream = make_stream(FakeWorkers(two_of_three_fail()))
     with caplog.at_level(logging.WARNING):
         await take(stream, 30)
@@ -241,7 +241,7 @@ async def test_first_failure_of_a_task_is_logged(make_stream: MakeStream, caplog
     ]
 
 
-async def test_rare_failures_do_not_quarantine(make_stream: MakeStream) -> None:
+async def test_rare_failures_do_not_quarantine_a_task(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(two_of_three_fail()))
     assert "b" in {spec.task for spec in await take(stream, 60)}
     assert stream.stats.failures > 10
@@ -270,7 +270,7 @@ async def test_state_never_skips_a_position(make_stream: MakeStream) -> None:
 
 
 async def test_killed_worker_does_not_change_the_sequence(make_stream: MakeStream, no_pauses: None) -> None:
-    """Workers of some positions are killed, several times over."""
+    """The workers of some positions are killed several times."""
     kills = Counter({1000: 1, 4000: 5})
 
     def make(spec: ProblemSpec) -> Problem:
@@ -299,7 +299,7 @@ async def test_close_raises_in_a_waiting_next_call(make_stream: MakeStream) -> N
         await waiting
 
 
-async def test_next_after_close_raises(make_stream: MakeStream) -> None:
+async def test_next_on_a_closed_stream_raises(make_stream: MakeStream) -> None:
     stream = make_stream()
     await stream.close()
     with pytest.raises(ClosedError):
@@ -333,14 +333,14 @@ async def test_problem_is_in_flight_until_done(make_stream: MakeStream) -> None:
     assert stream.in_flight == 2
 
 
-async def test_done_ignores_unknown_problems(make_stream: MakeStream) -> None:
+async def test_done_ignores_problems_of_other_streams(make_stream: MakeStream) -> None:
     stream = make_stream()
     problem = await stream.next()
     stream.done(replace(problem, reference="of an evaluation set"))
     assert stream.in_flight == 1
 
 
-async def test_restored_problem_keeps_its_seed(make_stream: MakeStream) -> None:
+async def test_problem_in_flight_is_restored_with_its_seed(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(lambda spec: at_once(spec.with_request(seed=spec.seed + 7))))
     problem = await stream.next()
     [spec] = await take(make_stream(state=saved(stream)), 1)
@@ -372,7 +372,7 @@ async def test_resumed_stream_draws_missing_positions(make_stream: MakeStream) -
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
 def test_resumed_stream_continues_the_sequence(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
-    """Problems get ready in any order. Each run is saved, with problems in flight, and resumed."""
+    """Problems become ready in any order. Each run is saved with problems in flight, then resumed."""
 
     async def serve() -> None:
         restored: list[int] = []

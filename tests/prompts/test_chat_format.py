@@ -73,7 +73,7 @@ def test_prompt_tokens_are_equal_for_other_tokenizer_types(other: Any, question:
 
 
 def test_changing_prompt_prefix_is_encoded_each_time(tokenizer: Any) -> None:
-    """A template may write the time, so that a later prompt begins in another way."""
+    """A template may insert the time, so a later prompt may begin differently."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
     chat = ChatFormat(own, "own")
     for _ in range(2):
@@ -93,7 +93,7 @@ def test_encode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
 def test_truncation_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) -> None:
-    """Whoever shares the tokenizer may have cut or padded texts before."""
+    """Other code that shares the tokenizer may have switched on truncation or padding."""
     shared = deepcopy(tokenizer)
     getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))
     assert ChatFormat(shared, "shared").encode("one two three") == tokenizer.encode("one two three")
@@ -103,7 +103,7 @@ def test_truncation_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) 
 
 
 @pytest.mark.parametrize(("text", "finished"), [("It is 2.", True), ("", True), ("It is", False), ("", False)])
-def test_finished_completion_gets_ending_tokens(
+def test_finished_completion_gets_end_of_turn_tokens(
     chat: ChatFormat, tokenizer: Any, end: int, text: str, finished: bool
 ) -> None:
     tokens = tokenizer.encode(text, add_special_tokens=False)
@@ -140,7 +140,7 @@ def test_thinking_marks_are_kept_in_decoded_text(tokenizer: Any, marks: tuple[st
 
 @pytest.mark.parametrize("skip_special_tokens", [True, False])
 @given(tokens=st.lists(st.integers(0, 300), max_size=40))
-def test_decoding_equals_transformers(
+def test_decoded_text_equals_transformers(
     chat: ChatFormat, tokenizer: Any, tokens: list[int], skip_special_tokens: bool
 ) -> None:
     expected = tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)

@@ -87,7 +87,7 @@ def test_two_final_channels_count_as_several_answers() -> None:
     assert extract_answer(adjacent, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
 
 
-def test_only_the_final_channel_counts() -> None:
+def test_answers_outside_the_final_channel_are_ignored() -> None:
     text = f"<answer>1</answer>{ANALYSIS}a<|end|><|channel|>commentary<|message|><answer>2</answer>{FINAL}5"
     assert split_thinking(text, CHANNELS).text.endswith("5")
     assert "answer" not in split_thinking(text, CHANNELS).text
@@ -120,7 +120,7 @@ PARTS = ("<|channel|>fina", "<|", "◁", "[THINK", "a to=self")
     ],
 )
 def test_removing_thinking_takes_linear_time(piece: str, thinking: Thinking) -> None:
-    """Quadratic work would run into the time limit of the tests."""
+    """Quadratic work would exceed the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     assert extract_answer(f"<answer>{text}</answer>", LIMIT, thinking).answer is None
 

@@ -20,7 +20,7 @@ def use(chat: ChatFormat, number: int) -> tuple[tuple[int, ...], str]:
     return prompt.tokens, chat.completion_text(prompt.tokens)
 
 
-def test_tokenizer_is_safe_from_threads() -> None:
+def test_tokenizer_works_from_several_threads() -> None:
     chat = ChatFormat(AutoTokenizer.from_pretrained(TOKENIZER), TOKENIZER)
     alone = [use(chat, number) for number in range(200)]
     with ThreadPoolExecutor(8) as executor:

@@ -127,7 +127,7 @@ def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     ("argv", "rewards", "wrapper"),
     [((), "strict", None), (("--rewards", "plain"), "plain", BARE), (("--rewards", "library"), "library", BARE)],
 )
-def test_audit_uses_the_chosen_rewards(
+def test_audit_uses_the_rewards_setting(
     run: Run, unstarted: Mock, argv: Sequence[str], rewards: str, wrapper: str | None
 ) -> None:
     with pytest.raises(WorkerError, match="not started"):

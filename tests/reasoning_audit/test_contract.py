@@ -1,4 +1,4 @@
-"""The checks of a verifier's contract, over workers that are functions: what the planted defects do not show."""
+"""Check verifier contracts, with functions instead of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings: their order, their count, what shows them again, and those that follow from the scores of probes."""
+"""Derive findings from the scores of probes; sort, merge and count them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_one_unpaid_reference_answer_has_medium_severity() -> None:
         ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.9, Probe.PERTURBED: 0.9}, []),
     ],
 )
-def test_fully_rewarded_wrong_answer_is_found(paid: Mapping[str, float], defects: list[Defect]) -> None:
+def test_wrong_answer_with_full_score_is_a_finding(paid: Mapping[str, float], defects: list[Defect]) -> None:
     audit = _audit(paid)
     right = ProbeTally()
     for seed in range(4):

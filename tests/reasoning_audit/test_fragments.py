@@ -29,5 +29,5 @@ def test_fuzzed_question_does_not_crash_fragments(question: str) -> None:
 
 @pytest.mark.parametrize("piece", ["[", "'", "a ", ": ", "1 2\n", "a or "])
 def test_fragments_of_a_long_question_take_linear_time(piece: str) -> None:
-    """Quadratic work would run into the time limit of the tests."""
+    """Quadratic work would exceed the time limit of the tests."""
     assert fragments(piece * (60_000 // len(piece)))

@@ -1,4 +1,4 @@
-"""A tree over the surface of questions: what it finds, and what it does not."""
+"""A decision tree that predicts answers from surface features of questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit finds the planted defects, by name, and nothing in the clean twins."""
+"""The audit finds the planted defect of each test task, and none in the same task without the defect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_audit_finds_planted_defects_only(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_audit_finds_dependence_on_the_hash_seed(tmp_path: Path) -> None:
-    """reasoning-gym makes other problems of this task in processes with another PYTHONHASHSEED."""
+    """The problems of this task depend on PYTHONHASHSEED."""
     argv = ["--tasks", "isomorphic_strings", "--rewards", "library", "--levels", "defaults", "--items", "3"]
     audit_command([*argv, "--output", str(tmp_path / "audit.json")], tmp_path)
     findings = json.loads((tmp_path / "audit.json").read_text())["findings"]

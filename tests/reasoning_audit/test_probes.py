@@ -1,4 +1,4 @@
-"""Probes: answers whose worth is known."""
+"""Make probes: answers that are known to be right or wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that show findings again."""
+"""Write the command that reproduces a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`audit --score` over a few rows, and rows as the problems of an audit."""
+"""Audit a score function with `audit --score`, with rows as problems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _nothing() -> None:
         ({"prompt": []}, ""),
     ],
 )
-def test_question_is_read_from_a_row(row: dict[str, Any], question: str) -> None:
+def test_audited_question_is_read_from_a_row(row: dict[str, Any], question: str) -> None:
     assert _problems({**row, "answer": 7})[0].question == question
 
 

@@ -1,4 +1,4 @@
-"""The scores of probes on a task: bounds, faults, and the rounds in which a fault is confirmed."""
+"""Score probes on a task, and confirm faults on more problems."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def test_audit_gives_up_a_task_that_always_fails() -> None:
 
 
 async def test_learnt_tree_is_confirmed_on_more_problems() -> None:
-    """Half of a split's true score is chance on the 40 problems of a round: then 160 decide."""
+    """On 40 problems, a tree's score is half chance; 160 problems decide."""
 
     def made(spec: ProblemSpec) -> Problem:
         many = hash_int("split", spec.index) % 100 < 30

@@ -1,4 +1,4 @@
-"""Which tasks an audit excuses."""
+"""Tasks whose findings have low severity because training leaves them out."""
 
 from __future__ import annotations
 

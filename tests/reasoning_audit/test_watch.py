@@ -1,4 +1,4 @@
-"""What a watched verifier is seen to do."""
+"""Watch a verifier for file access, code execution and changing scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take a sound batch, break one thing: the checks must name it."""
+"""Break one field of a valid batch, and check that the error names the field."""
 
 from __future__ import annotations
 

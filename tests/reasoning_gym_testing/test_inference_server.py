@@ -1,4 +1,4 @@
-"""The inference server through plain HTTP; with the clients of Atropos the tests of the front door use it."""
+"""The test inference server over plain HTTP. Tests in tests/front_door use it with Atropos' clients."""
 
 from __future__ import annotations
 

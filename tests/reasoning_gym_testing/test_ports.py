@@ -1,4 +1,4 @@
-"""Ports that are reserved from the choice to the server's start."""
+"""Reserve a free port until the server starts."""
 
 from __future__ import annotations
 

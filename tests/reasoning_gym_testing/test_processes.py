@@ -1,4 +1,4 @@
-"""Processes end when they should, show why when they should not have, and never stay behind."""
+"""Start and end child processes; none outlives the test."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_starting_a_missing_program_raises(processes: Processes) -> None:
 
 
 def test_forked_python_has_its_own_temporary_folder(tmp_path: Path) -> None:
-    """Modules that were imported for all have asked for the folder of their own process."""
+    """Modules imported before the fork may have cached the temporary folder of the parent."""
     script = tmp_path / "script.py"
     script.write_text("import tempfile; print(tempfile.gettempdir())")
     with Processes(tmp_path / "processes", isolated=True) as processes:

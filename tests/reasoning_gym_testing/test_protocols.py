@@ -1,4 +1,4 @@
-"""Replies of the rig's inference server have the keys, types and order of a real vLLM's."""
+"""The replies of the test inference server have the keys, types and order of recorded vLLM replies."""
 
 from __future__ import annotations
 

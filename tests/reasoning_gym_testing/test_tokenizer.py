@@ -1,4 +1,4 @@
-"""The rig's tokenizer, through transformers, and its chat format."""
+"""The tokenizer for tests, loaded by transformers, and its chat format."""
 
 from __future__ import annotations
 

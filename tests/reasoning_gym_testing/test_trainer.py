@@ -1,4 +1,4 @@
-"""The trainer against Atropos' real run-api; tests/e2e meets the proxy."""
+"""The trainer for tests, with Atropos' real run-api."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs that files and folders lead to."""
+"""Find the runs in the files and folders that a user names."""
 
 from __future__ import annotations
 

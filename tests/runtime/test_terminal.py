@@ -83,7 +83,7 @@ def test_table_applies_its_number_formats(capsys: pytest.CaptureFixture[str]) ->
         ("abcd", 4, "abcd"),
     ],
 )
-def test_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) -> None:
+def test_terminal_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) -> None:
     assert visible(text, limit) == shown
 
 

@@ -17,7 +17,7 @@ def test_solver_confirms_right_probabilities(answer: str) -> None:
 
 @pytest.mark.parametrize("answer", ["0", "0.", "0.1", "0.108", "1e999999999", "", "7/0"])
 def test_solver_rejects_wrong_probabilities(answer: str) -> None:
-    """The library pays a prefix of the right digits, in full where the prefix is the whole answer."""
+    """The library accepts a prefix of the right digits."""
     assert not confirms("coin_flip", COINS, answer)
 
 
@@ -39,7 +39,7 @@ def test_solver_confirms_right_conclusions() -> None:
     "answer", ["P", f"(Q {OR} R)", f"(P {OR} {NOT}P)", "R", f"({NOT}Q {AND} P)", f"(P {IFF}", "S", "", "Q, or not"]
 )
 def test_solver_rejects_wrong_conclusions(answer: str) -> None:
-    """Premises, what always holds, what does not follow, and what is no formula."""
+    """The wrong conclusions are premises, tautologies, formulas that do not follow, and other strings."""
     assert not confirms("propositional_logic", PREMISES, answer)
 
 

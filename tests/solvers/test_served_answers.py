@@ -1,4 +1,4 @@
-"""Served answers, confirmed by solvers that read the question's text alone."""
+"""Served answers, confirmed by solvers that read only the question."""
 
 from __future__ import annotations
 

@@ -56,6 +56,6 @@ def test_parameter_check_generates_a_problem() -> None:
         ("lab/a:b", "must not contain colons"),
     ],
 )
-def test_invalid_task_name_raises(name: str, message: str) -> None:
+def test_duplicate_or_malformed_source_task_name_raises(name: str, message: str) -> None:
     with pytest.raises(TaskModuleError, match=message):
         JoinedSources(Echo("gcd"), [Echo(name)])

@@ -1,4 +1,4 @@
-"""Broken and hostile files from which a run could go on: a sound file beside them is used, and a line tells of them."""
+"""Malformed checkpoint files are skipped with a log line, and a valid file is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real files, locks and processes; a child imports the module without the rest of the package, so it starts at once."""
+"""Save and load checkpoints, with real files, locks and processes."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_store_reports_busy_while_writing(take: Take, hanging_disk: threading.Ev
     wait_until(lambda: not store.busy, "the end of the save")
 
 
-def test_state_that_json_lacks_is_not_saved(take: Take) -> None:
+def test_state_that_is_not_json_is_not_saved(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, {"tasks": {"gcd"}})
@@ -340,7 +340,7 @@ sys.stdin.read()
 
 
 def test_kill_during_a_save_leaves_a_valid_checkpoint(start: Start, tmp_path: Path) -> None:
-    """Again and again in one folder; each child goes on from the state that the child before saved."""
+    """Repeated in one folder: each child process resumes from the state of the previous child."""
     lines = """
 store = take(step=10**9, registration=1)
 found = store.load()
@@ -461,14 +461,14 @@ def test_resume_with_changed_settings_raises(take: Take, leave: Leave, other: di
 # ---------------------------------------------------------------------------- without a folder
 
 
-def test_no_checkpoint_dir_saves_nothing() -> None:
+def test_without_checkpoint_dir_no_state_is_saved() -> None:
     store = CheckpointStore(MADE_WITH, accept_changes=False)
     store.open("", NAME, 0, step=5, registration=0)
     store.save(5, STATE)
     assert (store.folder, store.load(), store.busy) == (None, None, False)
 
 
-def test_missing_locks_disable_checkpoints(
+def test_file_system_without_locks_disables_checkpoints(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))

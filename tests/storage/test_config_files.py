@@ -85,7 +85,7 @@ def test_trainer_settings_of_a_config_file_are_separate(tmp_path: Path) -> None:
     assert (settings.seed, others) == (6, ["env.group_size", "openai", "slurm"])
 
 
-def test_every_trainer_setting_is_accepted(tmp_path: Path) -> None:
+def test_config_file_accepts_every_trainer_setting(tmp_path: Path) -> None:
     names = sorted(ReasoningGymEnvConfig.model_fields.keys() - ReasoningSettings.model_fields.keys())
     paths = write(tmp_path, "env:\n" + "".join(f"  {name}: 1\n" for name in names))
     assert core_settings(paths, {}, {})[1] == [f"env.{name}" for name in names]

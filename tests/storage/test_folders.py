@@ -27,7 +27,7 @@ def test_library_checkout_without_package_logs_a_warning(
 
 @pytest.mark.parametrize("marks", [(), ("pyproject.toml",), ("reasoning_gym_environment.egg-info",)])
 def test_dumps_folder_of_a_clone_is_inside_the_clone(tmp_path: Path, marks: tuple[str, ...]) -> None:
-    """A folder in another source tree, a clone, and an editable installation."""
+    """The three cases: a folder in another source tree, a clone, and an editable installation."""
     for mark in marks:
         (tmp_path / mark).touch()
     assert default_dumps_folder(tmp_path) == tmp_path / "data_dumps"

@@ -1,4 +1,4 @@
-"""The store of everything that resumes: what is asked of it here holds for all that use it."""
+"""The file of keyed rows from which every command resumes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_row_with_an_existing_key_is_not_written(reopen: Open, path: Path) -> No
     assert path.read_bytes().count(b"\n") == 1
 
 
-def test_threads_write_whole_lines(reopen: Open) -> None:
+def test_concurrent_threads_write_whole_lines(reopen: Open) -> None:
     file = reopen()
     with ThreadPoolExecutor(8) as threads:
         for number in range(200):
@@ -215,7 +215,7 @@ def test_header_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> 
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 
 
-def test_remove_rows_deletes_the_header_too(reopen: Open, tmp_path: Path) -> None:
+def test_remove_rows_also_deletes_the_header(reopen: Open, tmp_path: Path) -> None:
     reopen().remove()
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Questions that can be read in several ways, clarified."""
+"""Clarify ambiguous questions."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_every_clarification_has_a_test_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
-def test_span_over_new_year_has_both_years() -> None:
+def test_date_span_over_new_year_gets_both_years() -> None:
     question = clarified("calendar_arithmetic", 27431624)
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 
 
-def test_start_of_span_gets_its_year() -> None:
+def test_date_span_with_two_years_names_the_first_year() -> None:
     params = {"tasks": ["count_business_days"], "offset_upper_bound": 365}
     questions = [clarified("calendar_arithmetic", seed, **params) for seed in range(40)]
     spans = [re.findall(r"\w+day, \w+ \d+(?:, (\d+))?", question) for question in questions]
@@ -102,7 +102,7 @@ def test_clarified_problem_is_marked_in_metadata() -> None:
     assert entry["answer"] == dataset[0]["answer"]
 
 
-def test_clear_question_is_unchanged() -> None:
+def test_unambiguous_question_is_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
@@ -131,7 +131,7 @@ def test_question_in_other_words_is_unchanged() -> None:
     assert clarify(find_task("maze"), entry, dataset) is entry
 
 
-def test_docs_list_clarifications() -> None:
+def test_docs_list_every_clarification() -> None:
     table = DOCS.read_text().split("## Clarified questions")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
     assert rows == [[f"`{task}`", f"`{row.wording}`"] for task, row in CLARIFICATIONS.items()]

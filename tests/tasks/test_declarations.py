@@ -1,4 +1,4 @@
-"""Each task is declared once, and tasks without a declaration are treated with care."""
+"""Every task has one declaration; tasks without a declaration get safe defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that must not be served: exactly those that an independent computation finds."""
+"""Reject flawed problems: exactly those that an independent computation finds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
         ("+", (1.0, 2.0), (3.0, 4.0), (4, 6), False),
     ],
 )
-def test_answers_with_lost_digits_are_rejected(
+def test_problems_whose_answer_lost_digits_are_rejected(
     operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool
 ) -> None:
     metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}

@@ -1,4 +1,4 @@
-"""The number of different questions of each task, as declared."""
+"""The declared number of different questions of each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the library that are wrong, each with the right answer as the question tells it."""
+"""Correct wrong answers of the library."""
 
 from __future__ import annotations
 

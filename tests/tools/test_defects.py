@@ -1,4 +1,4 @@
-"""The page of defects is written from saved findings and from the declarations of the tasks."""
+"""The page of defects is generated from saved audit findings and the declarations of tasks."""
 
 from __future__ import annotations
 

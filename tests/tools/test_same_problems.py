@@ -1,4 +1,4 @@
-"""A seed gives the same problems in other surroundings: a part of what the tool compares at length."""
+"""A seed gives the same problems in other environments; `tools/same_problems.py` compares more."""
 
 from __future__ import annotations
 

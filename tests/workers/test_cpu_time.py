@@ -1,4 +1,4 @@
-"""Limits of processor time, over the fake library: real processes, really stopped."""
+"""Limits of CPU time, with real processes that are stopped by signals."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_verifier_that_stays_stopped_gives_no_score(fake_library: Path, mo
 
 @linux_only
 async def test_generator_that_stays_stopped_raises_worker_error(fake_library: Path) -> None:
-    """A generator that passes a deadline of the clock because it is stopped: another try may succeed."""
+    """A stopped generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
         with pytest.raises(WorkerError, match=r"a worker process was stopped .*, for the second time in a row"):
@@ -96,7 +96,7 @@ async def test_generator_that_stays_stopped_raises_worker_error(fake_library: Pa
 
 @linux_only
 @pytest.mark.parametrize("role", [0, 1])
-async def test_pool_reports_that_all_workers_are_stopped(
+async def test_pool_reports_an_error_if_all_workers_are_stopped(
     pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "WORKER_STALL_S", 0.3)

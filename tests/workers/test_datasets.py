@@ -1,4 +1,4 @@
-"""Kept datasets, with a fake library that records every construction."""
+"""The cache of datasets, with a fake library that records each construction."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_scoring_uses_a_dataset_with_the_given_params(cache: DatasetCache, task:
         assert (config.width, config.words) == (params.get("width", 5), params.get("words", []))
 
 
-def test_verifier_without_params_reuses_any_dataset(cache: DatasetCache, factory: Factory) -> None:
+def test_verifier_that_ignores_params_reuses_any_dataset(cache: DatasetCache, factory: Factory) -> None:
     for params in (EASY, HARD, {}):
         cache.get("spell_backward", params, None)
     assert factory.built == ["spell_backward"]

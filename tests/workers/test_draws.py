@@ -1,4 +1,4 @@
-"""Which draws are served: few are rejected, no answer is frequent, and all follows from the seed."""
+"""Select the served problems: few are rejected, no answer is frequent, and seeds are reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fork server reports of workers that were killed."""
+"""Detect whether a killed worker ran out of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every task through real workers, at the library's defaults and at levels, beside a direct call of the library.
+"""Compare the problems and scores of real workers with direct calls of the library, for every task.
 
 One generator and one verifier worker serve everything, level after level, so that whatever one problem leaves behind
 meets the next one.
@@ -174,7 +174,7 @@ def test_different_seeds_give_different_problems(served: list[Served]) -> None:
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
 
-def test_problems_have_the_requested_params(served: list[Served], difficulty: DifficultyMap) -> None:
+def test_generated_problems_have_the_requested_params(served: list[Served], difficulty: DifficultyMap) -> None:
     for one in served:
         problem, asked, overrides = one.problem, one.problem.spec.level, dict(one.problem.spec.params)
         if problem.task == "composite":

@@ -1,4 +1,4 @@
-"""Faster generators make the library's problems, and are not used with another library."""
+"""Faster generators make the library's problems, and are not used with a changed library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start, properties and end of worker processes: nothing outlives the pool."""
+"""Start and end worker processes; none outlives the pool."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_installed_library_has_the_declared_tasks() -> None:
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
-async def test_library_without_version_or_tasks_is_accepted(tmp_path: Path) -> None:
+async def test_library_package_without_version_is_accepted(tmp_path: Path) -> None:
     info = await library_info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
     assert (info.version, info.tasks) == ("unknown", ())
 
@@ -101,7 +101,7 @@ async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str,
 
 
 async def test_import_error_before_the_handshake_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where this process is held up, on a busy machine."""
+    """On a busy machine, this process may read the error late."""
     open_channel = fork_server_module.Channel.open
 
     async def open_late(sock: socket.socket, limits: FrameLimits) -> Channel:
@@ -168,7 +168,7 @@ def test_worker_environment_has_no_secrets(report: dict[str, Any]) -> None:
     assert "secret-key" not in json.dumps(report)
 
 
-def test_workers_have_a_fixed_hash_seed(report: dict[str, Any]) -> None:
+def test_workers_have_a_fixed_pythonhashseed(report: dict[str, Any]) -> None:
     assert (report["environment"]["PYTHONHASHSEED"], report["hash_randomization"]) == ("0", 0)
 
 
@@ -203,7 +203,7 @@ def test_worker_has_its_own_scheduling_group(report: dict[str, Any]) -> None:
 # ------------------------------------------------------------------ ends
 
 
-async def test_close_kills_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
+async def test_closing_the_pool_kills_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, num_generators=2, num_verifiers=2) as pool:
         pids = [*pool.worker_pids, _fork_server_pid(pool)]
         assert len(set(pids)) == 5
@@ -220,7 +220,7 @@ async def test_close_kills_hanging_workers(fake_library: Path, temp_folder: Path
 
 
 async def test_cancelled_pool_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
-    """As when a pool is closed while a fork server that does not answer is replaced."""
+    """A pool may be closed while it replaces a fork server that does not respond."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
     server = launch(PoolSettings(default_checkout=fake_library))
     await server.start(settings)
@@ -251,7 +251,7 @@ async def test_fork_server_started_ahead_is_used_once(fake_library: Path) -> Non
     assert ahead.process.returncode == 0
 
 
-def test_unused_fork_server_ends_with_the_program(tmp_path: Path) -> None:
+def test_fork_server_started_ahead_ends_with_the_program(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()
@@ -280,7 +280,7 @@ async def main(checkout):
 
 
 @pytest.mark.parametrize("run", ["asyncio.run(main(sys.argv[1]))", "loop.run_until_complete(main(sys.argv[1]))"])
-def test_unclosed_pool_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
+def test_pool_that_is_never_closed_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
     program = f"{FORGETFUL}loop = asyncio.new_event_loop()\n{run}"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(fake_library)]
@@ -383,7 +383,7 @@ async def test_library_broken_at_runtime_fails_jobs(broken: WorkerPool) -> None:
         await broken.score(make_problem(), ["1"])
 
 
-async def test_broken_library_is_reported_in_one_line(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_broken_library_raises_a_one_line_error(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
     fault = broken.fault or ""
     assert fault.startswith("no generator is alive: ") and "ValueError: removed" in fault
     assert len(fault.splitlines()) == 1

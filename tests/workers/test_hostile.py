@@ -1,4 +1,4 @@
-"""The hostile corpus against real workers: no answer runs, escapes, stalls, spoils later answers or is paid for.
+"""Score hostile answers in real workers: none is executed, escapes, stalls a worker or earns a score.
 
 Everything goes through the pool and the rewards, as in training. The attacks are made once for the module; each test
 looks at one property of what came of them, and names the answers that break it. `pytest --whole-corpus` gives every
@@ -229,7 +229,7 @@ async def test_hostile_answers_do_not_change_problems(campaign: Campaign) -> Non
 
 @on_one_loop
 async def test_hostile_completion_is_paid_only_by_the_answer_rule(pool: WorkerPool) -> None:
-    """Some have it both ways, or fake tags. All are in one group, so that none changes what another earns."""
+    """Some completions have two answers or fake tags. All are in one group, to show that scores are independent."""
     target = await make_target(pool, "chain_sum")
     tried = [
         (name, text.replace("RIGHT", target.ordinary).replace("WRONG", "1234567"), table == "paid completions")
@@ -269,7 +269,7 @@ for line in sys.stdin:
 
 
 def test_hostile_payloads_have_effects_without_protection() -> None:
-    """Otherwise a faulty payload would pass every other test."""
+    """A payload without effect would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]
     duds = []

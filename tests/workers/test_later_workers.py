@@ -1,4 +1,4 @@
-"""Later workers of a session have the layers of its first workers, and read no more than these, or do not start."""
+"""Workers that start later have the sandbox layers and read permissions of the first, or do not start."""
 
 from __future__ import annotations
 

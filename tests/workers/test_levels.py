@@ -1,4 +1,4 @@
-"""Levels of difficulty as parameters: for made-up curricula, and for every task of the library."""
+"""Convert levels to task parameters, for made-up curricula and for every task of the library."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_falling_parameter_range_keeps_low_below_high() -> None:
         (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),
     ],
 )
-def test_level_0_is_no_harder_than_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
+def test_level_0_is_not_harder_than_the_library_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
@@ -230,7 +230,7 @@ def test_all_but_the_listed_tasks_have_levels(difficulty: DifficultyMap) -> None
 
 
 def test_no_level_of_a_library_task_is_clamped(difficulty: DifficultyMap) -> None:
-    """Refused values are replaced attribute by attribute, so that no level is lost."""
+    """Values that the library rejects are replaced one by one, so every level stays usable."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
     assert resolved == {(task, level): level for task, level in resolved}
 

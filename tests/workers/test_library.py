@@ -1,4 +1,4 @@
-"""The library as workers see it: levels and parameters of one task at a time, and what no item may leave behind."""
+"""Generate and score through the library; no item changes global state."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_problem_metadata_has_no_current_date(library: Library) -> None:
     assert json.loads(made.metadata_json)["start_time"].startswith("2025-01-01 ")
 
 
-def test_program_with_non_json_output_is_rejected(library: Library) -> None:
+def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> None:
     request = ProblemRequest("codeio", 1562588661, {"input_prediction_probability": 1.0}, 0.5)
     assert library.generate(request).flawed["wrong"] >= 1
     with pytest.raises(TypeError, match="not JSON serializable"):
@@ -119,7 +119,7 @@ def test_library_scorer_rejects_formatted_answers(library: Library) -> None:
 
 
 @pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", True), ("sentence_reordering", False)])
-def test_full_stop_is_optional_in_some_tasks(library: Library, task: str, optional: bool) -> None:
+def test_full_stop_after_an_answer_is_optional_in_some_tasks(library: Library, task: str, optional: bool) -> None:
     made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
     assert (score == 1.0) is optional
@@ -138,7 +138,7 @@ def test_question_is_clarified_unless_the_library_text_is_wanted() -> None:
     assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
 
 
-def test_composite_members_are_clarified() -> None:
+def test_questions_of_composite_members_are_clarified() -> None:
     made = Library(None).generate(ProblemRequest("composite", 1, {"datasets": [{"name": "maze"}]}))
     assert "up, down, left or right" in made.question
 
@@ -164,7 +164,7 @@ def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
 
 
 def test_params_of_a_reference_override_the_current_level(library: Library) -> None:
-    """At level 1 today, words have other lengths, and ladders a length that the old parameters lack."""
+    """The current level 1 has other parameters than the reference."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)
     made = library.generate(request)

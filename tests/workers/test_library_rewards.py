@@ -1,4 +1,4 @@
-"""`rewards: library`: problems and scores of every task are the library's own, called directly in another process."""
+"""With `rewards: library`, problems and scores equal direct calls of the library in another process."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_library_rewards_equal_the_library_for_every_task(tmp_path: Path) 
 
 
 async def test_reference_records_that_rewards_are_the_librarys() -> None:
-    """The library's verifier of coin_flip pays 0 with .94 in the mean; strict rewards do not."""
+    """The library's verifier of coin_flip gives the answer 0 a mean score of 0.94; strict rewards do not."""
     spec = ProblemSpec(ProblemRequest("coin_flip", 5), Split.TRAIN, 0)
     async with Session(tasks="coin_flip", rewards="library", num_verifiers=1, num_generators=1) as library:
         problem = await library.pool.generate(spec, PATIENCE_S)
@@ -92,7 +92,7 @@ async def test_reference_records_that_rewards_are_the_librarys() -> None:
     assert by_reference.score == paid.score > 0.5 > refused.score
 
 
-async def test_library_rewards_score_the_last_answer() -> None:
+async def test_library_rewards_score_the_last_of_several_answers() -> None:
     async with Session(tasks="gcd", rewards="library", num_verifiers=1, num_generators=1) as session:
         problem = await session.next()
         texts = [f"<answer>no</answer> <answer>{problem.answer}</answer>", "no tags"]

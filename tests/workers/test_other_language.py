@@ -1,4 +1,4 @@
-"""A checkout whose questions are in another language: rules for English words step aside."""
+"""A checkout with translated questions: rules for English words do not apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation through a pool over the fake library: real processes, real kills."""
+"""Generate problems through a pool, with a fake library and real kills."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_generator_killed_repeatedly_raises_worker_error(pool: WorkerPool)
     assert (await make(pool, "ok", seed=2)).answer == "2"
 
 
-async def test_idle_worker_is_replaced(pool: WorkerPool) -> None:
+async def test_killed_idle_worker_is_replaced(pool: WorkerPool) -> None:
     workers = pool.worker_pids
     kill(workers)
     await until(lambda: len(pool.worker_pids) == 2 and not set(pool.worker_pids) & set(workers))
@@ -139,7 +139,7 @@ async def test_hanging_generator_does_not_delay_other_jobs(fake_library: Path, t
 
 
 async def test_generation_deadline_excludes_the_time_in_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
-    """A job behind a hanging job waits longer than its own deadline, and succeeds."""
+    """A job waits behind a hanging job for longer than its own deadline, then succeeds."""
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 2.0))
     await until(marker.exists)
@@ -164,7 +164,7 @@ async def test_queued_job_of_a_cancelled_caller_is_removed(pool: WorkerPool, tmp
 
 
 async def test_short_job_of_a_cancelled_caller_keeps_its_worker(pool: WorkerPool) -> None:
-    """A short job without a caller ends, and its result is dropped."""
+    """A short job of a cancelled caller runs to its end, and its result is dropped."""
     workers = pool.worker_pids
     problem = await make(pool, seed=3)
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Scoring through a pool over the fake library, whose verifier does what the answer says."""
+"""Score answers through a pool, with a fake verifier that does what the answer says."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_verdicts_keep_the_order_of_answers(pool: WorkerPool) -> None:
     assert await pool.score(problem, []) == []
 
 
-async def test_failing_verifier_scores_zero(pool: WorkerPool) -> None:
+async def test_verifier_that_raises_scores_zero(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"):
         assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG], answer
@@ -96,7 +96,7 @@ async def test_answer_that_closes_the_connection_scores_zero(pool: WorkerPool, s
 
 
 async def test_worker_killed_after_disconnecting_gives_no_score(pool: WorkerPool) -> None:
-    """The kill comes within the time that a dying process may take to end."""
+    """The worker is killed after it closed its connection, within the grace period."""
     kill_late = "import time\nos.close(3)\ntime.sleep(0.1)\nos.kill(os.getpid(), 9)"
     with pytest.raises(ScoringError, match=r"killed from outside \(SIGKILL\)$"):
         await pool.score(await make(pool, seed=3), [f"python {kill_late}"])
@@ -178,7 +178,7 @@ async def test_child_processes_of_a_verifier_are_killed(fake_library: Path, tmp_
 
 
 async def test_scoring_deadline_excludes_building_the_task(fake_library: Path) -> None:
-    """A deadline that passes before the verifier has read the answer is an infrastructure error, never a score of 0."""
+    """A deadline that passes before the verifier gets the answer is an infrastructure error, never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
@@ -220,7 +220,7 @@ async def test_group_with_a_sleeping_verifier_does_not_block_others(
         assert _shape(await sleeping) == [(0.0, Reason.TIMEOUT)]
 
 
-async def test_slow_group_occupies_only_one_worker(fake_library: Path) -> None:
+async def test_group_with_hanging_answers_occupies_one_worker(fake_library: Path) -> None:
     async with running_pool(fake_library, num_verifiers=2, scoring_deadline_s=600.0) as pool:
         problem = await make(pool, seed=3)
         slow = asyncio.create_task(pool.score(problem, ["hang"]))
@@ -369,7 +369,7 @@ async def test_answer_that_forges_a_reply_scores_zero(pool: WorkerPool) -> None:
 
 
 async def test_verdict_before_its_request_is_rejected(pool: WorkerPool, tmp_path: Path) -> None:
-    """A sound verdict on the answer, then a verdict on an answer that was not sent yet."""
+    """The worker sends a valid verdict, then a verdict on an answer that was not sent yet."""
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
     first = await pool.score(problem, [f"once {tmp_path / 'marker'} forge {early.hex()}"])

@@ -1,4 +1,4 @@
-"""Fork servers that are forked for tests behave as fresh ones do."""
+"""Fork servers preloaded for tests behave like fresh ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
 
 
 async def test_connection_without_request_blocks_no_pool(fake_library: Path) -> None:
-    """A program that is killed before it has sent its request holds up nobody."""
+    """A program that is killed before it sends its request blocks no other program."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:
         killed.connect(listener)

@@ -1,4 +1,4 @@
-"""Frames at both ends of a socket: the workers' blocking end and the pool's."""
+"""Send frames between workers and the pool, and limit their size."""
 
 from __future__ import annotations
 

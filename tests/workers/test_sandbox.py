@@ -1,4 +1,4 @@
-"""The sandbox of verifier workers: in a real worker that runs the answer, and layer by layer."""
+"""The sandbox of verifier workers: in a real worker, and each layer alone."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ raise ValueError(found)
 @on_linux
 @on_one_loop
 async def test_sandboxed_verifier_has_no_other_open_descriptors(sandboxed: WorkerPool) -> None:
-    """The standard descriptors and the socket to the pool: the ruleset of Landlock is closed."""
+    """Only the standard descriptors and the socket to the pool are open; Landlock's ruleset is closed."""
     assert await _execute(sandboxed, await make(sandboxed), COUNT_DESCRIPTORS) == DENIED
 
 
@@ -200,7 +200,7 @@ def _refused_calls() -> dict[str, str]:
 @on_linux
 @pytest.mark.parametrize("who", ["root", pytest.param("a plain user", marks=pytest.mark.slow)])
 def test_every_unlisted_system_call_is_refused(fake_library: Path, who: str) -> None:
-    """Arguments of -1, no descriptor and no address, keep a call that is not refused from changing anything."""
+    """Arguments of -1 keep a call that is not refused from having an effect."""
     if subprocess.run([*NAMESPACES[who], "true"], capture_output=True).returncode:
         pytest.skip("this system gives no namespaces")
     if os.uname().machine not in TABLES:
@@ -365,14 +365,14 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_memory_is_private_unless_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
+def test_sandbox_needs_no_private_memory_if_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
     (tmp_path / "mounts").write_text(mounts)
     entered = _entered(f"sandbox.MOUNTS = sandbox.Path({str(tmp_path / 'mounts')!r})")
     assert ("private memory" in entered["missing"]) == is_missing
 
 
 @on_linux
-def test_limits_make_memory_private() -> None:
+def test_sandbox_limits_make_process_memory_undumpable() -> None:
     script = (
         "import ctypes\nfrom pathlib import Path\nfrom reasoning_env.workers import sandbox\n"
         "sandbox.MOUNTS = Path('/no/such/file')\n"

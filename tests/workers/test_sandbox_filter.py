@@ -1,4 +1,4 @@
-"""The program that seccomp runs at each system call, read by an interpreter: every number, every argument that counts.
+"""Interpret the seccomp filter for every system call and every checked argument.
 
 Nothing here makes a system call, so that the programs of all machines can be asked about all calls.
 """
@@ -80,7 +80,7 @@ def test_seccomp_answers_x32_calls_with_enosys() -> None:
 
 @on_each_machine
 def test_seccomp_answers_32_bit_calls_with_enosys(machine: str) -> None:
-    """A process of 64 bits can make calls of the interface for 32 bits, whose numbers mean other calls."""
+    """A 64-bit process can make 32-bit system calls, whose numbers mean other calls."""
     for_32_bits = {"x86_64": 0x40000003, "aarch64": 0x40000028}[machine]
     assert {ask(machine, number, interface=for_32_bits) for number in range(1024)} == {ENOSYS}
 

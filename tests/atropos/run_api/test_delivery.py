@@ -78,7 +78,7 @@ async def test_groups_arrive_at_run_api_in_order(api: ServedRunApi, make: Make) 
     assert queue.stats == DeliveryStats(delivered=100, waiting=0)
 
 
-async def test_empty_queue_sends_no_request(api: ServedRunApi, make: Make) -> None:
+async def test_empty_delivery_queue_sends_no_request(api: ServedRunApi, make: Make) -> None:
     await put_all(make(), group(1))
     asked = len(api.requests)
     await asyncio.sleep(0.1)

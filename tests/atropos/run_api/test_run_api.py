@@ -87,7 +87,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
 async def test_reset_is_suggested_only_after_a_second_warning(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two trainers nothing is wrong with run-api."""
+    """While one trainer ends and the next starts, run-api has no fault that a reset would repair."""
     monkeypatch.setattr(RunApiSession, "trainer_patience_s", 0.1)
     monkeypatch.setattr(retries.OutageLog, "REPEAT_S", 0.0)
     await api.reset()
@@ -99,7 +99,7 @@ async def test_reset_is_suggested_only_after_a_second_warning(
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
-async def test_start_waits_for_run_api(
+async def test_start_waits_until_run_api_is_reachable(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
     if fault is None:
@@ -146,7 +146,7 @@ async def test_reply_of_a_foreign_server_raises_only_at_start(api: ServedRunApi,
 async def test_impossible_step_in_a_status_is_retried(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A step of 10**9 would end the run as if the trainer had all its batches."""
+    """Otherwise a step of 10**9 would end the run, as if the trainer had received all its batches."""
     await session.register()
     caplog.clear()
     status = await session.status()
@@ -284,10 +284,10 @@ async def test_status_without_state_warns_about_inference_weight(
 
 
 @pytest.mark.parametrize("others_register", [False, True])
-async def test_nothing_is_sent_without_a_trainer(
+async def test_groups_wait_until_a_trainer_is_registered(
     api: ServedRunApi, session: RunApiSession, others_register: bool
 ) -> None:
-    """A trainer that asks for batches after a reset lets environments register before it has."""
+    """After a reset, environments can register as soon as any trainer requests a batch."""
     await api.reset()
     if others_register:
         await api.call("GET", "/batch")

@@ -1,4 +1,4 @@
-"""The figures of a run, as the page's data hold them."""
+"""Compute the figures of a run for the report page."""
 
 from __future__ import annotations
 

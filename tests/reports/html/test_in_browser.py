@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing is fetched, nothing of a model runs, and all of it can be used."""
+"""Use the report page in a real browser; it fetches nothing and runs no text of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's data beside figures and rollouts, and the page itself."""
+"""Collect the data of the report page, and write the page."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_report_notes_repeated_questions(tmp_path: Path) -> None:
 
 
 def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
-    """All completions of one run have several answers, and none of the other's."""
+    """In one run, all completions have several answers; in the other run, none have."""
     for name, reason in (("a", "several_answers"), ("b", "scored")):
         (tmp_path / name).mkdir()
         write(tmp_path / name / "a.jsonl", group(rollout(0.0, reason=reason, answer=None)))

@@ -1,4 +1,4 @@
-"""The server through NeMo Gym's own application, with real workers.
+"""The server inside NeMo Gym's application, with real workers.
 
 `gym env test --resources-server reasoning_gym_environment` runs these tests, and `make integrations` does.
 """
@@ -98,7 +98,7 @@ def test_nemo_gym_rewards_equal_the_verdicts(client: TestClient, bridge: Bridge)
 
 @pytest.mark.parametrize("rewards", ["strict", "library"])
 def test_rewards_setting_reaches_the_nemo_gym_judge(rewards: str) -> None:
-    """The library pays the answer 0 to `coin_flip`; strict rewards do not."""
+    """With library rewards, the answer 0 to `coin_flip` earns a score; with strict rewards, it does not."""
     with (
         TestClient(make_server(rewards=rewards).setup_webserver()) as client,
         Bridge(tasks="coin_flip", seed=3, rewards=rewards) as bridge,
@@ -110,7 +110,7 @@ def test_rewards_setting_reaches_the_nemo_gym_judge(rewards: str) -> None:
     assert (scores[1] > 0.5) == (rewards == "library")
 
 
-def test_parts_multiply_to_the_reward(client: TestClient) -> None:
+def test_nemo_gym_reward_parts_multiply_to_the_reward(client: TestClient) -> None:
     reply = verify(client, ROWS[0]["reference"], "<answer>no</answer>")
     components = reply["reward_components"]
     assert components == {"format": 1.0, "answer": reply["reward"], "length": 1.0}
@@ -156,7 +156,7 @@ def test_invalid_reference_masks_the_sample(client: TestClient, reference: str, 
 
 
 @pytest.mark.parametrize("reference", [None, 7, ["a"], {}])
-def test_reference_of_another_type_is_refused(client: TestClient, reference: object) -> None:
+def test_reference_that_is_no_string_is_refused(client: TestClient, reference: object) -> None:
     reply = client.post("/verify", json=request(reference, "<answer>1</answer>"))
     assert reply.status_code == 422
     assert reply.json()["detail"][0]["loc"] == ["body", "reference"]
