@@ -214,7 +214,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
     return Rollout(text, tokens=(1,) * length, masks=(-100,) * length, logprobs=None, finish_reason="stop")
 
 
-@pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
+@pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["short text on the loop", "long text in a thread"])
 async def test_score_texts_keeps_the_order_of_completions(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]

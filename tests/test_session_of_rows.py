@@ -420,7 +420,7 @@ async def test_reference_sent_to_a_score_function_returns_400(client: TestClient
         ('{"a": {}', 400),
         ('{"a": 1}, {"a": 1}', 400),
     ],
-    ids=["deep", "many", "cut", "two"],
+    ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
 async def test_invalid_row_label_is_rejected(client: TestClient[Any, Any], last: str, status: int) -> None:

@@ -141,7 +141,7 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
         (LONG_OBJECT, [LONG_OBJECT, f" {LONG_OBJECT}\n", f" it is {LONG_OBJECT.replace(', ', ',')}\n\n"]),
         ('{"a": 1}', NEAR_OBJECTS),
     ],
-    ids=["long list", "long object", "many words"],
+    ids=["long list", "long object", "near objects"],
 )  # fmt: skip
 def test_long_codeio_outputs_score_as_in_the_library(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]

@@ -1,4 +1,4 @@
-"""The folder for lm-eval-harness, without the package; the slow tests need it."""
+"""The folder for lm-eval-harness. Only the slow tests need the package."""
 
 from __future__ import annotations
 

@@ -258,7 +258,9 @@ async def test_server_fault_at_start_raises_a_one_line_error(server: Server, ans
 
 
 BROKEN_OFF = [
-    pytest.param({"finish_reason": "abort", "message": {"content": "<answer>4"}}, "abort", id="new weights"),
+    pytest.param(
+        {"finish_reason": "abort", "message": {"content": "<answer>4"}}, "abort", id="aborted for new weights"
+    ),
     pytest.param(
         {
             "finish_reason": "error",
@@ -269,11 +271,15 @@ BROKEN_OFF = [
         id="gateway",
     ),
     pytest.param(
-        {"finish_reason": "stop", "message": {"content": "4"}, "error": {"code": 1}}, "error", id="beside stop"
+        {"finish_reason": "stop", "message": {"content": "4"}, "error": {"code": 1}}, "error", id="error beside stop"
     ),
     pytest.param({"finish_reason": "stop", "message": None}, "null", id="no message"),
-    pytest.param({"finish_reason": None, "message": {"content": None}}, "null", id="nothing"),
-    pytest.param({"finish_reason": None, "stop_reason": "aborted", "message": {"content": "4"}}, "aborted", id="verl"),
+    pytest.param({"finish_reason": None, "message": {"content": None}}, "null", id="no content"),
+    pytest.param(
+        {"finish_reason": None, "stop_reason": "aborted", "message": {"content": "4"}},
+        "aborted",
+        id="stop_reason of verl",
+    ),
     pytest.param({"finish_reason": "drained", "message": {"content": "4"}}, "drained", id="unknown word"),
 ]
 
@@ -314,11 +320,13 @@ async def test_missing_finish_reason_of_a_server_that_sends_it_is_retried(server
 REFUSED = [
     pytest.param(
         {"finish_reason": "stop", "message": {"content": None, "refusal": "I'm sorry, I can't help with that."}},
-        id="field",
+        id="refusal field",
     ),
-    pytest.param({"finish_reason": "content_filter", "message": {"content": ""}}, id="filter"),
+    pytest.param({"finish_reason": "content_filter", "message": {"content": ""}}, id="content filter"),
     pytest.param({"finish_reason": "SAFETY", "message": {"content": None}}, id="Gemini"),
-    pytest.param({"finish_reason": "stop", "message": {"content": [{"type": "refusal", "refusal": "No."}]}}, id="part"),
+    pytest.param(
+        {"finish_reason": "stop", "message": {"content": [{"type": "refusal", "refusal": "No."}]}}, id="refusal part"
+    ),
 ]
 
 

@@ -150,7 +150,7 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
         "<s>" + PROMPT.replace(". ", ".") + "right",
         "<s>" + PROMPT.replace("?", " ?") + "\nright",
     ],
-    ids=["whole", "mark", "blank", "cut", "mark and cut", "blanks lost", "blanks added"],
+    ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
 def test_completion_is_found_after_its_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"

@@ -202,7 +202,7 @@ async def test_held_out_check_ignores_whitespace(evaluated: str, other: str, ask
         (("composite",), FEW, None, True),
         ((FEW, "composite"), "composite", MANY, False),
     ],
-    ids=["the same", "of too many", "of another task", "in a composite", "through a composite", "many in a composite"],
+    ids=["small task", "large task", "unevaluated task", "member of composite", "composite alone", "large member"],
 )
 async def test_evaluation_questions_of_small_tasks_are_held_out(
     evaluated: tuple[str, ...], task: str, source: str | None, asked: bool

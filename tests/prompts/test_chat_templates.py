@@ -74,7 +74,7 @@ def test_template_with_a_header_after_every_turn_works(tokenizer: Any) -> None:
 @pytest.mark.parametrize(
     ("reply_end", "eos_token", "ends"),
     [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
-    ids=["plain text means the end of text", "a special token means itself", "no end at all"],
+    ids=["plain text: eos token", "special token", "no end of turn"],
 )
 def test_end_of_turn_is_found_in_the_template(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
     changed = deepcopy(tokenizer)

@@ -19,10 +19,12 @@ OUT, OVER = "the disk is full", "there is space again"
         ([OUT, OVER, OutageLog.REPEAT_S / 90] * 100, ["WARNING", "INFO"] * 2),
         ([OUT, OVER, OUT, OutageLog.NOTABLE_S, OUT, OVER], ["WARNING", "INFO"] * 2),
     ],
-    ids=["once with its end", "while it lasts", "no end of none", "coming and going", "a second that lasts"],
+    ids=["start and end", "repeated while it lasts", "end without start", "flapping", "second outage"],
 )
-def test_outage_reminders_become_rarer(events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture) -> None:
-    """Numbers are seconds between two notices."""
+def test_outage_is_logged_at_start_end_and_intervals(
+    events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers in `events` are seconds that pass."""
     caplog.set_level(logging.INFO)
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
