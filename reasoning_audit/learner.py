@@ -24,7 +24,7 @@ SMALLEST_LEAF = 3
 """The fewest problems that each branch of a test must have."""
 PARTS = 32
 """Number of quantiles of a feature. A tree tries the limits between quantiles as thresholds."""
-MOST_OPTIONS = 24
+MAX_OPTIONS = 24
 """Most options that a tree can predict: the most frequent ones."""
 LEARNT_FROM = 20
 """The fewest problems for which a tree is learned, both halves together."""
@@ -101,7 +101,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
     Each test is the split with the lowest Gini impurity.
     """
-    named = [name for name, _ in Counter(options).most_common(MOST_OPTIONS)]
+    named = [name for name, _ in Counter(options).most_common(MAX_OPTIONS)]
     number = {name: position for position, name in enumerate(named)}
     classes = np.array([number.get(name, len(named)) for name in options])
     names = [name for name, column in features.items() if column.min() < column.max()]

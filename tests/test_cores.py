@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.settings.cores import MOST_WORKERS, available_cores, default_workers
+from reasoning_env.settings.cores import MAX_WORKERS, available_cores, default_workers
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_available_cores_respect_control_group_limits(tmp_path: Path, files: dic
     assert available_cores(*write(tmp_path, files)) == cores
 
 
-@pytest.mark.parametrize(("cores", "workers"), [(1, 2), (4, 2), (10, 5), (128, MOST_WORKERS)])
+@pytest.mark.parametrize(("cores", "workers"), [(1, 2), (4, 2), (10, 5), (128, MAX_WORKERS)])
 def test_number_of_workers_follows_the_cores(monkeypatch: pytest.MonkeyPatch, cores: int, workers: int) -> None:
     monkeypatch.setattr("reasoning_env.settings.cores.available_cores", lambda: cores)
     assert default_workers.__wrapped__() == workers

@@ -307,7 +307,7 @@ TOKEN_LIMIT = "max_tokens"
 """The name of the token limit in `changed`, whatever its name at the server."""
 SYSTEM_MESSAGE = "system_message"
 """The name in `changed` for a system message that was moved into the question."""
-MOST_VALUES = 8
+MAX_RECORDED_VALUES = 8
 """Most different values of a parameter, and most different models, that a record keeps."""
 
 
@@ -402,6 +402,6 @@ def _distinct(values: Sequence[JsonValue]) -> list[JsonValue]:
     """Return the first MOST_VALUES different values, in their order."""
     found: list[JsonValue] = []
     for value in values:
-        if value not in found and len(found) < MOST_VALUES:
+        if value not in found and len(found) < MAX_RECORDED_VALUES:
             found.append(value)
     return found

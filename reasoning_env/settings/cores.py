@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 """Most default workers of a role. More are rarely busy at the same time, and each takes 50 to 150 MB."""
 
 
@@ -18,7 +18,7 @@ def default_workers() -> int:
 
     With a single worker, one slow answer or problem would block all others.
     """
-    return max(2, min(MOST_WORKERS, available_cores() // 2))
+    return max(2, min(MAX_WORKERS, available_cores() // 2))
 
 
 def available_cores(proc: Path = Path("/proc/self"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup
-from reasoning_env.evaluations.summary import MOST_VALUES, record_requests, summarise, tally_by_task
+from reasoning_env.evaluations.summary import MAX_RECORDED_VALUES, record_requests, summarise, tally_by_task
 from reasoning_env.inference.formats.reply_format import SentRequest
 
 from .support import make_sample, sampled
@@ -94,4 +94,4 @@ def test_largest_sent_token_limit_is_recorded() -> None:
 
 def test_number_of_recorded_model_names_is_limited() -> None:
     record = record_requests(SentRequest(REQUESTED, REQUESTED, f"m{number}") for number in range(100))
-    assert (len(record["models"]), record["requests"]) == (MOST_VALUES, 100)
+    assert (len(record["models"]), record["requests"]) == (MAX_RECORDED_VALUES, 100)
