@@ -8,7 +8,7 @@ from struct import pack, unpack
 
 from tokenizers import Tokenizer
 
-from demo.policy import nearly
+from demo.policy import wrong_answer_like
 from reasoning_gym_testing import TOKENIZER, Completion, GenerationRequest, Policy
 
 VARIANTS = 64
@@ -52,7 +52,7 @@ class HalfRight:
         self._chance = random.Random(0)
 
     def complete(self, answer: str, n: int) -> list[list[int]]:
-        answers = [nearly(answer, self._chance) if number % 2 else answer for number in range(n)]
+        answers = [wrong_answer_like(answer, self._chance) if number % 2 else answer for number in range(n)]
         ends = {one: f"</think>\n<answer>{one}</answer><|im_end|>" for one in answers}
         ids = {one: self._tokenizer.encode(end, add_special_tokens=False).ids for one, end in ends.items()}
         return [[*self._thought[: max(0, self._tokens - len(ids[one]))], *ids[one]] for one in answers]
