@@ -107,13 +107,14 @@ def option_parser(
     The values of settings are strings that are not checked here. The help fits on one screen.
     """
     evaluates = command == "evaluate"
-    more = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's variables."
+    key = "Set the server's key in OPENAI_API_KEY. " if evaluates else ""
+    slurm = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's variables."
     parser = OptionParser(
         prog=f"{program} {command}",
         usage=f"{program} {command}{' [MODEL]' if evaluates else ''} [options]",
         description=ABOUT[command],
-        epilog="Every other setting is an option too: --env.NAME or --openai.NAME. List all settings with "
-        f"`{program} settings`, and search them with `settings WORD`.{more}",
+        epilog=f"{key}Every setting is an option: --env.NAME, --openai.NAME. "
+        f"List all settings with `{program} settings`; search with `settings WORD`.{slurm}",
         argument_default=argparse.SUPPRESS,
         add_help=False,
     )
