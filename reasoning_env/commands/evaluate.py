@@ -181,10 +181,14 @@ def evaluate(
     with errors_for_user(names):
         request = request or read_request(given)
         spec = request.server.model_copy(update=read_secrets(request.server, for_chat=True))
-    if request.unused:
-        logger.warning("`evaluate` ignores these settings: %s", visible(", ".join(request.unused)))
+    _warn_of_unused(request)
     with errors_for_user(names, find_secrets([spec])):
         return run(lambda: _evaluate(request, spec, show))
+
+
+def _warn_of_unused(request: Request) -> None:
+    if request.unused:
+        logger.warning("`evaluate` ignores these settings: %s", visible(", ".join(request.unused)))
 
 
 def _full_name(name: str) -> str:
@@ -213,17 +217,19 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
     names = parser.setting_names(argv)
     with errors_for_user(names):
         request = read_request(options, defaults or {})
+        secrets = find_secrets([request.server])
+        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
         if "print-config" in options:
+            _warn_of_unused(request)
             print(write_config(request.settings, [request.server]), end="")
             return 0
         request = replace(request, settings=_with_checkout(request.settings, folder))
         if "dry-run" in options:
+            _warn_of_unused(request)
             name = request.server.model_name or "the only model"
             print(f"{visible(name)} at {visible(public_url(request.server.base_url))}")
             print(run_to_end(lambda: preview(request.settings)))
             return 0
-    secrets = find_secrets([request.server])
-    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     with errors_for_user(names, secrets):
         show = _show_json if "json" in options else _show_table
         result = evaluate(request=request, show=show, run=run_to_end)

@@ -59,10 +59,14 @@ def read_config_file(path: Path) -> Sections:
     if not isinstance(content, dict):
         came = "is empty" if content is None else f"contains a {type(content).__name__}"
         raise ConfigError(f"{path} must contain sections ({sections}); it {came}", setting="--config")
-    for name in content:
-        if name not in Sections.model_fields:
-            remedy = did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}"
-            raise ConfigError(f"{path} contains {name!r}, which is not a section", setting="--config", remedy=remedy)
+    unknown = [name for name in content if name not in Sections.model_fields]
+    if unknown:
+        mistakes = [
+            f"{name!r}, which is not a section; "
+            + (did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}")
+            for name in unknown
+        ]
+        raise ConfigError(f"{path} contains {'; '.join(mistakes)}", setting="--config")
     try:
         return make_settings(Sections, content)
     except ConfigError as error:

@@ -307,6 +307,12 @@ def test_training_settings_are_reported_as_unused(
     ]
 
 
+@pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
+def test_plan_reports_ignored_settings(folder: Path, caplog: pytest.LogCaptureFixture, only: str) -> None:
+    assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
+    assert caplog.messages == ["`evaluate` ignores these settings: env.group_size"]
+
+
 def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     (folder / "c.yaml").write_text("env: {tasks: exact}\nopenai: {base_ur: http://127.0.0.1:9/v1}\n")

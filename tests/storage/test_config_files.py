@@ -24,6 +24,7 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
         (b"env: gcd", "env: must be a mapping of names to values; got 'gcd'"),
         (b"env: {1: 2}", "env: every name must be a string; got 1"),
         (b"envv: {}", "'envv', which is not a section; did you mean env"),
+        (b"envv: {}\nslrum: true", "'envv', which is not a section; did you mean env\\?; 'slrum', which is not"),
         (b"1: {}", "contains 1, which is not a section; the sections are env, openai"),
         (b"env:\n", "env: .*got None"),
         (b"openai: []", "openai: must have at least one server"),
