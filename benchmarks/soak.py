@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.dumps import DumpFormatError, stream_groups
+from reasoning_env.dumps.reader import DumpFormatError, stream_groups
 from reasoning_env.storage.checkpoints import CheckpointError, read_checkpoint
 from reasoning_gym_testing import LocalTraining, Process, RunApiProxy, wait_until
 from reasoning_gym_testing.recorded_environment import read_journal

@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 
+from .probes import LEARNT_FROM
+
 DEPTH = 3
 """Tests on each path through a tree."""
 SMALLEST_LEAF = 3
@@ -26,8 +28,6 @@ PARTS = 32
 """Number of quantiles of a feature. A tree tries the limits between quantiles as thresholds."""
 MAX_OPTIONS = 24
 """Most options that a tree can predict: the most frequent ones."""
-LEARNT_FROM = 20
-"""The fewest problems for which a tree is learned, both halves together."""
 PLACES = 24
 """Number of word positions, and of number positions from each end of a question, that become features."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")

@@ -19,6 +19,8 @@ from .fragments import fragments
 
 FEW_OPTIONS = 4
 """A task without a declaration counts as multiple-choice if it has at most this many different right answers."""
+LEARNT_FROM = 20
+"""The fewest problems for which a decision tree is learned, both halves together."""
 LONG_BYTES = 20_000
 """Length of the longest probes. Verifiers never receive longer answers (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")

@@ -19,10 +19,10 @@ from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 
-from .learner import LEARNT_FROM, score_best_tree
 from .probes import (
     FEW_OPTIONS,
     GARBAGE,
+    LEARNT_FROM,
     Probe,
     is_shortcut,
     make_probes,
@@ -311,6 +311,8 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Score the decision tree on each problem: 1 if it predicts the option of the right answer, else 0."""
+    from .learner import score_best_tree  # imported here because `-h` does not need numpy
+
     answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]

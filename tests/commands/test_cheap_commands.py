@@ -17,6 +17,7 @@ SAYS = {
     "evaluate -h": "--preset",
     "settings -h": "--markdown",
     "report --help": "--output",
+    "audit -h": "--items",
     "compare -h": "--json",
     "judge -h": "--port",
     "problems -h": "--out",

@@ -17,6 +17,8 @@ from reasoning_env.commands import evaluate as module
 from reasoning_env.commands.evaluate import check_score, evaluate_command, read_request
 from reasoning_env.commands.launcher import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
+from reasoning_env.program.options import full_parser
+from reasoning_env.program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING
 from reasoning_gym_testing.http_server import FaultyServer, respond
 from tests.waiting import wait_until
 
@@ -311,6 +313,13 @@ def test_training_settings_are_reported_as_unused(
 def test_plan_reports_ignored_settings(folder: Path, caplog: pytest.LogCaptureFixture, only: str) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
     assert caplog.messages == ["`evaluate` ignores these settings: env.group_size"]
+
+
+def test_option_of_every_setting_of_a_file_is_accepted() -> None:
+    names = [*(f"env.{name}" for name in NAMES_OF_TRAINING), *(f"openai.{name}" for name in NAMES_OF_SERVER)]
+    known = full_parser("evaluate", NAMES_OF_TRAINING, NAMES_OF_SERVER)._option_string_actions
+    assert [name for name in names if f"--{name}" not in known] == []
+    assert read_request({"env.batch_size": "8"}).unused == ["env.batch_size"]
 
 
 def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

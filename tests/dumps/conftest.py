@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import RolloutDumper
+from reasoning_env.dumps.writer import RolloutDumper
 
 MakeDumper = Callable[..., RolloutDumper]
 LimitFiles = Callable[[int | None], None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.dumps import DumpedGroup
+from reasoning_env.dumps.format import DumpedGroup
 from reasoning_env.records import Group
 from tests.records import make_rollout, make_spec, problem_of
 

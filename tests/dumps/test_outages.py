@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import stream_groups, writer
+from reasoning_env.dumps import writer
+from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.storage import files as files_module
 from tests.waiting import PATIENCE_S, wait_until

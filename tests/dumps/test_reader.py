@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, stream_groups
-from reasoning_env.dumps.format import encode_group
+from reasoning_env.dumps.format import DumpedGroup, DumpedRollout, encode_group
+from reasoning_env.dumps.reader import DumpFormatError, stream_groups
 from reasoning_env.storage import reading
 
 from .groups import indices, make_group, passed

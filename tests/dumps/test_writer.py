@@ -14,7 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.dumps import RolloutDumper, stream_groups
+from reasoning_env.dumps.reader import stream_groups
+from reasoning_env.dumps.writer import RolloutDumper
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.records import Group
 

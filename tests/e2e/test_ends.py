@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.dumps import DumpedGroup, stream_groups
+from reasoning_env.dumps.format import DumpedGroup
+from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.storage.checkpoints import read_checkpoint
 from reasoning_gym_testing import GenerationRequest, LocalTraining, Process
 from reasoning_gym_testing.process_table import descendants, survivors

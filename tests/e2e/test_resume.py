@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import stream_groups
+from reasoning_env.dumps.reader import stream_groups
 from reasoning_gym_testing import Delivery, LocalTraining, Trainer
 from reasoning_gym_testing.trainer import key_of_messages
 from tests.waiting import wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasoning_env.dumps import DumpedGroup, DumpedRollout
+from reasoning_env.dumps.format import DumpedGroup, DumpedRollout
 
 
 def sampled(score: float, library_score: float | None = None, *, tokens: int | None = 10) -> DumpedRollout:

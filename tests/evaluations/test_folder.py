@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup
-from reasoning_env.dumps.format import model_of
+from reasoning_env.dumps.format import DumpedGroup, model_of
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvaluationFolder, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem

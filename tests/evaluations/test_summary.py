@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup
+from reasoning_env.dumps.format import DumpedGroup
 from reasoning_env.evaluations.summary import MAX_RECORDED_VALUES, record_requests, summarise, tally_by_task
 from reasoning_env.inference.formats.reply_format import SentRequest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.atropos import Process, Serve
-from reasoning_env.dumps import stream_groups
+from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.inference.failures import Timeouts
 from reasoning_env.prompts.chat_format import ChatFormat
