@@ -15,7 +15,6 @@ from aiohttp import web
 
 from reasoning_env.commands import evaluate as module
 from reasoning_env.commands.evaluate import check_score, evaluate_command, read_request
-from reasoning_env.commands.launcher import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_env.program.options import full_parser
 from reasoning_env.program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING
@@ -342,11 +341,6 @@ def test_max_tokens_option_limits_completions(
 ) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", *words, "--dry-run") == 0
     assert tokens in capsys.readouterr().out
-
-
-def test_evaluate_needs_no_environment_class() -> None:
-    assert not needs_environment(["evaluate", "m"])
-    assert needs_environment(["serve"])
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])

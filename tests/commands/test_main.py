@@ -5,9 +5,8 @@ import importlib.metadata
 import io
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import ANY, Mock
+from unittest.mock import Mock
 
 import pytest
 
@@ -104,16 +103,6 @@ def test_closed_pipe_ends_with_status_1(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
     assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
-
-
-def test_demo_command_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = SimpleNamespace(main=Mock(return_value=5))
-    monkeypatch.setitem(sys.modules, "reasoning_env.demo", SimpleNamespace())  # type: ignore[misc]
-    monkeypatch.setitem(sys.modules, "reasoning_env.demo.command", demo)  # type: ignore[misc]
-    assert _run(tmp_path, "demo", "--batches", "3") == 5
-    environment_file = tmp_path / "environment.py"
-    given = {"parser": ANY, "environment_file": environment_file, "check_names": ANY}
-    demo.main.assert_called_once_with(["--batches", "3"], **given)
 
 
 def test_missing_demo_packages_are_named(

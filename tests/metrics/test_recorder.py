@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics.metric import for_wandb, read
-from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Sums, Tally
+from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Sums
 from reasoning_env.metrics.progress import ProgressReader, progress_line
 from reasoning_env.metrics.recorder import MetricsRecorder
 from reasoning_env.metrics.stats import DeliveryStats, DumpStats, StreamStats
@@ -174,13 +174,6 @@ def test_progress_line_has_recent_rates() -> None:
     assert float(line["groups_per_s"]) == pytest.approx(2 / 60, abs=0.01)
     assert float(line["tokens_per_s"]) == pytest.approx(tokens / 60, abs=0.5)
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
-
-
-def test_recorder_keeps_totals_by_task() -> None:
-    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
-    maze, total = recorder.by_task["maze"], recorder.total
-    assert (maze.groups.total(), maze.score, maze.unanswered) == (2, Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
-    assert (total.groups.total(), total.score.count, total.correct.total) == (3, 4, 2)
 
 
 def test_progress_line_omits_unknown_values() -> None:
