@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -11,7 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from reasoning_env.inference import adaptive_limit
 from reasoning_env.inference.completer import ServerSettings
-from reasoning_env.inference.failures import ErrorReply, FailureKind, Timeouts, explain_failure
+from reasoning_env.inference.failures import MAX_REQUEST_FAILURES, ErrorReply, FailureKind, Timeouts, explain_failure
 from reasoning_env.inference.formats.choices import CHAT, TEXT, PlainChat
 from reasoning_env.inference.formats.completions import COMPLETIONS
 from reasoning_env.inference.formats.reply_format import ReplyFormat
@@ -68,6 +69,20 @@ class Answers:
         )
 
 
+class RefusesLate(Answers):
+    """Refuses the first requests with the prompt `late` with a status and body, and answers all others."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__((status, body))
+        self.refusals = 2 * MAX_REQUEST_FAILURES
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        if b"late" in await request.read() and self.refusals:
+            self.refusals -= 1
+            return await super()._answer(request)
+        return web.json_response(SOUND)
+
+
 def make_server(listening: TestServer, reply_format: ReplyFormat) -> Server:
     settings = ServerSettings(base_url=str(listening.make_url("/v1")), model_name="m", timeout=5)
     return Server(settings, formats=[reply_format])
@@ -112,9 +127,7 @@ async def test_completions_beside_an_overload_error_are_kept() -> None:
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        OVERLOAD[0],
-        # A faster test above checks that all of these count as overload.
-        *(pytest.param(*given.values, id=given.id, marks=pytest.mark.slow) for given in OVERLOAD[1:]),
+        *OVERLOAD,
         pytest.param(503, {}, id="503 after an answer"),
         pytest.param(200, {"error": {"code": 503}}, id="code 503 after an answer"),
         pytest.param(200, in_choice(LIMITED, message={"content": ""}), id="within a choice"),
@@ -122,15 +135,18 @@ async def test_completions_beside_an_overload_error_are_kept() -> None:
     ],
 )
 async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the refusals of one request, more requests succeed than the limit of retries."""
+    """One group is refused more often than requests are retried, while other groups get their completions."""
     monkeypatch.setattr(adaptive_limit, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
-    answers = [(200, SOUND), *[(status, body), (200, SOUND)] * 6]
-    async with Answers(*answers).server as listening:
+    late = PlainChat().prompt([{"role": "user", "content": "late"}])
+    async with RefusesLate(status, body).server as listening:
         url = str(listening.make_url("/v1"))
         async with serve(url, formats=[CHAT], timeouts=Timeouts(5.0, 30.0)) as model:
-            for _ in range(3):
-                assert len(await model.complete(PROMPT, 2, SAMPLING)) == 2
+            await model.complete(PROMPT, 1, SAMPLING)
+            asking = asyncio.create_task(model.complete(late, 1, SAMPLING))
+            while not asking.done():
+                await model.complete(PROMPT, 1, SAMPLING)
+            assert len(await asking) == 1
 
 
 @pytest.mark.parametrize(
