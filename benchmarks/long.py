@@ -6,7 +6,7 @@ is a new process. The inference server is another process with prepared completi
 
 - `plain`: Atropos' vLLM client and managed server, and the library on the event loop, like Atropos' own environment
 - `imported`: direct calls of `collect_trajectories`, up to the scored group, with Python's default garbage collector
-- `calm`: the same after `calm_garbage_collector`, the environment's default
+- `calm`: the same after `tune_garbage_collector`, the environment's default
 - `completions`: the same with an ordinary `vllm serve` that returns token ids
 - `process`: `process_manager`, which writes the groups to a file
 - `serve`: `env_manager`, which dumps, packs and sends every group to Atropos' run-api, a separate process
@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.atropos.config import put_event_loop_first
+from reasoning_env.atropos.config import tune_process_for_event_loop
 from reasoning_gym_testing import TOKENIZER, Processes, RunApi, server_settings
 from reasoning_gym_testing.trainer import REGISTRATION, REQUEST_TIMEOUT_S
 
@@ -93,7 +93,7 @@ class Imported:
     def __init__(self, load: Load) -> None:
         server_type = "completions" if load.way == "completions" else "vllm"
         if load.way != "calm":
-            importlib.import_module("reasoning_env.atropos.lifetime").calm_garbage_collector = lambda: None
+            importlib.import_module("reasoning_env.atropos.lifetime").tune_garbage_collector = lambda: None
         self._env = make_environment(load, server_type)
         self._load = load
         self.done = 0
@@ -181,7 +181,7 @@ class Managed:
         self._load = load
         if load.way == "process":
             self._env.n_groups_to_process, self._env.group_size_to_process = 1_000_000, GROUP_SIZE
-        put_event_loop_first()  # as the command line does
+        tune_process_for_event_loop()  # as the command line does
 
     @property
     def done(self) -> int:

@@ -29,7 +29,7 @@ from typing import Any
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env.atropos.cli import put_event_loop_first
+from reasoning_env.atropos.cli import tune_process_for_event_loop
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, Processes, server_settings
 
@@ -112,7 +112,7 @@ def _environment(url: str, **settings: Any) -> Any:
 
 
 async def _measure(env: Any, run: Callable[[], Awaitable[None]]) -> Measured:
-    put_event_loop_first()
+    tune_process_for_event_loop()
     await env.setup()
     env.setup = lambda: asyncio.sleep(0)
     heartbeat = Heartbeat()

@@ -51,7 +51,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reasoning_env.atropos.config import put_event_loop_first
+from reasoning_env.atropos.config import tune_process_for_event_loop
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemRequest, ProblemSpec, Split
 from reasoning_env.tasks import COMPOSITE
@@ -269,7 +269,7 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
     heartbeat = Heartbeat()
     side = make_side(load)
     if isinstance(side, Environment):
-        put_event_loop_first()  # as the command line does
+        tune_process_for_event_loop()  # as the command line does
     await asyncio.sleep(SETTLE_S)
     heartbeat.late_ms.clear()
     started = time.perf_counter()

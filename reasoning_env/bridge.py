@@ -184,12 +184,12 @@ class Bridge:
         Raises ScoringError if `judge` returns None, and the errors of `judge`.
         """
         [verdict] = self.judge(subject, [completion])
-        return _known(verdict)
+        return _require_verdict(verdict)
 
     async def averdict(self, subject: Problem | Subject, completion: Completion) -> Verdict:
         """Do the same as `verdict`, for callers with an event loop."""
         [verdict] = await self.ajudge(subject, [completion])
-        return _known(verdict)
+        return _require_verdict(verdict)
 
     def observe(
         self, problem: Problem, verdicts: Sequence[Verdict | float | None], *, cut: Sequence[bool] | None = None
@@ -271,7 +271,7 @@ class Bridge:
             await self._judge.close()
         await self.session.close()
 
-    async def _until_closed(self, work: Coroutine[object, object, T]) -> T:
+    async def _await_unless_closed(self, work: Coroutine[object, object, T]) -> T:
         """Return the result of a call. Raises RuntimeError if `close` ends the call."""
         call = asyncio.current_task()
         assert call is not None
@@ -358,7 +358,7 @@ class Bridge:
             if self._closed:
                 work.close()
                 raise self._closed_error()
-            return asyncio.run_coroutine_threadsafe(self._until_closed(work), self._loop)
+            return asyncio.run_coroutine_threadsafe(self._await_unless_closed(work), self._loop)
 
     def _run(self, work: Coroutine[object, object, T]) -> T:
         return self._submit(work).result()
@@ -370,7 +370,7 @@ class Bridge:
         return RuntimeError("this Bridge is closed; create a new one")
 
 
-def _known(verdict: Verdict | None) -> Verdict:
+def _require_verdict(verdict: Verdict | None) -> Verdict:
     if verdict is None:
         raise ScoringError("judging a completion failed", remedy="try again; the log has the cause")
     return verdict

@@ -55,7 +55,7 @@ from .problems.plan import (
 from .problems.remaking import Remaker
 from .problems.sampling import TaskSampler
 from .problems.state import read_state
-from .problems.stream import ProblemStream, Tries, draw_problem
+from .problems.stream import DrawAttempts, ProblemStream, draw_problem
 from .prompts.messages import Completion, build_messages, read_completions, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
 from .records import (
@@ -449,7 +449,7 @@ class Session(Generic[T]):
             problem = await self.pool.generate(spec, self.settings.generation_deadline_s)
             return await self.reject(problem) or problem
 
-        return await draw_problem(attempt, Tries())
+        return await draw_problem(attempt, DrawAttempts())
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
         """Return the system prompt of a split's problems; empty if there is none."""

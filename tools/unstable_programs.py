@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from reasoning_env.tasks.code import CODEIO, WITHOUT_DEFINITE_OUTPUT, digest, is_unstable_program, shown_program
-from reasoning_env.workers.clock import standing_clock
+from reasoning_env.workers.clock import frozen_clock
 
 from .running import run_tool
 
@@ -103,7 +103,7 @@ def _make(dataset: Any, seed: int) -> dict[str, Any]:
     dataset.seed = seed
     signal.setitimer(signal.ITIMER_PROF, DEADLINE_S)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), standing_clock():
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), frozen_clock():
             entry = dataset[0]
             again = _run_shown(dataset, entry)
         failed = entry["metadata"]["input_data"] == entry["metadata"]["output_data"] == {}

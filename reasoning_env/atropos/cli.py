@@ -27,7 +27,7 @@ from .config import (
     BASE_RANGES,
     SERVER_RANGES,
     needs_tokenizer,
-    put_event_loop_first,
+    tune_process_for_event_loop,
 )
 from .environment import EnvironmentClass
 from .launch import build_launch, server_class
@@ -98,7 +98,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
             slow = "" if Path(name).exists() else " (without a network connection, this takes a minute or more to fail)"
             logger.info("loading the tokenizer %s%s", name, slow)
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
-        put_event_loop_first()
+        tune_process_for_event_loop()
         try:
             asyncio.run(getattr(env, manager)())
         finally:

@@ -120,7 +120,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
         return self
 
 
-def calm_garbage_collector() -> None:
+def tune_garbage_collector() -> None:
     """Exclude all objects that exist now from later collections, and collect new objects less often.
 
     A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection of new objects
@@ -136,13 +136,13 @@ def calm_garbage_collector() -> None:
     gc.set_threshold(2_000, 5, 5)
 
 
-def put_event_loop_first() -> None:
+def tune_process_for_event_loop() -> None:
     """Set up a process that runs only this environment, so that no collection and no thread blocks the event loop.
 
     By default, each time that the event loop needs the interpreter's lock, another thread may keep the lock for 5 ms.
     The event loop needs the lock several times for each event.
     """
-    calm_garbage_collector()
+    tune_garbage_collector()
     sys.setswitchinterval(0.001)
 
 

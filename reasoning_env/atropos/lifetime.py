@@ -19,7 +19,7 @@ from ..prompts.chat_format import ChatFormat
 from ..runtime.concurrency import cancel_all
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import check_writable, default_dumps_folder
-from .config import ReasoningGymEnvConfig, calm_garbage_collector
+from .config import ReasoningGymEnvConfig, tune_garbage_collector
 from .run_api import RunApiSession
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Lifetime:
             check_state=read_state,
         )
         self._background += map(asyncio.create_task, [run.report.log_progress(), run.inference.watch()])
-        calm_garbage_collector()
+        tune_garbage_collector()
 
     def _log_reply_kind(self) -> None:
         """Log what the servers' replies contain; warn if a trainer gets no log-probabilities."""

@@ -23,7 +23,7 @@ UNHEALTHY_S = 10.0
 """A request to a server that is unhealthy for this time fails; Atropos' own code would wait without limit."""
 
 
-class AskedByMethods:
+class MethodCompleter:
     """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
     `kinds` are the kinds of replies to try, in order of preference. A stand-in (a test's mock) is called without
@@ -99,7 +99,7 @@ class AskedByMethods:
             name = type(self.asked).__name__
             raise ServerError(f"env.server ({name}) cannot return completions: it needs a method {kind.method}")
         async with asyncio.timeout(reply_s):
-            reply = await self._reachability.outlast(self._while_healthy(method(**arguments)))
+            reply = await self._reachability.outlast(self._await_while_healthy(method(**arguments)))
         if reply is None:
             words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
             name = type(self.asked).__name__
@@ -111,7 +111,7 @@ class AskedByMethods:
         reply = _read(reply, kind)
         return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
-    async def _while_healthy(self, request: Any) -> Any:
+    async def _await_while_healthy(self, request: Any) -> Any:
         """Return the result of a request; raises ServerAwayError if the server is unhealthy for UNHEALTHY_S."""
         work = asyncio.ensure_future(request)
         unhealthy_s = 0.0
@@ -157,8 +157,8 @@ class AskedByMethods:
     async def read_text(self, text: str) -> None:
         """Return None, because the methods do not report how the server tokenizes a text."""
 
-    async def look_after(self) -> None:
-        await self._reachability.look_after()
+    async def check_if_away(self) -> None:
+        await self._reachability.check_if_away()
 
     async def close(self) -> None:
         """Do nothing: the owner of the object closes it."""

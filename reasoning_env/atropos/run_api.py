@@ -144,7 +144,7 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
     if isinstance(body, list):
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         headers["Content-Length"] = str(sum(map(len, body)))
-        sent = {"data": _piece_a_turn(body), "headers": headers}
+        sent = {"data": _yield_to_loop_between(body), "headers": headers}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
@@ -175,7 +175,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return body
 
 
-async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _yield_to_loop_between(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     """Yield the pieces of a body, and let the event loop run other tasks before each piece."""
     for piece in pieces:
         await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from ..inference.formats import REPLY_FORMATS
 from ..inference.formats.reply_format import ReplyFormat, ReplyKind
 from ..inference.server import Server
 from .config import named_format, type_hint
-from .methods import AskedByMethods
+from .methods import MethodCompleter
 from .methods_for_users import MethodsForUsers
 
 # ---------------------------------------------------------------------------- Atropos' interface
@@ -89,15 +89,15 @@ class Completers:
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:
         self._manager = manager
         self._expected = expected or ReplyKind.TOKENS
-        self._by_methods: list[AskedByMethods] = []
+        self._by_methods: list[MethodCompleter] = []
 
     def __call__(self) -> Sequence[Completer]:
         manager = self._manager()
         if not isinstance(manager, ServerManager) or _replaced_kinds(manager, ServerManager):
-            return [self._asked_by_methods(manager)]
+            return [self._method_completer(manager)]
         stand_ins = [server for server in manager.servers if _is_stand_in(server)]
         return [
-            server.server if _is_ours(server) else self._asked_by_methods(server)
+            server.server if _is_ours(server) else self._method_completer(server)
             for server in stand_ins or manager.servers
         ]
 
@@ -113,13 +113,13 @@ class Completers:
         """The servers that are APIServers, which have connections, limits and timings; stand-ins have none."""
         return [server for server in self.servers if _is_server(server)]
 
-    def _asked_by_methods(self, asked: object) -> AskedByMethods:
+    def _method_completer(self, asked: object) -> MethodCompleter:
         """Return the adapter for an object; always the same adapter, because it remembers the kind of replies."""
         kinds = self._kinds_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.kinds == kinds), None)
         if known is None:
             hint = type_hint(named_format(getattr(asked, "config", None)))
-            known = AskedByMethods(asked, kinds, is_stand_in=_is_stand_in(asked), hint=hint)
+            known = MethodCompleter(asked, kinds, is_stand_in=_is_stand_in(asked), hint=hint)
             self._by_methods.append(known)
         return known
 

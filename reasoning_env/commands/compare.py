@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..evaluations.comparison import Comparison, compare, read_scores
 from ..evaluations.folder import RESULTS
-from ..evaluations.table import MOST
+from ..evaluations.table import MAX_TASKS
 from ..program.parser import Command, CommandParser
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
@@ -74,18 +74,20 @@ def _print(comparison: Comparison) -> None:
         "WORSE": "d",
         "P": ">7",
     }
-    tasks = comparison.tasks if width() == UNLIMITED else comparison.tasks[:MOST]
+    tasks = comparison.tasks if width() == UNLIMITED else comparison.tasks[:MAX_TASKS]
     rows = [(*astuple(difference)[:-1], p_value(difference.p)) for difference in (comparison.overall, *tasks)]
     Table(columns, rows).print()
     if len(tasks) < len(comparison.tasks):
         print(
-            f"\nShown: the {MOST} tasks with the largest change, of {len(comparison.tasks)}. For all, use --json or "
-            "redirect the output to a file."
+            f"\nShown: the {MAX_TASKS} tasks with the largest change, of {len(comparison.tasks)}. For all, use --json "
+            "or redirect the output to a file."
         )
     different = comparison.different
     if different:
-        more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
-        print(f"\nNot compared, because the evaluations have different problems: {', '.join(different[:MOST])}{more}")
+        more = f" and {len(different) - MAX_TASKS} more" if len(different) > MAX_TASKS else ""
+        print(
+            f"\nNot compared, because the evaluations have different problems: {', '.join(different[:MAX_TASKS])}{more}"
+        )
     missing = comparison.unpaired - 2 * len(different)
     if missing:
         print(f"\nNot compared, because only one evaluation has a score: {counted(missing, 'problem')}")

@@ -178,9 +178,9 @@ async def write_problems(
         earlier = EarlierRows()
         with unfinished_rows(out, decided_by, partial(_read_row, earlier)) as rows:
             if how.evaluation:
-                progress = await _fill_with_evaluation(session, wanted, rows, how.form)
+                progress = await _append_evaluation_rows(session, wanted, rows, how.form)
             else:
-                progress = await _fill(session, wanted, rows, earlier, how.form)
+                progress = await _append_missing_rows(session, wanted, rows, earlier, how.form)
             card = _card(session, rows, progress, decided_by, command)
 
             columns = (row["row"] for row in rows_by_position(rows) if row["row"] is not None)
@@ -198,7 +198,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
         earlier.questions.setdefault(progress.task, set()).add(str(row["question"]))
 
 
-async def _fill_with_evaluation(
+async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
     """Add this part of the evaluation set. Returns no progress, because each problem is generated only once."""
@@ -209,7 +209,7 @@ async def _fill_with_evaluation(
     return {}
 
 
-async def _fill(
+async def _append_missing_rows(
     session: Session[Problem],
     wanted: RowPlan,
     rows: KeyedFile,

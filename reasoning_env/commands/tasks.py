@@ -276,7 +276,7 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     table.print()
     listed = ", ".join(f"{name} {count}" for name, count in categories.items())
     print(f"\n{len(samples)} tasks in {len(counts)} categories: {listed}")
-    reasons = {sample.task.name: _left_out(sample.task) for sample in samples}
+    reasons = {sample.task.name: _reason_left_out(sample.task) for sample in samples}
     for name, reason in reasons.items():
         if reason:
             print(f"Excluded from training unless you name it: {name} ({reason})")
@@ -290,34 +290,34 @@ def _first_words(sample: Sample) -> str:
 
 def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, object]:
     if isinstance(sample.outcome, GenerationError):
-        return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
+        return {"task": sample.task.name, **_category_facts(sample.task), "error": str(sample.outcome)}
     prompt = session.messages(sample.outcome)
     described = problem_as_json(sample.outcome)
     tokens = {} if chat is None else {"prompt_tokens": len(chat.prompt(prompt).tokens)}
-    return {**_facts_of(sample.task), **described, **tokens, "prompt": [dict(message) for message in prompt]}
+    return {**_category_facts(sample.task), **described, **tokens, "prompt": [dict(message) for message in prompt]}
 
 
-def _left_out(task: TaskInfo) -> str:
+def _reason_left_out(task: TaskInfo) -> str:
     """Return why training excludes a task unless the user names it; "" for other tasks."""
     return find_task(task.name).answer_leak or task.left_out
 
 
-def _facts_of(task: TaskInfo) -> dict[str, str]:
+def _category_facts(task: TaskInfo) -> dict[str, str]:
     """Return the category of a task and, if training excludes the task by default, the reason."""
-    reason = _left_out(task)
+    reason = _reason_left_out(task)
     return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
 
 
 def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
-    reason = _left_out(sample.task)
+    reason = _reason_left_out(sample.task)
     if reason:
         head = f"Excluded from training unless you name it: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     prompt = session.messages(sample.outcome)
     if chat is not None:
-        shown = _as_sent(prompt, chat)
+        shown = _describe_exact_prompt(prompt, chat)
     elif as_prompt:
         shown = show_messages(prompt)
     else:
@@ -326,7 +326,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
     return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer\n{show_answer(sample.outcome)}\n"
 
 
-def _as_sent(messages: Messages, chat: ChatFormat) -> str:
+def _describe_exact_prompt(messages: Messages, chat: ChatFormat) -> str:
     """Return the exact prompt, its length, the model's thinking formats, and the end-of-turn token."""
     prompt = chat.prompt(messages)
     formats = [

@@ -23,12 +23,12 @@ from typing import Any, Literal
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES
 from ..problems.references import hash_without_whitespace
-from ..problems.stream import Tries, draw_problem, generate_with_retries
+from ..problems.stream import DrawAttempts, draw_problem, generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
 from ..seeds import file_seed, hash_fraction, hash_int
 from ..session import Session
-from .tables import without_gaps
+from .tables import replace_missing
 
 Level = float | Literal["random"] | None
 """A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for reasoning-gym's defaults."""
@@ -245,7 +245,7 @@ class _LevelDraws:
         The problem's question is new, and is added to `questions`.
         """
         progress = self.progress
-        tries = Tries(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
+        tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
         try:
             problem = await draw_problem(lambda _: self._attempt(questions, ahead), tries)
         except GenerationError as error:
@@ -332,7 +332,7 @@ def describe_problem(session: Session[object], position: int, problem: Problem, 
         "answer": problem.answer,
         "metadata": json.dumps(json.loads(problem.metadata_json)),
     }
-    return without_gaps(row, PROBLEM_COLUMNS[form])
+    return replace_missing(row, PROBLEM_COLUMNS[form])
 
 
 DATA_SOURCE = "reasoning_gym"

@@ -138,7 +138,7 @@ MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
 first rows or the first file, so a null there would give the column another type."""
 
 
-def without_gaps(row: Row, types: Mapping[str, str]) -> dict[str, object]:
+def replace_missing(row: Row, types: Mapping[str, str]) -> dict[str, object]:
     """Return a row with missing values replaced as in MISSING."""
     return {name: MISSING[types[name]] if value is None else value for name, value in row.items()}
 

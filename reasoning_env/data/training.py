@@ -18,7 +18,7 @@ from ..dumps.reader import stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_without_whitespace
 from ..storage.files import output_errors
-from .tables import without_gaps, write_rows
+from .tables import replace_missing, write_rows
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str
 
 
 def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
-    return without_gaps(group.facts(model), FACT_COLUMNS)
+    return replace_missing(group.facts(model), FACT_COLUMNS)
 
 
 def _question(group: DumpedGroup) -> str:

@@ -399,7 +399,7 @@ def _largest(values: Sequence[object]) -> int | None:
 
 
 def _distinct(values: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return the first MOST_VALUES different values, in their order."""
+    """Return the first MAX_RECORDED_VALUES different values, in their order."""
     found: list[JsonValue] = []
     for value in values:
         if value not in found and len(found) < MAX_RECORDED_VALUES:

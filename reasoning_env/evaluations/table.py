@@ -21,7 +21,7 @@ from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests,
 
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
-MOST = 20
+MAX_TASKS = 20
 """Most tasks that a terminal shows."""
 MANY_FAILED = 0.05
 """Above this share of failed completions, the scores do not represent the whole set."""
@@ -42,9 +42,9 @@ def print_results(results: Results) -> None:
     rows = list(_rows(results, overall, names))
     columns = _columns(rows, repeats=max(map(int, overall["pass_at"])))
     for dispensable in (RIGHT_INTERVAL, TOKENS):
-        if _room(columns) < 20:  # too narrow for the reasons in the last column
+        if _characters_left(columns) < 20:  # too narrow for the reasons in the last column
             columns.pop(dispensable, None)
-    columns[NOT_RIGHT] = [_not_right(row, _room(columns)) for _, row in rows]
+    columns[NOT_RIGHT] = [_not_right(row, _characters_left(columns)) for _, row in rows]
     numbers = [name for name in columns if name not in (TASK_HEADING, NOT_RIGHT)]
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
     tokens = "; TOKENS: mean tokens of a completion" if TOKENS in columns else ""
@@ -53,7 +53,9 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more{tokens}
 95 %: interval over problems (bootstrap; Clopper-Pearson where all are equal)
 The last rows are unweighted means over tasks, with intervals over tasks""")
     if len(names) < len(results["tasks"]):
-        print(f"\nThe worst {MOST} of {len(results['tasks'])} tasks; results.json and the command `report` have all.")
+        print(
+            f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and the command `report` have all."
+        )
     if results.get("published"):
         _print_published(results, overall, results["published"])
     for remark in results["remarks"]:
@@ -157,14 +159,14 @@ def _title(results: Results, overall: SummaryRow) -> str:
 
 
 def _shown(tasks: Sequence[str]) -> Sequence[str]:
-    return tasks if width() == UNLIMITED else tasks[:MOST]
+    return tasks if width() == UNLIMITED else tasks[:MAX_TASKS]
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
     """Yield the names and rows of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
     for task in tasks:
         row = results["tasks"][task]
-        yield f"{task}{_mark(row)}", row
+        yield f"{task}{_change_mark(row)}", row
     if len(results["categories"]) > 1:
         for category, row in results["categories"].items():
             yield f"category:{category}", row
@@ -173,7 +175,7 @@ def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterat
     yield ALL, overall
 
 
-def _mark(row: SummaryRow) -> str:
+def _change_mark(row: SummaryRow) -> str:
     """Return the mark for a task that has changed since the published runs; "" for other tasks."""
     match row.get("differs"):
         case "questions":
@@ -201,7 +203,7 @@ def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, 
     return columns
 
 
-def _room(columns: Mapping[str, Sequence[str]]) -> int:
+def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
     """Return how many characters are left for one more column. Two spaces follow each column."""
     return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
@@ -245,7 +247,7 @@ YOURS: the library's own score (plain verifier, last answer), as published
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
     if len(tasks) < len(results["tasks"]):
-        print(f"The {MOST} tasks furthest behind the best model; results.json and the command `report` have all.")
+        print(f"The {MAX_TASKS} tasks furthest behind the best model; results.json and the command `report` have all.")
 
 
 def _published(model: PublishedMeans, row_name: str) -> float | None:

@@ -205,20 +205,20 @@ def error_in_place(body: bytes) -> ErrorReply | None:
     return error_of_reply(error) if error else None
 
 
-MOST_TEXT = 4096
+MAX_MESSAGE_CHARACTERS = 4096
 """Most characters of an error in which the reason of a refusal is searched."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
 """Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 
 
 def all_messages(body: bytes) -> str:
-    """Return all messages in the body of an error, in any JSON structure, joined by spaces: up to MOST_TEXT characters.
+    """Return all messages in an error body of any JSON structure, joined by spaces, up to MAX_MESSAGE_CHARACTERS.
 
     Names of fields are included, because some servers name a refused parameter as a field. JSON inside a string, which
     gateways send, is parsed too.
     """
     text = body.decode(errors="replace")
-    return " ".join(_messages_in(text))[:MOST_TEXT]
+    return " ".join(_messages_in(text))[:MAX_MESSAGE_CHARACTERS]
 
 
 def _messages_in(value: object, depth: int = 8) -> Iterator[str]:

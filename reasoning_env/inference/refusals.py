@@ -15,20 +15,20 @@ from typing import Literal
 
 from ..prompts.messages import system_in_question
 from ..runtime.text import visible
-from .failures import MOST_TEXT, ErrorReply, http_status, is_overload
+from .failures import MAX_MESSAGE_CHARACTERS, ErrorReply, http_status, is_overload
 from .token_limits import LIMIT_NAMES, AllowedTokens, allowed_tokens, names_limit
 
 logger = logging.getLogger(__name__)
 
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
-LEFT_OUT_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
+DROPPED_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
 """If an error names several parameters, these are the last to be left out, in this order."""
 FEWEST_TOKENS = 64
 """If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
 """The estimated size of a prompt is multiplied by this, because prompts differ in characters per token."""
-MOST_CHANGES = 32
+MAX_CHANGES = 32
 """Most changes of one request. Halving the largest limit until the server accepts it takes about twenty."""
 
 Stream = Literal["auto", "always", "never"]
@@ -112,10 +112,10 @@ class Refusals:
         """Learn from an error which part of the request the server refuses, so that `adapt` changes that part.
 
         Also notes the size of the prompt if the error has it. Raises the error if no change can help, and after
-        MOST_CHANGES changes.
+        MAX_CHANGES changes.
         """
         attempts.changes += 1
-        message = _refusing_message(error) if attempts.changes <= MOST_CHANGES else None
+        message = _refusing_message(error) if attempts.changes <= MAX_CHANGES else None
         is_learnt = message is not None and (
             self._learn_stream(message, sent)
             or self._learn_limit(message, sent, attempts)
@@ -260,7 +260,7 @@ def _refusing_message(error: Exception) -> str | None:
     if is_overload(error) and status != 413:  # 413 means that the request is too large, whatever the message says
         return None
     if isinstance(error, ErrorReply):
-        return str(error)[:MOST_TEXT]
+        return str(error)[:MAX_MESSAGE_CHARACTERS]
     messages = getattr(error, "messages", None)
     return str(messages) if status in (400, 413, 422) and messages is not None else None
 
@@ -271,7 +271,7 @@ def _names(name: str, message: str) -> bool:
 
 
 def _importance(name: str) -> tuple[int, str]:
-    return (LEFT_OUT_LAST.index(name) + 1 if name in LEFT_OUT_LAST else 0, name)
+    return (DROPPED_LAST.index(name) + 1 if name in DROPPED_LAST else 0, name)
 
 
 def _without_system(request: Mapping[str, object]) -> dict[str, object]:

@@ -28,14 +28,14 @@ from .failures import BrokenOffError, FailureKind, History, RequestOutage, Timeo
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
 from .formats.reply_format import ReplyKind, SentRequest, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens
-from .server import MOST_WORDS, Endings, RequestOptions, ServerAwayError, explain_ending
+from .server import MAX_WORDS, Endings, RequestOptions, ServerAwayError, explain_ending
 from .tokenizers import compare_tokenizers
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LOOK_AFTER_S = 2.0
+AWAY_CHECK_S = 2.0
 """Seconds between two checks of servers that cannot be reached."""
 HELLO = [{"role": "user", "content": "Hello"}]
 """The prompt of a probe."""
@@ -166,9 +166,9 @@ class PatientRequests:
         return [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
 
     def _count_ended(self, word: str) -> None:
-        """Count a finish reason under a name that is valid in a metric. After MOST_WORDS names, count it as `other`."""
+        """Count a finish reason under a name that is valid in a metric. After MAX_WORDS names, count it as `other`."""
         name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
-        self.ended[name if name in self.ended or len(self.ended) < MOST_WORDS else "other"] += 1
+        self.ended[name if name in self.ended or len(self.ended) < MAX_WORDS else "other"] += 1
 
 
 # ---------------------------------------------------------------------------- the model
@@ -324,10 +324,10 @@ class ServedModel:
         """Check unreachable servers forever, and log if all servers are unreachable at two checks in a row."""
         was_there = True
         while True:
-            await asyncio.sleep(LOOK_AFTER_S)
+            await asyncio.sleep(AWAY_CHECK_S)
             completers = self._completers()
             for completer in completers:
-                await completer.look_after()
+                await completer.check_if_away()
             is_there = not all(completer.is_away for completer in completers)
             if not is_there and not was_there:
                 addresses = ", ".join(completer.address for completer in completers)

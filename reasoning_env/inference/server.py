@@ -98,9 +98,9 @@ class RequestOptions:
 
 # ---------------------------------------------------------------------------- how completions ended
 
-MOST_WORDS = 32
+MAX_WORDS = 32
 """Most finish reasons that are counted separately. Gemini has 17; a faulty server could send any number."""
-SAYS_NOTHING = "null"
+NO_INFORMATION = "null"
 """The name, in messages and counts, for a missing finish reason."""
 
 
@@ -121,13 +121,13 @@ class Endings:
             said: The message of an error in the completion.
         """
         if not word:
-            return BrokenOffError(SAYS_NOTHING, said) if is_empty or self._has_words else None
+            return BrokenOffError(NO_INFORMATION, said) if is_empty or self._has_words else None
         self._has_words = True
         if Ending.of(word) is not Ending.BROKEN_OFF:
             return None
         lower = word.lower()
         is_new = lower not in KNOWN_WORDS and lower not in self._unknown
-        if is_new and len(self._unknown) < MOST_WORDS:
+        if is_new and len(self._unknown) < MAX_WORDS:
             self._unknown.add(lower)
             logger.warning(
                 "a server ended a completion with the unknown finish reason %r; such completions are discarded "
@@ -221,7 +221,7 @@ class Reachability:
         """Whether the last attempt to connect failed."""
         return self._away_since is not None
 
-    async def look_after(self) -> None:
+    async def check_if_away(self) -> None:
         """If the server was unreachable, check whether it can be reached again."""
         if self._away_since is not None:
             await self.check()
@@ -502,9 +502,9 @@ class Server:
 
     # ---- connections
 
-    async def look_after(self) -> None:
+    async def check_if_away(self) -> None:
         """If the server was unreachable, check whether it can be reached again."""
-        await self._reachability.look_after()
+        await self._reachability.check_if_away()
         if self._is_absent and not self._reachability.is_away:
             self._is_absent = not await answers(self._connections(), self._page("/health", below_v1=False))
 

@@ -12,7 +12,7 @@ from .failures import describe_failure
 
 logger = logging.getLogger(__name__)
 
-TELLING_TEXT = (
+PROBE_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
 """A text that different models' tokenizers split into different tokens."""
@@ -25,11 +25,11 @@ async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat
     """
     for completer in completers:
         try:
-            theirs = await completer.read_text(TELLING_TEXT)
+            theirs = await completer.read_text(PROBE_TEXT)
         except Exception as error:  # the server is absent, or accepts no text; its completions are checked later
             logger.debug("%s does not say how it reads a text: %s", completer.address, describe_failure(error))
             continue
-        ours = layout.encode(TELLING_TEXT)
+        ours = layout.encode(PROBE_TEXT)
         if not _reads_alike(ours, theirs):
             raise ConfigError(
                 f"{layout.name!r} is not the tokenizer of the inference server at {completer.address}: the server "

@@ -118,7 +118,7 @@ class JudgeServer:
 
     def _route(self, request: web.BaseRequest) -> Route:
         """Return the function for a request. Raises Refused (401, 404 or 405)."""
-        if request.path != "/health" and not self._is_known(request):
+        if request.path != "/health" and not self._is_authorized(request):
             raise Refused(401, "send the server's token in the header Authorization: Bearer TOKEN")
         if request.path not in {*self._posts, *self._gets}:
             raise Refused(404, f"unknown path {request.path[:100]!r}; use {', '.join([*self._posts, *self._gets])}")
@@ -156,7 +156,7 @@ class JudgeServer:
                 request.transport.abort()
         return reply
 
-    def _is_known(self, request: web.BaseRequest) -> bool:
+    def _is_authorized(self, request: web.BaseRequest) -> bool:
         if self._token is None:
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")

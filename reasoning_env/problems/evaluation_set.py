@@ -24,7 +24,7 @@ from ..seeds import eval_seed
 from ..tasks import COMPOSITE, TASKS
 from .giving_up import MAX_FAILURES
 from .references import hash_without_whitespace
-from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
+from .stream import DrawAttempts, ExhaustedError, draw_problem, generate_with_retries
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class EvaluationSet:
     async def _generate(self, task: str, number: int) -> Problem | None:
         """Generate a problem whose question differs from the questions of lower numbers; return None on failure."""
         try:
-            return await draw_problem(partial(self._attempt, task, number), Tries(max_failures=MAX_FAILURES))
+            return await draw_problem(partial(self._attempt, task, number), DrawAttempts(max_failures=MAX_FAILURES))
         except ExhaustedError:
             self._exhausted.add(task)
             logger.warning(

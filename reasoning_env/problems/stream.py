@@ -52,7 +52,7 @@ class ExhaustedError(GenerationError):
     """Too many draws in a row were rejected, so the task probably has no other problem to serve."""
 
 
-class Tries:
+class DrawAttempts:
     """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
 
     `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
@@ -93,7 +93,7 @@ class Tries:
         self._failures.end()
 
 
-async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries: Tries) -> T:
+async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries: DrawAttempts) -> T:
     """Draw until a problem may be served, and return the result of `attempt` for that problem.
 
     Args:
@@ -413,7 +413,7 @@ class ProblemStream(Generic[T]):
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
             try:
-                ready = await draw_problem(partial(self._attempt, position), Tries())
+                ready = await draw_problem(partial(self._attempt, position), DrawAttempts())
             except GenerationError as error:
                 logger.debug("position %d is drawn again: %s", position.index, error)
                 self._exclusions.record_failure(position.spec.task, error)

@@ -7,7 +7,7 @@ from enum import Enum
 from ..errors import ScoringError
 from ..records import Reason
 from .protocol import ProtocolFault, WorkerEnd
-from .worker import MAX_KILLS, Asleep, DeadlineExceeded, TooManyThreads, WorkerDied
+from .worker import MAX_KILLS, DeadlineExceeded, TooManyThreads, WorkerAsleep, WorkerDied
 
 MAX_ENDED_WORKERS = 2
 """If this many workers end while they score an answer, it scores 0. A single end may have had another cause."""
@@ -48,7 +48,7 @@ def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
     match error:
         case DeadlineExceeded():
             return AnswerFailure.TIMED_OUT
-        case Asleep() | TooManyThreads() | ProtocolFault():
+        case WorkerAsleep() | TooManyThreads() | ProtocolFault():
             return AnswerFailure.ENDED_WORKER
         case CannotBeScored():
             return AnswerFailure.PERMANENT
@@ -61,7 +61,7 @@ def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
 
 def reason_for(error: Exception, end: WorkerEnd) -> Reason:
     """Return the reason for a score of 0."""
-    if isinstance(error, DeadlineExceeded | Asleep):
+    if isinstance(error, DeadlineExceeded | WorkerAsleep):
         return Reason.TIMEOUT
     died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory
     return Reason.OUT_OF_MEMORY if died_of_memory else Reason.CRASH

@@ -247,7 +247,7 @@ class Forker:
         _, status, usage = os.wait4(pid, 0)
         code = DISCONNECTED_STATUS if lives_on else os.waitstatus_to_exitcode(status)
         grown_mb = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        self._ends[pid] = blame_for_memory(code, grown_mb, kills)
+        self._ends[pid] = detect_out_of_memory(code, grown_mb, kills)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
@@ -279,7 +279,7 @@ class Forker:
             os._exit(status)
 
 
-def blame_for_memory(code: int, grown_mb: int, kills: int) -> int:
+def detect_out_of_memory(code: int, grown_mb: int, kills: int) -> int:
     """Return OUT_OF_MEMORY_STATUS if the kernel killed a worker for lack of memory after it grew by MIN_GROWTH_MB.
 
     Otherwise, return `code`, the worker's exit code. `kills` is the number of processes that the kernel killed for lack

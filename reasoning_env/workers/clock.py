@@ -32,7 +32,7 @@ class _Datetime(datetime.datetime):
 
 
 @contextmanager
-def standing_clock() -> Iterator[None]:
+def frozen_clock() -> Iterator[None]:
     """Freeze the time that code reads, in UTC. `time.sleep` returns at once."""
     seconds = NOON.timestamp()
     real_gmtime = time.gmtime

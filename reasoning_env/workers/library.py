@@ -30,7 +30,7 @@ from ..sources.joined import JoinedSources
 from ..sources.modules import TaskModule, import_task_modules
 from ..tasks import COMPOSITE, TASKS, Task, find_task
 from ..tasks.serving import Flaw, clarify, find_flaw, flaw_of_error, with_right_answer
-from .clock import standing_clock
+from .clock import frozen_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
@@ -195,7 +195,7 @@ class Library(Source):
             if flaw is not None:
                 return flaw
         try:
-            with standing_clock() if declared.reads_clock else contextlib.nullcontext():
+            with frozen_clock() if declared.reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]
         except BaseException as error:
             failure = None if request.exact_seed else flaw_of_error(declared, error)

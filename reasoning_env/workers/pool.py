@@ -42,8 +42,8 @@ from .worker import (
     MAX_KILLS,
     WORKER_STALL_S,
     DeadlineExceeded,
+    NoCpuTime,
     Slot,
-    Starved,
     Worker,
     WorkerDied,
     receive_in_cpu_time,
@@ -290,7 +290,7 @@ class WorkerPool:
                 self._vacate(slot)
                 limit = f"{deadline_s:g} s" if cpu_s is None else f"{cpu_s:g} s of processor time"
                 raise _generation_error(spec, f"took over {limit}") from None
-            except Starved as error:
+            except NoCpuTime as error:
                 await self._replace(slot)
                 if starved:
                     raise WorkerError(f"{spec.task}, seed {spec.seed}: {error}, for the second time in a row") from None
@@ -447,14 +447,14 @@ class WorkerPool:
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`, or Starved if the worker is stopped."""
+    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`, or NoCpuTime if the worker is stopped."""
     if cpu_s is not None:
         return await receive_in_cpu_time(worker, cpu_s, deadline_s)
     try:
         return await worker.receive(deadline_s)
     except DeadlineExceeded:
         if worker.is_stopped:
-            raise Starved("a worker process was stopped by a signal (SIGSTOP)") from None
+            raise NoCpuTime("a worker process was stopped by a signal (SIGSTOP)") from None
         raise
 
 

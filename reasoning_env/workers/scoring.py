@@ -33,13 +33,13 @@ from .answer_failures import (
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import (
     WORKER_START_TIMEOUT_S,
-    Asleep,
     DeadlineExceeded,
+    NoCpuTime,
     Slot,
-    Starved,
     Stopwatch,
     TooManyThreads,
     Worker,
+    WorkerAsleep,
     WorkerDied,
     receive_in_cpu_time,
 )
@@ -101,11 +101,11 @@ class BatchScorer:
         while len(batch.verdicts) == judged:
             try:
                 await self._score_with(slot.current, batch)
-            except (DeadlineExceeded, Asleep, TooManyThreads, ProtocolFault, WorkerDied, ScoringError) as error:
+            except (DeadlineExceeded, WorkerAsleep, TooManyThreads, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
                 logger.debug("%r while scoring an answer to %s; the verifier %s", error, batch.problem.spec, end)
                 self._judge_failure(batch, error, end)
-                if isinstance(error, Asleep):
+                if isinstance(error, WorkerAsleep):
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
@@ -135,7 +135,7 @@ class BatchScorer:
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score the remaining answers until the turn is over, and add the verdicts.
 
-        Raises DeadlineExceeded, Asleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
+        Raises DeadlineExceeded, WorkerAsleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
         # A retried answer is sent alone: its worker may have failed because it already scored the next answer.
@@ -174,7 +174,7 @@ class BatchScorer:
                 raise ProtocolFault(f"the verifier worker sent a verdict before it was ready: {str(header)[:200]}")
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: building the task took more than {WORKER_START_TIMEOUT_S:g} s") from None
-        except Starved as error:
+        except NoCpuTime as error:
             raise ScoringError(f"{spec.task}: building the task failed: {error}") from None
         except WorkerDied as death:
             raise DiedWhileBuilding from death
@@ -188,16 +188,16 @@ class BatchScorer:
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
         """Wait for the verdict on the next answer, and subtract its processor time from the budget.
 
-        Raises the errors of `receive_in_cpu_time`, but ScoringError instead of Starved. Raises CannotBeScored if the
+        Raises the errors of `receive_in_cpu_time`, but ScoringError instead of NoCpuTime. Raises CannotBeScored if the
         batch exceeds its budget.
         """
         limit_s = min(self._deadline_s, batch.budget_s)
         used = Stopwatch(worker)
         try:
             return await receive_in_cpu_time(worker, limit_s, WORKER_START_TIMEOUT_S)
-        except Asleep:
+        except WorkerAsleep:
             raise
-        except Starved as error:
+        except NoCpuTime as error:
             raise ScoringError(f"{batch.problem.task}: {error}") from None
         except DeadlineExceeded:
             if limit_s == self._deadline_s:

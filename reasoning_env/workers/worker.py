@@ -139,7 +139,7 @@ class Worker:
     ) -> None:
         self.pid = pid
         self.forked_by = forked_by
-        self.look_s = THREADED_LOOK_S if threaded else WORKER_LOOK_S
+        self.check_s = THREADED_CHECK_S if threaded else WORKER_CHECK_S
         self._threaded = threaded
         self._channel = channel
         self._end = end
@@ -229,23 +229,23 @@ class Slot:
 
 WORKER_START_TIMEOUT_S = 300.0
 """Seconds in which a worker must import the library, or build its task."""
-WORKER_LOOK_S = 1.0
+WORKER_CHECK_S = 1.0
 """Seconds between two checks of a worker that has not replied yet."""
 MAX_THREADS = 500
 """Limit for the threads of a worker that may start threads. Libraries start one or two threads per core. Each thread
 takes a process id, of which a machine may have only 32,768."""
-THREADED_LOOK_S = 0.1
+THREADED_CHECK_S = 0.1
 """Seconds between two checks of a worker that may start threads. It can start a few thousand threads in this time."""
 WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""
 
 
-class Starved(Exception):
+class NoCpuTime(Exception):
     """A worker gets hardly any processor time, or is stopped by a signal. This is an infrastructure error."""
 
 
-class Asleep(Starved):
+class WorkerAsleep(NoCpuTime):
     """A worker waits for an event that does not come, such as the end of `time.sleep`."""
 
 
@@ -277,9 +277,9 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
 
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
-        Asleep: At every check in the last max(limit_s, WORKER_STALL_S) seconds, the worker was asleep.
+        WorkerAsleep: At every check in the last max(limit_s, WORKER_STALL_S) seconds, the worker was asleep.
         TooManyThreads: See `Worker.check_threads`.
-        Starved: The worker used less than `limit_s` in `patience_s` seconds, or nothing in WORKER_STALL_S seconds.
+        NoCpuTime: The worker used less than `limit_s` in `patience_s` seconds, or nothing in WORKER_STALL_S seconds.
         WorkerDied, ProtocolFault: See `Worker.receive`.
     """
     used = Stopwatch(worker)
@@ -291,7 +291,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     while cpu_s < limit_s:
         try:
             # Wait at least 20 ms between two measurements, even if the worker is close to its limit.
-            reply = await worker.receive(min(max(limit_s - cpu_s, 0.02), worker.look_s, WORKER_STALL_S))
+            reply = await worker.receive(min(max(limit_s - cpu_s, 0.02), worker.check_s, WORKER_STALL_S))
         except DeadlineExceeded:
             before_s = cpu_s
             cpu_s = used.cpu_s
@@ -303,14 +303,14 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         if cpu_s > before_s:
             changed_s = waited_s
         # Check this rarely, because reading the states of hundreds of threads takes milliseconds.
-        if waited_s - looked_s >= min(WORKER_LOOK_S, WORKER_STALL_S):
+        if waited_s - looked_s >= min(WORKER_CHECK_S, WORKER_STALL_S):
             looked_s = waited_s
             has_slept = worker.is_asleep
             if awake_s is None or not has_slept:
                 awake_s = waited_s
         if cpu_s < limit_s and awake_s is not None and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
-            raise Asleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
+            raise WorkerAsleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
         has_stalled = waited_s - changed_s > WORKER_STALL_S and not has_slept
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
-            raise Starved(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
+            raise NoCpuTime(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
     raise DeadlineExceeded

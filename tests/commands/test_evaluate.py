@@ -368,7 +368,7 @@ def results_with(**overall: Any) -> Any:
 def test_outage_is_logged_again_at_each_interval(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("reasoning_env.inference.served_model.LOOK_AFTER_S", 0.01)
+    monkeypatch.setattr("reasoning_env.inference.served_model.AWAY_CHECK_S", 0.01)
     monkeypatch.setattr("reasoning_env.runtime.retries.OutageLog.REPEAT_S", 0.02)
     words = ["--tasks", "exact", "--limit", "2", "--env.startup_timeout_s", "60"]
     with RightAnswers() as server:

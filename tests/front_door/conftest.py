@@ -50,7 +50,7 @@ def one_tokenizer(tokenizer: Any) -> Iterator[None]:
 def usual_garbage_collector() -> Iterator[None]:
     """Keep environments from exempting the garbage of each test from collection."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reasoning_env.atropos.lifetime.calm_garbage_collector", lambda: None)
+        patch.setattr("reasoning_env.atropos.lifetime.tune_garbage_collector", lambda: None)
         yield
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env.atropos.config import calm_garbage_collector
+from reasoning_env.atropos.config import tune_garbage_collector
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, InferenceServer
@@ -115,7 +115,7 @@ def own_thresholds() -> Iterator[None]:
 async def test_setup_freezes_imported_objects_for_the_collector(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.atropos.lifetime.calm_garbage_collector", calm_garbage_collector)
+    monkeypatch.setattr("reasoning_env.atropos.lifetime.tune_garbage_collector", tune_garbage_collector)
     frozen_before = gc.get_freeze_count()
     await make_env()
     assert gc.get_freeze_count() > frozen_before
@@ -130,7 +130,7 @@ class Cycle:
 
 @pytest.mark.usefixtures("own_thresholds")
 def test_garbage_collector_frees_old_objects_after_100_000_new() -> None:
-    calm_garbage_collector()
+    tune_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)
     gc.collect(1)  # the object gets old

@@ -29,7 +29,7 @@ from reasoning_env.inference.failures import (
 )
 from reasoning_env.inference.formats.choices import finish_word
 from reasoning_env.inference.served_model import PatientRequests
-from reasoning_env.inference.server import MOST_WORDS, Endings
+from reasoning_env.inference.server import MAX_WORDS, Endings
 from reasoning_env.records import Rollout
 from tests.waiting import until
 
@@ -227,9 +227,9 @@ def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) 
 
 def test_number_of_logged_finish_reasons_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
-    for number in range(10 * MOST_WORDS):
+    for number in range(10 * MAX_WORDS):
         assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
-    assert len(caplog.messages) == MOST_WORDS
+    assert len(caplog.messages) == MAX_WORDS
     assert "\x1b" not in caplog.text
 
 
@@ -277,8 +277,8 @@ async def test_finish_reasons_become_metric_names() -> None:
     requests = PatientRequests(logging.getLogger("test"))
     for word in ["abort", "abort", "Weight Update/now", "?"]:
         await give_up(requests, word)
-    for number in range(10 * MOST_WORDS):
+    for number in range(10 * MAX_WORDS):
         await give_up(requests, f"made up {number}")
     assert (requests.ended["abort"], requests.ended["weight_update_now"]) == (2, 1)
-    assert len(requests.ended) <= MOST_WORDS + 1
-    assert requests.ended.total() == 4 + 10 * MOST_WORDS
+    assert len(requests.ended) <= MAX_WORDS + 1
+    assert requests.ended.total() == 4 + 10 * MAX_WORDS

@@ -6,14 +6,14 @@ import pytest
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
-from reasoning_env.problems.stream import ExhaustedError, Tries, draw_problem
+from reasoning_env.problems.stream import DrawAttempts, ExhaustedError, draw_problem
 from reasoning_env.records import Rejection
 
 FAILURE = GenerationError("too slow")
 SERVED = "a problem"
 
 
-async def draw_of(outcomes: Sequence[object], tries: Tries) -> object:
+async def draw_of(outcomes: Sequence[object], tries: DrawAttempts) -> object:
     """Draw with these outcomes, in order."""
 
     async def attempt(number: int) -> object:
@@ -26,7 +26,7 @@ async def draw_of(outcomes: Sequence[object], tries: Tries) -> object:
 
 
 async def test_draw_returns_the_first_acceptable_problem() -> None:
-    tries = Tries(max_failures=MAX_FAILURES)
+    tries = DrawAttempts(max_failures=MAX_FAILURES)
     assert await draw_of([Rejection.HELD_OUT, FAILURE, Rejection.REPEATED, SERVED], tries) == SERVED
     assert (tries.made, tries.rejected, tries.repeats) == (3, 0, 0)
 
@@ -45,18 +45,18 @@ async def test_draw_returns_the_first_acceptable_problem() -> None:
     ],
 )
 async def test_draw_raises_after_too_many_rejections(rejections: list[Rejection], last: str) -> None:
-    assert await draw_of([*rejections[:-1], SERVED], Tries()) == SERVED
+    assert await draw_of([*rejections[:-1], SERVED], DrawAttempts()) == SERVED
     with pytest.raises(ExhaustedError, match=f"^{len(rejections)} draws in a row .* {last}$"):
-        await draw_of([*rejections, SERVED], Tries())
+        await draw_of([*rejections, SERVED], DrawAttempts())
 
 
 async def test_draw_counts_rejections_of_an_interrupted_draw() -> None:
     with pytest.raises(ExhaustedError):
-        await draw_of([Rejection.REPEATED], Tries(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
+        await draw_of([Rejection.REPEATED], DrawAttempts(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
 
 async def test_draw_raises_after_consecutive_failures() -> None:
-    tries = Tries(max_failures=MAX_FAILURES)
+    tries = DrawAttempts(max_failures=MAX_FAILURES)
     with pytest.raises(GenerationError, match=f"^{MAX_FAILURES} failures in a row, the last: too slow$"):
         await draw_of([FAILURE, Rejection.TOO_LONG, *[FAILURE] * MAX_FAILURES, SERVED], tries)
     assert tries.made == MAX_FAILURES + 2
@@ -64,5 +64,5 @@ async def test_draw_raises_after_consecutive_failures() -> None:
 
 async def test_draw_raises_a_single_failure_unchanged() -> None:
     with pytest.raises(GenerationError) as raised:
-        await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], Tries())
+        await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], DrawAttempts())
     assert raised.value is FAILURE

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from reasoning_env.tasks import find_task
-from reasoning_env.workers.clock import standing_clock
+from reasoning_env.workers.clock import frozen_clock
 from reasoning_env.workers.library import sort_fonts
 
 
@@ -53,7 +53,7 @@ def _call(
         members = params["datasets"]
         params = {"datasets": [DatasetSpec(m["name"], m.get("weight", 1.0), m.get("config", {})) for m in members]}
     dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
-    with standing_clock() if find_task(task).reads_clock else contextlib.nullcontext():
+    with frozen_clock() if find_task(task).reads_clock else contextlib.nullcontext():
         entry = dataset[0]
     entry_bytes = pickle.dumps(entry)
     return entry_bytes, [_score(dataset, entry, answer, tagged) for answer in answers]

@@ -9,12 +9,12 @@ import time
 import pytest
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.workers.clock import standing_clock
+from reasoning_env.workers.clock import frozen_clock
 from reasoning_env.workers.library import Library
 
 
 def test_every_clock_is_frozen_for_generated_code() -> None:
-    with standing_clock():
+    with frozen_clock():
         time.sleep(1000.0)
         read = [time.strftime("%H:%M %d.%m.%Y"), datetime.datetime.now().strftime("%H:%M %d.%m.%Y")]
         read += [time.ctime()[11:16], str(datetime.date.today()), str(datetime.datetime.utcnow()), f"{time.time():.0f}"]
@@ -22,13 +22,13 @@ def test_every_clock_is_frozen_for_generated_code() -> None:
 
 
 def test_clocks_run_again_after_an_error() -> None:
-    with pytest.raises(ValueError, match="broken"), standing_clock():
+    with pytest.raises(ValueError, match="broken"), frozen_clock():
         raise ValueError("broken")
     assert time.time() > 1_735_732_801 and datetime.datetime.now().year > 2025
 
 
 def test_datetime_from_a_frozen_clock_can_be_pickled() -> None:
-    with standing_clock():
+    with frozen_clock():
         moment = datetime.datetime.now()
     assert pickle.loads(pickle.dumps(moment)) == moment == datetime.datetime(2025, 1, 1, 12)
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from reasoning_env.workers.child import MIN_GROWTH_MB, blame_for_memory, kills_for_memory
+from reasoning_env.workers.child import MIN_GROWTH_MB, detect_out_of_memory, kills_for_memory
 from reasoning_env.workers.protocol import DISCONNECTED_STATUS, OUT_OF_MEMORY_STATUS
 
 KILLED = -signal.SIGKILL
@@ -27,7 +27,7 @@ KILLED = -signal.SIGKILL
 def test_only_a_worker_with_grown_memory_counts_as_out_of_memory(
     code: int, grown_mb: int, kills: int, reported: int
 ) -> None:
-    assert blame_for_memory(code, grown_mb, kills) == reported
+    assert detect_out_of_memory(code, grown_mb, kills) == reported
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the counter is Linux's")

@@ -150,12 +150,14 @@ class Process(Mode):
         file = self._file = await asyncio.to_thread(open_groups, _lines_path(path), decided_by, on_line)
         try:
             if len(file.keys) < self._total:  # else no server is needed
-                await self._add_missing(env, run, file, scored)
+                await self._write_missing_groups(env, run, file, scored)
         finally:
             if path.suffix == PARQUET and file.keys:
                 await in_background(write_groups, file.path, file.path.with_suffix(PARQUET))
 
-    async def _add_missing(self, env: Environment, run: Run, file: KeyedFile, scored: Sequence[ScoredGroup]) -> None:
+    async def _write_missing_groups(
+        self, env: Environment, run: Run, file: KeyedFile, scored: Sequence[ScoredGroup]
+    ) -> None:
         await env.setup()
         await env.setup_wandb()
         if file.keys:

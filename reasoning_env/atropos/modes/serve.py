@@ -55,11 +55,11 @@ class Serve(Mode):
 
     async def run(self, env: Environment, run: Run) -> None:
         """Send groups until the trainer has all its batches; raises ConfigError for chat servers."""
-        _refuse_chat(run)
+        _require_token_ids(run)
         await run.lifetime.start_dumps()  # report an unwritable folder before waiting for a trainer
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
-        _refuse_chat(run)  # the type of a server with `auto` is known only now
+        _require_token_ids(run)  # the type of a server with `auto` is known only now
         await env.setup_wandb()
         source = "the trainer" if env.config.total_steps == -1 else "env.total_steps"  # the registration replaces -1
         await env.register_env()
@@ -71,10 +71,10 @@ class Serve(Mode):
             env.last_loop_time = started
             await env.get_status()
             await env.env_step_checks()
-            if _is_over(env):
+            if _is_last_step_queued(env):
                 break
-            if _has_enough(env):
-                _put_back_workers(env)
+            if _is_queue_full(env):
+                _return_items_to_backlog(env)
             elif len(env.workers) < env.max_num_workers:
                 await env.add_train_workers()
             await asyncio.sleep(0.1)
@@ -83,7 +83,7 @@ class Serve(Mode):
             worker.cancel()
 
 
-def _refuse_chat(run: Run) -> None:
+def _require_token_ids(run: Run) -> None:
     if run.inference.reply_kind.for_training is Training.NO:
         raise ConfigError(
             "a chat server returns text without token ids, but a trainer needs token ids",
@@ -93,12 +93,12 @@ def _refuse_chat(run: Run) -> None:
         )
 
 
-def _is_over(env: Environment) -> bool:
+def _is_last_step_queued(env: Environment) -> bool:
     waiting_batches = env.status_dict["queue_size"] * env.config.group_size // env.config.batch_size
     return bool(env.status_dict["current_step"] + waiting_batches > env.config.total_steps)
 
 
-def _has_enough(env: Environment) -> bool:
+def _is_queue_full(env: Environment) -> bool:
     """Return True if run-api's queue is full (`max_batches_offpolicy`) and has this environment's share."""
     if env.derived_batch_size == -1:
         return True
@@ -113,7 +113,7 @@ def _has_enough(env: Environment) -> bool:
     return bool(status["self_queue_size"] >= own_share)
 
 
-def _put_back_workers(env: Environment) -> None:
+def _return_items_to_backlog(env: Environment) -> None:
     """Cancel the workers, and put their items into `backlog`, from which they are collected again."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:

@@ -38,7 +38,7 @@ KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """Fields that ask the server to keep the stop string in the text: the first for vLLM, the second for SGLang."""
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
 """All known finish reasons."""
-MOST_NAME = 200
+MAX_NAME_CHARACTERS = 200
 """Most characters of a model's name that are kept."""
 THINKING = ("reasoning_content", "reasoning")
 """Fields with thinking. vLLM, SGLang and DeepSeek use the first name; newer vLLM and other servers use the second."""
@@ -103,7 +103,7 @@ def read_token_number(value: object) -> int | None:
 
 def read_name(value: object) -> str:
     """Return the name of a model, safe to print; "" if the value is no string, as for a missing name."""
-    return visible(value, MOST_NAME) if isinstance(value, str) else ""
+    return visible(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
 
 
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:

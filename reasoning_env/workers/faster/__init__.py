@@ -19,7 +19,7 @@ from typing import Any
 
 from ...tasks import find_task
 from ...tasks.declaration import Replacement
-from .facts import know_integers, remember_deductions
+from .facts import answer_integer_facts, cache_deductions
 from .printing import write_polynomials_at_once
 
 
@@ -48,8 +48,8 @@ class FasterGenerators:
     def install(self) -> None:
         """Replace the library's functions in this process."""
         if "sympy" in sys.modules:  # a checkout may not use sympy, whose import takes 0.3 s
-            remember_deductions(import_module("sympy.core.facts").FactKB)
-            know_integers(import_module("sympy").Integer)
+            cache_deductions(import_module("sympy.core.facts").FactKB)
+            answer_integer_facts(import_module("sympy").Integer)
             write_polynomials_at_once(import_module("sympy.printing.str").StrPrinter)
         for replacement in self._fitting:
             module, function = replacement.installer.split(".")

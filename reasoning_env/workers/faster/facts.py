@@ -13,7 +13,7 @@ from typing import Any
 Facts = Iterable[tuple[str, bool | None]]
 
 
-def know_integers(integer: Any) -> None:
+def answer_integer_facts(integer: Any) -> None:
     """Let sympy's class Integer return its sign and its complex value without a general evaluation."""
     to_complex = integer.__complex__
     integer._prop_handler["extended_positive"] = lambda self: self.p > 0
@@ -22,7 +22,7 @@ def know_integers(integer: Any) -> None:
     integer.__complex__ = lambda self: complex(self.p) if abs(self.p) < 2**53 else to_complex(self)
 
 
-def remember_deductions(knowledge: Any) -> None:
+def cache_deductions(knowledge: Any) -> None:
     """Cache the deductions of sympy's class FactKB, which has facts and rules to deduce more facts."""
     deduce = knowledge.deduce_all_facts
     # The cache has about 1,000 entries after thousands of problems of all tasks. Programs of codeio may add some.

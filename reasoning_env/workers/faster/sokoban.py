@@ -29,7 +29,7 @@ CHARACTER = attrgetter("char")
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
-class Look(NamedTuple):
+class BoxFacts(NamedTuple):
     """What depends only on the boxes: the boxes that are not on goals, their part of the estimate, and deadlock."""
 
     loose: list[int]
@@ -59,7 +59,7 @@ class Board:
         lines = [range(width + 1, 2 * width - 1), range(size - 2 * width + 1, size - width - 1)]
         lines += [range(width + 1, size - width + 1, width), range(2 * width - 2, size - 2, width)]
         self._lines = [_mask(line) for line in lines]
-        self._look_at = cache(self._look)
+        self._cached_box_facts = cache(self._box_facts)
 
     def _where(self, characters: bytes) -> int:
         return _mask(square for square, character in enumerate(self.text) if character in characters)
@@ -79,19 +79,19 @@ class Board:
                 squares[behind] = FILL[text[behind]]
                 after_boxes ^= 1 << square | 1 << behind
                 cost = PUSH_ONTO_GOAL_COST if self.goals >> behind & 1 else PUSH_COST
-            if not self._look_at(after_boxes).is_lost:
+            if not self._cached_box_facts(after_boxes).is_lost:
                 estimate = self._estimate(after_boxes, square)
                 moves.append(Move(letter, before + cost, estimate, bytes(squares), square, after_boxes))
         return moves
 
     def _estimate(self, boxes: int, player: int) -> int:
-        look = self._look_at(boxes)
+        look = self._cached_box_facts(boxes)
         return look.cost + min(map(distances(player, self.width, self.size).__getitem__, look.loose), default=0)
 
-    def _look(self, boxes: int) -> Look:
+    def _box_facts(self, boxes: int) -> BoxFacts:
         loose, free = places(boxes & ~self.goals), places(self.goals & ~boxes)
         ways = (min(map(distances(box, self.width, self.size).__getitem__, free)) for box in loose)
-        return Look(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
+        return BoxFacts(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
         """Return True for a deadlock, as the library defines it.
