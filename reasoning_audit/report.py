@@ -13,7 +13,7 @@ from pydantic import Field
 
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
-from reasoning_env.runtime.text import visible
+from reasoning_env.runtime.text import printable
 from reasoning_env.storage.values import Count, Name, Share
 
 from .findings import Finding, count_by_severity, sort_by_severity
@@ -190,16 +190,16 @@ def _row(audit: AuditedTask) -> Mapping[str, str]:
 
 
 def _print_finding(finding: Finding) -> None:
-    print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
+    print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {printable(finding.detail)}")
     if finding.reference:
-        print(f"  problem   {visible(finding.reference)}")
+        print(f"  problem   {printable(finding.reference)}")
     if finding.answer or finding.score is not None:
-        print(f"  answer    {visible(finding.answer)}")
+        print(f"  answer    {printable(finding.answer)}")
     if finding.score is not None:
         compared = "" if finding.expected is None else f" (compared with {finding.expected:g})"
         print(f"  score     {finding.score:g}{compared}")
     if finding.command:
-        print(f"  again     {visible(finding.command)}")
+        print(f"  again     {printable(finding.command)}")
 
 
 def findings_line(findings: Sequence[Finding]) -> str:

@@ -23,7 +23,7 @@ from reasoning_env.program.running import run_to_end
 from reasoning_env.program.shared_options import score_function, score_words
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.terminal import progress_bar
-from reasoning_env.runtime.text import visible
+from reasoning_env.runtime.text import printable
 from reasoning_env.sources.score_function import check_row
 from reasoning_env.storage.reading import Malformed
 from reasoning_env.storage.values import describe
@@ -169,7 +169,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
     """
     problems: list[Problem] = []
     for number, row in enumerate(rows):
-        place = f"row {number + 1} of {visible(str(file))}"
+        place = f"row {number + 1} of {printable(str(file))}"
         if not isinstance(row, Mapping):
             raise ConfigError(f"{place} cannot be used: {row.problem}", setting="--rows")
         if len(problems) == MAX_ROWS:
@@ -179,13 +179,13 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
         entry = json.dumps(dict(row), default=str).encode()
         problems.append(Problem(spec, _question(row), answer, "{}", entry, reference=f"{file}:{number + 1}"))
     if not problems:
-        raise ConfigError(f"{visible(str(file))} has no rows", setting="--rows")
+        raise ConfigError(f"{printable(str(file))} has no rows", setting="--rows")
     return problems
 
 
 def _right_answer_of_row(row: Mapping[str, object], gold: str, place: str) -> str:
     if gold not in row:
-        columns = ", ".join(map(visible, row)) or "none at all"
+        columns = ", ".join(map(printable, row)) or "none at all"
         raise ConfigError(
             f"{place} has no right answer in the column {gold!r}; its columns are {columns}",
             setting="--gold",

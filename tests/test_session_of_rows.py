@@ -103,7 +103,7 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
     ]
 
 
-async def test_threads_of_the_next_completion_blame_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_threads_of_a_completion_do_not_fail_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool may read a verdict late, when the worker already runs the next completion."""
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")

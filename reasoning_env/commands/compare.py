@@ -12,7 +12,7 @@ from ..evaluations.folder import RESULTS
 from ..evaluations.table import MAX_TASKS
 from ..program.parser import Command, CommandParser
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
-from ..runtime.text import counted, visible
+from ..runtime.text import pluralize, printable
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
@@ -58,7 +58,7 @@ def _evaluations_in(path: Path) -> list[Path]:
 
 
 def _print(comparison: Comparison) -> None:
-    print(f"FIRST: {visible(str(comparison.first.path))}\nSECOND: {visible(str(comparison.second.path))}")
+    print(f"FIRST: {printable(str(comparison.first.path))}\nSECOND: {printable(str(comparison.second.path))}")
     for line in comparison.settings:
         print(line)
     print()
@@ -90,7 +90,7 @@ def _print(comparison: Comparison) -> None:
         )
     missing = comparison.unpaired - 2 * len(different)
     if missing:
-        print(f"\nNot compared, because only one evaluation has a score: {counted(missing, 'problem')}")
+        print(f"\nNot compared, because only one evaluation has a score: {pluralize(missing, 'problem')}")
     print()
 
 

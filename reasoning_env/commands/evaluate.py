@@ -49,7 +49,7 @@ from ..prompts.chat_templates import PLAIN
 from ..records import Problem
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import print_json
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..session import Session
 from ..settings.removed import UNUSED
 from ..storage.config_files import check_names, read_config_files, split_settings, write_config
@@ -188,7 +188,7 @@ def evaluate(
 
 def _warn_of_unused(request: Request) -> None:
     if request.unused:
-        logger.warning("`evaluate` ignores these settings: %s", visible(", ".join(request.unused)))
+        logger.warning("`evaluate` ignores these settings: %s", printable(", ".join(request.unused)))
 
 
 def _full_name(name: str) -> str:
@@ -227,7 +227,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
         if "dry-run" in options:
             _warn_of_unused(request)
             name = request.server.model_name or "the only model"
-            print(f"{visible(name)} at {visible(public_url(request.server.base_url))}")
+            print(f"{printable(name)} at {printable(public_url(request.server.base_url))}")
             print(run_to_end(lambda: preview(request.settings)))
             return 0
     with errors_for_user(names, secrets):

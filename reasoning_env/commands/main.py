@@ -18,7 +18,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..program.parser import CommandParser, errors_for_user, program
-from ..runtime.text import error_text, visible
+from ..runtime.text import error_text, printable
 from ..storage.folders import DISTRIBUTION, find_checkout, install_command
 from .launcher import HELP_OPTIONS
 
@@ -161,7 +161,7 @@ def _check_names(tasks: str, folder: Path) -> None:
 
 def _print_error(command: str, text: str) -> None:
     # The text may quote file names or file contents, which may have control characters.
-    print(f"{program()} {visible(command)}: {visible(text)}", file=sys.stderr)
+    print(f"{program()} {printable(command)}: {printable(text)}", file=sys.stderr)
 
 
 def _versions() -> str:

@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from ..program.parser import Command, CommandParser, program
 from ..reports.html.page import check_page, collect, encode, make_page, write_page
 from ..reports.runs import find_runs
-from ..runtime.text import counted
+from ..runtime.text import pluralize
 from ..storage.folders import default_dumps_folder
 
 DEFAULT_PAGE = Path("report.html")
@@ -40,7 +40,9 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     write_page(output, make_page(encode(data)))
     rollouts = sum(run["rollouts"] for run in data["runs"])
     groups = sum(run["groups"] for run in data["runs"])
-    print(f"Wrote {output} with {counted(rollouts, 'rollout')} in {counted(groups, 'group')}. Open it in a browser.")
+    print(
+        f"Wrote {output} with {pluralize(rollouts, 'rollout')} in {pluralize(groups, 'group')}. Open it in a browser."
+    )
     return 0
 
 

@@ -28,7 +28,7 @@ from ..program.running import run_to_end
 from ..program.shared_options import add_config_option, add_selection_options, file_settings, read_selection
 from ..records import Problem
 from ..runtime.terminal import Table, print_json, progress_bar
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..session import Session
 from ..storage.folders import find_checkout
 
@@ -203,8 +203,8 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
 def _print_without_score(left_out: Mapping[str, LeftOut], without_score: int) -> None:
     """Print how many rows were skipped, by reason, and how many could not be judged."""
     for reason, facts in left_out.items():
-        first = f"first in {visible(facts['first_file'])}, row {facts['first_row']}"
-        print(f"Skipped {facts['rows']} rows: {visible(reason)} ({first}: {visible(facts['first'])})")
+        first = f"first in {printable(facts['first_file'])}, row {facts['first_row']}"
+        print(f"Skipped {facts['rows']} rows: {printable(reason)} ({first}: {printable(facts['first'])})")
     if without_score:
         print(f"{without_score} rows have no new score, because judging failed; see the log above")
 

@@ -23,7 +23,7 @@ from ..program.shared_options import (
 )
 from ..records import Problem, Verdict
 from ..runtime.terminal import print_json
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..session import Session
 from ..storage.folders import find_checkout
 
@@ -46,7 +46,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
         judged["thinking_formats"] = list(session.thinking.names)
         print_json({**problem_as_json(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
-    read = "none found in the completion" if verdict.answer is None else visible(verdict.answer)
+    read = "none found in the completion" if verdict.answer is None else printable(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
     print(f"expected  {show_answer(problem)}\nanswer    {read}\nscore     {verdict.score:g}\nreason    {reason}")
     print(f"thinking  {', '.join(session.thinking.names) or 'none'}")

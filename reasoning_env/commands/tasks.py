@@ -32,7 +32,7 @@ from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..session import Session
 from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
@@ -176,7 +176,7 @@ def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | Non
     if not Path(name).exists():
         # Without a network this takes 90 s to fail, and the hub's client logs two warnings for each attempt.
         slow = "(without a network connection, this takes a minute or more to fail)"
-        print(f"loading the tokenizer {visible(name)} {slow}", file=sys.stderr)
+        print(f"loading the tokenizer {printable(name)} {slow}", file=sys.stderr)
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name)
@@ -235,7 +235,7 @@ def _print_parameters(parameters: Parameters) -> None:
         for name, facts in by_name.items():
             at_levels = facts.get("levels", {})
             values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
-            rows.append((name, *(visible(value, VALUE_CHARACTERS) for value in values)))
+            rows.append((name, *(printable(value, VALUE_CHARACTERS) for value in values)))
         if rows:
             print(f"=== {task}: parameters (set them with `task_params`), with their values at three levels")
             headings = ("PARAMETER", "DEFAULT", *(f"LEVEL {level:g}" for level in SHOWN_LEVELS))
@@ -285,7 +285,7 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
 
 def _first_words(sample: Sample) -> str:
     limit = QUESTION_CHARACTERS if isinstance(sample.outcome, Problem) else None
-    return visible(" ".join(sample.question.split()), limit)
+    return printable(" ".join(sample.question.split()), limit)
 
 
 def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, object]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..settings import changed_settings
 from ..storage.files import KeyedFile, other_settings, output_errors, remove_rows, replace_file
 from ..storage.reading import parse_json, read_json
@@ -55,7 +55,7 @@ def unfinished_rows(
     try:
         if rows.unusable_lines:
             raise ConfigError(
-                f"{visible(str(rows.path))} is damaged: {rows.unusable_lines} lines are invalid",
+                f"{printable(str(rows.path))} is damaged: {rows.unusable_lines} lines are invalid",
                 setting=OUT_OPTION,
                 remedy="remove the file to start again",
             )
@@ -85,7 +85,7 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
         earlier = dict(card["made_with"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{visible(str(out))} exists, but was not written by this command: it has no card",
+            f"{printable(str(out))} exists, but was not written by this command: it has no card",
             setting=OUT_OPTION,
             remedy="choose another file, or remove this one",
         ) from None

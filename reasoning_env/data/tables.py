@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..records import Row
-from ..runtime.text import encode_strictly, visible
+from ..runtime.text import encode_strictly, printable
 from ..storage.files import replace_file, replacing
 from ..storage.folders import check_writable, install_command
 from ..storage.reading import Malformed, open_regular, read_values
@@ -107,9 +107,9 @@ def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
         with importlib.import_module("pyarrow.parquet").ParquetFile(path) as file:
             yield file
     except (arrow.ArrowException, ValueError, OverflowError, OSError) as error:
-        reason = visible(str(error), limit=300)
+        reason = printable(str(error), limit=300)
         raise ConfigError(
-            f"{visible(str(path))} is damaged, or not a Parquet file ({reason})", setting=setting
+            f"{printable(str(path))} is damaged, or not a Parquet file ({reason})", setting=setting
         ) from error
 
 

@@ -32,7 +32,7 @@ from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter
 
 from ..metrics.outcomes import outcome
 from ..records import Ending, Group, Problem, Rollout, Verdict
-from ..runtime.text import encode_strictly, visible
+from ..runtime.text import encode_strictly, printable
 from ..storage.files import header_path, read_made_with
 from ..storage.reading import parse_json
 from ..storage.values import Count, FreeJson, Name, Number, Time
@@ -202,7 +202,7 @@ class DumpedRollout:
 
     def __repr__(self) -> str:
         """Return one line with the beginning of the answer."""
-        answer = "none" if self.answer is None else visible(repr(self.answer), 60)
+        answer = "none" if self.answer is None else printable(repr(self.answer), 60)
         return f"<rollout with score {self.score:g}, reason {self.reason}, answer {answer}>"
 
     @property
@@ -271,7 +271,7 @@ class DumpedGroup:
         level = "" if self.level is None else f" at level {self.level:g}"
         scores = ", ".join(f"{score:g}" for score in self.scores)
         name = self.item_id if self.reference is None else self.reference
-        return f"<group {visible(name, 100)}{level}, scores {visible(scores, 100)}>"
+        return f"<group {printable(name, 100)}{level}, scores {printable(scores, 100)}>"
 
     @property
     def prompt(self) -> DumpedMessages:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..storage.reading import Malformed, read_values, require_regular
 from ..storage.values import describe
 from .format import DumpedGroup, as_group, derived_files
@@ -26,7 +26,7 @@ class DumpFormatError(ReasoningEnvError):
     """
 
     def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
-        place = visible(str(path)) if line is None else f"{visible(str(path))}, line {line}"
+        place = printable(str(path)) if line is None else f"{printable(str(path))}, line {line}"
         remedy = "repair the file, or read with strict=False to skip damaged lines" if strict else None
         super().__init__(problem, setting=place, remedy=remedy)
         self.path = path

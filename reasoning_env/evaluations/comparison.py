@@ -18,7 +18,7 @@ from ..dumps.format import DumpedGroup
 from ..dumps.reader import DumpFormatError, stream_groups
 from ..errors import ConfigError
 from ..problems.references import without_release
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..storage.values import describe
 from .folder import SAMPLES, Results, load_results
 from .summary import SentRequests, bootstrap_interval
@@ -243,12 +243,12 @@ def describe_difference(name: str, first: object, second: object) -> str:
     """
     if isinstance(first, dict) and isinstance(second, dict):
         names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
-        shown = ", ".join(visible(name, limit=60) for name in names[:3])
+        shown = ", ".join(printable(name, limit=60) for name in names[:3])
         return f"{name}: {len(names)} differ ({shown}{' ...' if len(names) > 3 else ''})"
     if isinstance(first, list) and isinstance(second, list):
         both = sum(value in second for value in first)
         return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
-    return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
+    return f"{name}: {printable(repr(first), limit=60)} and {printable(repr(second), limit=60)}"
 
 
 # ------------------------------------------------------------------ the paired test

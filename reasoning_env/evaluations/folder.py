@@ -33,7 +33,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 from ..dumps.format import DumpedGroup, DumpedRollout, read_group
 from ..errors import ConfigError
 from ..records import OPENING_TAG
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..settings import changed_settings
 from ..settings.removed import current_settings
 from ..storage.files import InUseError, KeyedFile, output_errors, read_made_with, replace_file
@@ -231,7 +231,7 @@ def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]
         if changed_settings(by_present_names, made_with):
             if found.get("model") == made_with["model"]:
                 changed = ", ".join(sorted(changed_settings(_flat_identity(found), _flat_identity(made_with))))
-                others.append(f"{path} is unfinished, but has other settings ({visible(changed)})")
+                others.append(f"{path} is unfinished, but has other settings ({printable(changed)})")
             continue
         with suppress(InUseError):
             earlier = {**header, "started": found.get("started", header["started"])}

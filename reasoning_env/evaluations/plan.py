@@ -14,7 +14,7 @@ from ..problems.plan import EvaluationPlan
 from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..prompts.thinking import Thinking
 from ..records import DropReason, LibraryInfo, Pool, Problem, Sampling, Split, Verdict
-from ..runtime.text import counted
+from ..runtime.text import pluralize
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
 from .published import load_published, remarks_on
@@ -147,8 +147,8 @@ def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
     elif not session.settings.system_prompt:
         prompt = "the question alone"
     return (
-        f"{counted(problems, 'problem')} of {counted(len(plan.tasks), 'task')}{protocol}, "
-        f"{counted(completions, 'completion')}, at most "
+        f"{pluralize(problems, 'problem')} of {pluralize(len(plan.tasks), 'task')}{protocol}, "
+        f"{pluralize(completions, 'completion')}, at most "
         f"{_in_millions(completions * most)} tokens of completions; prompt: {prompt}; temperature "
         f"{sampling.temperature:g}, top_p {sampling.top_p:g}; at most {most:,} tokens a completion"
         f"{'' if sampling.max_completion_tokens else ', prompt included'}"

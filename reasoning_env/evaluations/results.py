@@ -20,7 +20,7 @@ from typing import Any
 
 from ..dumps.format import DumpedGroup, model_of
 from ..dumps.reader import SeenGroups, list_files, stream_groups
-from ..runtime.text import counted, visible
+from ..runtime.text import pluralize, printable
 from .folder import SAMPLES, Results, load_results
 from .summary import SummaryRow, summarise, tally_by_task
 
@@ -68,8 +68,8 @@ class EvaluationResult:
     def __str__(self) -> str:
         score = "nothing was scored" if self.score is None else f"mean score {self.score:.3f}"
         unfinished = "" if self.finished else ", not finished"
-        tasks = counted(len(self.results["tasks"]), "task")
-        return visible(f"{self.model}: {score} over {tasks}{unfinished}, in {self.folder}")
+        tasks = pluralize(len(self.results["tasks"]), "task")
+        return printable(f"{self.model}: {score} over {tasks}{unfinished}, in {self.folder}")
 
     def __repr__(self) -> str:
         return f"<{self!s}>"
@@ -113,7 +113,7 @@ class Groups:
         return _data_frame(list(self.rollouts()))
 
     def __repr__(self) -> str:
-        return f"<groups of {visible(str(self.path))}>"
+        return f"<groups of {printable(str(self.path))}>"
 
     def _repr_html_(self) -> str | None:
         return _html(str(self.path), self.rows())

@@ -15,7 +15,7 @@ from ..inference.token_limits import LIMIT_NAMES
 from ..metrics.outcomes import RIGHT
 from ..metrics.remarks import outcome_remarks
 from ..runtime.terminal import UNLIMITED, print_table, width
-from ..runtime.text import counted, visible
+from ..runtime.text import pluralize, printable
 from .folder import PublishedMeans, Results
 from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests, SummaryRow
 
@@ -124,7 +124,7 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
     others = [model for model in sent["models"] if model != requested]
     if not others:
         return []
-    return [f"the model {visible(requested, 100)} was requested, and replies say that {', '.join(others)} answered"]
+    return [f"the model {printable(requested, 100)} was requested, and replies say that {', '.join(others)} answered"]
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
@@ -141,7 +141,7 @@ def show_values(values: Sequence[object]) -> str:
 def _show(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return visible(value if isinstance(value, str) else json.dumps(value), 100)
+    return printable(value if isinstance(value, str) else json.dumps(value), 100)
 
 
 def failed_share(row: SummaryRow) -> float:
@@ -151,9 +151,8 @@ def failed_share(row: SummaryRow) -> float:
 
 def _title(results: Results, overall: SummaryRow) -> str:
     preset = f", {results['preset']}" if results["preset"] else ""
-    title = (
-        f"{results['model']}{preset}: {counted(overall['problems'], 'problem')} of {counted(overall['tasks'], 'task')}"
-    )
+    problems = f"{pluralize(overall['problems'], 'problem')} of {pluralize(overall['tasks'], 'task')}"
+    title = f"{results['model']}{preset}: {problems}"
     fingerprint = results["fingerprint"]
     return f"{title}, set {fingerprint[:12]}" if fingerprint else title
 

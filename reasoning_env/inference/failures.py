@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import RefusedError, ServerError
 from ..runtime.retries import OutageLog
-from ..runtime.text import describe_connection, visible
+from ..runtime.text import describe_connection, printable
 
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
 """Classes of errors that mean that the server closed the connection."""
@@ -144,8 +144,8 @@ class BrokenOffError(Exception):
     """
 
     def __init__(self, word: str, said: object = None, *, why: str = "") -> None:
-        message = "" if not said else f": {visible(str(said), 200)}"
-        ended = f"the server broke a completion off, with the finish reason {visible(word, 60)!r}{message}"
+        message = "" if not said else f": {printable(str(said), 200)}"
+        ended = f"the server broke a completion off, with the finish reason {printable(word, 60)!r}{message}"
         super().__init__(why or ended)
         self.word = word
 

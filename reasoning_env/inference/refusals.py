@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..prompts.messages import system_in_question
-from ..runtime.text import visible
+from ..runtime.text import printable
 from .failures import MAX_MESSAGE_CHARACTERS, ErrorReply, http_status, is_overload
 from .token_limits import LIMIT_NAMES, AllowedTokens, allowed_tokens, names_limit
 
@@ -200,7 +200,7 @@ class Refusals:
         if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only streams (%s): requests ask for a stream of events", visible(message, 200))
+            logger.info("the server only streams (%s): requests ask for a stream of events", printable(message, 200))
         self._asks_for_events = True
         return True
 
@@ -227,7 +227,7 @@ class Refusals:
         if not self._system_in_question:
             logger.warning(
                 "the server refuses the system message (%s): its text is sent before the question",
-                visible(message, 200),
+                printable(message, 200),
             )
         self._system_in_question = True
         return True

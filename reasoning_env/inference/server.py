@@ -23,7 +23,7 @@ import aiohttp
 from ..records import Ending, Prompt, Sampling
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog
-from ..runtime.text import describe_connection, visible
+from ..runtime.text import describe_connection, printable
 from .adaptive_limit import AdaptiveLimit
 from .addresses import (
     PROBE_S,
@@ -132,7 +132,7 @@ class Endings:
             logger.warning(
                 "a server ended a completion with the unknown finish reason %r; such completions are discarded "
                 "and requested again",
-                visible(word, 60),
+                printable(word, 60),
             )
         return BrokenOffError(word, said)
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..inference.completer import ServerSettings
 from ..seeds import INSTANCES
-from ..settings import Decides, ReasoningSettings, TemplateOptions
+from ..settings import Affects, ReasoningSettings, TemplateOptions
 
 DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 """Default model, and the name of its tokenizer."""
@@ -46,13 +46,13 @@ class EvaluateSettings(ReasoningSettings):
     max_token_length: Annotated[int, Field(ge=16)] = 2048
     """Maximum tokens of prompt and completion together. If it is not set, a chat completion in `evaluate` may have
     32,768 tokens, because thinking models need more than 2,048."""
-    chat_template: Annotated[str | None, Decides("answers", "evaluation")] = None
+    chat_template: Annotated[str | None, Affects("answers", "evaluation")] = None
     """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. With
     `plain`, a completion ends at the first `</answer>`. `evaluate` accepts only `plain`: text completions instead of
     chat completions."""
-    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers", "evaluation")] = Field(default_factory=dict)
+    chat_template_kwargs: Annotated[TemplateOptions, Affects("answers", "evaluation")] = Field(default_factory=dict)
     """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
-    reasoning_effort: Annotated[ReasoningEffort | None, Decides("answers", "evaluation")] = None
+    reasoning_effort: Annotated[ReasoningEffort | None, Affects("answers", "evaluation")] = None
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1)] = None
@@ -88,11 +88,11 @@ class TrainingSettings(EvaluateSettings):
     ensure_scores_are_not_same: bool = True
     """Do not send groups whose scores are all equal. Always off if `group_size` is 1."""
 
-    temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
+    temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("answers")] = 1.0
     """Sampling temperature in training."""
-    top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
+    top_p: Annotated[float, Field(gt=0.0, le=1.0), Affects("answers")] = 1.0
     """Nucleus sampling threshold in training."""
-    mask_too_long_completions: Annotated[bool, Decides("answers")] = True
+    mask_too_long_completions: Annotated[bool, Affects("answers")] = True
     """Give truncated completions no weight in training: sets `set_advantage_to_zero` for them."""
 
     dump_rollouts: bool = False

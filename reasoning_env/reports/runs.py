@@ -12,7 +12,7 @@ from ..dumps.format import DumpedGroup, is_dump
 from ..dumps.reader import DumpFormatError, SeenGroups, files_in, folders_of_files, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..storage.files import header_path
 from ..storage.values import describe
 
@@ -49,7 +49,7 @@ class StoredRun:
 
     def add_fault(self, file: Path, what: str) -> None:
         """Add a sentence about a file to `faults`."""
-        self.faults.append(f"{visible(str(file))}: {what}")
+        self.faults.append(f"{printable(str(file))}: {what}")
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
@@ -155,7 +155,7 @@ def real_path(path: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    return visible(os.path.basename(real_path(path)))
+    return printable(os.path.basename(real_path(path)))
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
@@ -174,4 +174,4 @@ def distinct_ends(paths: Sequence[Path]) -> list[str]:
     parts = [Path(real_path(path)).parts for path in paths]
     longest = max(map(len, parts))
     last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)
-    return [visible(os.path.join(*each[-last:])) for each in parts]
+    return [printable(os.path.join(*each[-last:])) for each in parts]

@@ -27,7 +27,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from .text import visible
+from .text import printable
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
             heading, justify="right" if number else "left", no_wrap=number or position == 0, overflow="fold"
         )
     for row in rows:
-        table.add_row(*map(visible, row))
+        table.add_row(*map(printable, row))
     terminal = sys.stdout.isatty()
     console = Console(
         force_terminal=terminal, width=None if terminal else UNLIMITED, markup=False, emoji=False, highlight=False
@@ -198,7 +198,7 @@ class StderrHandler(logging.StreamHandler[TextIO]):
         logging.Handler.__init__(self)
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(visible(line) for line in super().format(record).split("\n"))
+        return "\n".join(printable(line) for line in super().format(record).split("\n"))
 
     @property
     def stream(self) -> TextIO:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 
-def visible(text: str, limit: int | None = None) -> str:
+def printable(text: str, limit: int | None = None) -> str:
     """Return a hostile string in a form that is safe to print, with at most `limit` characters.
 
     Control characters, lone surrogates and marks that change the direction of writing are escaped, because a terminal
@@ -21,7 +21,7 @@ def visible(text: str, limit: int | None = None) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: `1 task`, `2,000 tasks`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

@@ -1,7 +1,7 @@
 """All settings that do not depend on Atropos, with default, description and range.
 
 `given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
-string, as on the command line, in the form that its description shows. `Decides` marks what a field affects:
+string, as on the command line, in the form that its description shows. `Affects` marks what a field affects:
 
 - `problems`: which problems are drawn. The evaluation set is included, because training excludes its questions.
 - `answers`: what completions look like, and their rewards
@@ -83,16 +83,16 @@ def _read_level(value: object) -> object:
 Decided = Literal["problems", "answers", "evaluation"]
 
 
-class Decides:
+class Affects:
     """Mark a setting that affects the named parts of a run."""
 
     def __init__(self, *parts: Decided) -> None:
         self.parts = parts
 
 
-def decides(field: FieldInfo, part: Decided) -> bool:
+def has_effect_on(field: FieldInfo, part: Decided) -> bool:
     """Return True if a setting affects the problems, the answers or the scores of an evaluation."""
-    return any(isinstance(mark, Decides) and part in mark.parts for mark in field.metadata)
+    return any(isinstance(mark, Affects) and part in mark.parts for mark in field.metadata)
 
 
 Rewards = Literal["strict", "plain", "library"]
@@ -122,10 +122,10 @@ class ReasoningSettings(BaseModel):
             except ValidationError as error:
                 raise settings_error(error, type(self).model_fields, section="") from error
 
-    tasks: Annotated[NameList, Decides("problems")] = []
+    tasks: Annotated[NameList, Affects("problems")] = []
     """Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as a list or
     separated by commas. Empty or `all`: every task."""
-    exclude_tasks: Annotated[NameList, Decides("problems")] = []
+    exclude_tasks: Annotated[NameList, Affects("problems")] = []
     """Tasks to exclude from `tasks`: names, globs or categories."""
     task_modules: NameList = []
     """Modules with your own tasks: importable names, or paths of `.py` files. The modules call reasoning-gym's
@@ -133,26 +133,26 @@ class ReasoningSettings(BaseModel):
     checkout: str | None = None
     """Folder that contains a `reasoning_gym` package, such as a clone or a fork, to use instead of the installed
     package."""
-    task_weights: Annotated[Weights, Decides("problems")] = {}
+    task_weights: Annotated[Weights, Affects("problems")] = {}
     """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default weight is
     1."""
-    task_params: Annotated[TaskParams, Decides("problems")] = {}
+    task_params: Annotated[TaskParams, Affects("problems")] = {}
     """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
-    task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Decides("problems")] = "uniform"
+    task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems")] = "uniform"
     """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often if scores
     within a task's groups differ."""
-    complexity_mode: Annotated[Literal["random", "curriculum"] | None, Decides("problems")] = None
+    complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems")] = None
     """How to choose the level of difficulty of training problems. `random`: a random level for each problem.
     `curriculum`: for each task, the level at which the model reaches `curriculum_target_accuracy`. None:
     `complexity_level`, or reasoning-gym's defaults."""
-    complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems")] = None
+    complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Affects("problems")] = None
     """Fixed level of difficulty of training problems, from 0 to 1."""
-    curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Decides("problems")] = 0.7
+    curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Affects("problems")] = 0.7
     """Share of right answers that the curriculum aims at in each task."""
-    seed: Annotated[int, Field(ge=0), Decides("problems")] = 42
+    seed: Annotated[int, Field(ge=0), Affects("problems")] = 42
     """Seed of the training problems. The same seed gives the same problems."""
-    system_prompt: Annotated[str, Decides("answers", "evaluation")] = SYSTEM_PROMPT
+    system_prompt: Annotated[str, Affects("answers", "evaluation")] = SYSTEM_PROMPT
     """System message. Empty: send the question without a system message."""
     thinking: Annotated[
         Literal[
@@ -174,35 +174,35 @@ class ReasoningSettings(BaseModel):
             "thinking",
             "reasoning",
         ],
-        Decides("answers", "evaluation"),
+        Affects("answers", "evaluation"),
     ] = "auto"
     """Format of the model's thinking; answers inside the thinking are ignored. `auto`: `<think>` tags, and the formats
     found in the tokenizer or its chat template."""
 
-    rewards: Annotated[Rewards, Decides("problems", "answers", "evaluation")] = "strict"
+    rewards: Annotated[Rewards, Affects("problems", "answers", "evaluation")] = "strict"
     """Problems and verifiers to use. `strict`: corrected verifiers and answers, ambiguous questions clarified, flawed
     problems skipped. `plain`: the same problems, scored by reasoning-gym's own verifiers. `library`: reasoning-gym's
     problems and verifiers without any change, for comparisons."""
 
-    eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Decides("problems")] = None
+    eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Affects("problems")] = None
     """Evaluate as in the Reasoning Gym paper, to compare with its published scores: the paper's tasks, prompt and token
     limit, and 50 problems per task unless `num_eval_samples_per_task` is set."""
-    eval_tasks: Annotated[NameList, Decides("problems")] = []
+    eval_tasks: Annotated[NameList, Affects("problems")] = []
     """Tasks to evaluate on, in the same form as `tasks`. Empty: the tasks of `tasks`."""
-    num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Decides("problems", "evaluation")] = None
+    num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Affects("problems", "evaluation")] = None
     """Evaluation problems per task. None: 5, or 50 with `eval_preset`."""
-    eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Decides("evaluation")] = None
+    eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Affects("evaluation")] = None
     """Completions per evaluation problem. None: 1, or the paper's number with `eval_preset`."""
     eval_level: Annotated[
-        float | Literal["training"] | None, BeforeValidator(_read_level), Decides("problems", "evaluation")
+        float | Literal["training"] | None, BeforeValidator(_read_level), Affects("problems", "evaluation")
     ] = None
     """Level of difficulty of evaluation problems, from 0 to 1. `training`: use `task_params` and `complexity_level`, as
     in training. None: reasoning-gym's defaults."""
-    eval_seed: Annotated[int, Field(ge=0), Decides("problems", "evaluation")] = 123
+    eval_seed: Annotated[int, Field(ge=0), Affects("problems", "evaluation")] = 123
     """Seed of the evaluation set."""
-    eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("evaluation")] = 0.6
+    eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("evaluation")] = 0.6
     """Sampling temperature in evaluations."""
-    eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Decides("evaluation")] = None
+    eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Affects("evaluation")] = None
     """Maximum tokens per completion in evaluations. None: `max_token_length` minus the prompt's tokens, or 32,768 with
     `eval_preset`."""
 
@@ -210,7 +210,7 @@ class ReasoningSettings(BaseModel):
     """Number of processes that generate problems. None: half of the available cores, at least 2 and at most 8."""
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
-    scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
+    scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
     """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. The other limits are
     multiples. Scoring a group: 4 times; a slower group is dropped and counted, never scored 0. Generating the problem
     of a reference: 1 time. In wall-clock time, generating a training problem: 2 times; an evaluation problem: 12
@@ -309,7 +309,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
     """Return the settings that affect one of the parts, including a subclass's; values are as JSON reads them back."""
     fields = type(settings).model_fields
-    names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]
+    names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
 
 

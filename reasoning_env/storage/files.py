@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import ConfigError, ReasoningEnvError
-from ..runtime.text import visible
+from ..runtime.text import printable
 from ..settings import changed_settings
 from .reading import read_json, require_regular
 from .values import describe
@@ -178,7 +178,7 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
+            f"{printable(str(path))} cannot be written ({describe(error)}); {printable(kept)}",
             remedy=MAKE_ROOM if error.errno in DISK_FULL else "remove the cause, then run the same command again",
         ) from error
 
@@ -226,7 +226,7 @@ class KeyedFile:
                 raise
         except OSError as error:
             raise ConfigError(
-                f"{visible(str(path))} cannot be used ({describe(error)})",
+                f"{printable(str(path))} cannot be used ({describe(error)})",
                 setting=setting,
                 remedy=MAKE_ROOM if error.errno in DISK_FULL else None,
             ) from error
@@ -321,7 +321,7 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
     file = LineFile.take(path)
     if file is None:
         raise InUseError(
-            f"another process is writing to {visible(str(path))}",
+            f"another process is writing to {printable(str(path))}",
             setting=setting,
             remedy="wait until it ends, or use another file",
         )
@@ -331,7 +331,7 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
 def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSettingsError:
     """Return the error for a file that was made with other settings. Its message names these settings."""
     return OtherSettingsError(
-        f"{visible(str(path))} was made with other settings ({visible(', '.join(sorted(changed)))})",
+        f"{printable(str(path))} was made with other settings ({printable(', '.join(sorted(changed)))})",
         setting=setting,
         remedy="name another file, or remove this one",
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, Strict, ValidationError
 
-from ..runtime.text import visible
+from ..runtime.text import printable
 
 MAX_JSON_DEPTH = 64
 """Limit for the nesting of arbitrary JSON. Python cannot write or compare values with several hundred levels."""
@@ -35,7 +35,7 @@ Number = Annotated[float, Strict(), Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
 """A time in seconds since 1970, until the year 5138."""
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
-Name = Annotated[str, AfterValidator(visible)]
+Name = Annotated[str, AfterValidator(printable)]
 """A string that is printed, such as the name of a task. Control characters are escaped."""
 FreeJson = Annotated[object, AfterValidator(_check_depth)]
 """Any JSON value of limited depth."""
@@ -53,4 +53,4 @@ def describe(error: OSError | ValueError) -> str:
         text = error.strerror or type(error).__name__
     else:
         text = str(error)
-    return visible(text, limit=300)
+    return printable(text, limit=300)

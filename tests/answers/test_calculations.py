@@ -61,7 +61,7 @@ def test_calculation_returns_its_exact_value(side: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("side", "value"), [("(1 + 2i)(3 - j)", 5 + 5j), ("(6 - 4)i", 2j), ("(1 + i)/(1 - i)", 1j), ("2\u00b2 - i^2", 5)]
 )
-def test_complex_calculation_returns_its_value(side: str, value: complex) -> None:
+def test_calculation_with_complex_numbers_returns_its_value(side: str, value: complex) -> None:
     assert calculate_complex(side) == pytest.approx(value)
 
 

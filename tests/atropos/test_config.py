@@ -109,7 +109,7 @@ def test_every_atropos_setting_is_listed() -> None:
     assert ServerConfig.model_fields.keys() == NAMES_OF_SERVER
 
 
-def test_no_setting_is_declared_twice() -> None:
+def test_no_config_class_redeclares_an_inherited_setting() -> None:
     for config_cls, base in ((ReasoningGymEnvConfig, TrainingSettings), (ServerConfig, ServerSettings)):
         assert not config_cls.__annotations__.keys() & base.model_fields.keys()
     assert not TrainingSettings.__annotations__.keys() & EvaluateSettings.model_fields.keys()

@@ -105,18 +105,18 @@ def test_server_option_with_two_servers_raises(tmp_path: Path) -> None:
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 
-def test_servers_in_a_file_have_the_defaults_of_the_class(tmp_path: Path) -> None:
+def test_servers_in_a_config_file_get_the_class_defaults(tmp_path: Path) -> None:
     [first, second] = launch(tmp_path, content="openai: [{timeout: 5}, {base_url: 'http://b/v1'}]").servers
     assert first.model_name == second.model_name == ReasoningGymEnv.config_init()[1][0].model_name
 
 
 @pytest.mark.parametrize(("mode", "unused"), [(Process(), ["env.steps_per_eval", "env.batch_size"]), (Serve(), [])])
-def test_settings_that_the_command_ignores_are_found(tmp_path: Path, mode: Mode, unused: list[str]) -> None:
+def test_launch_lists_settings_that_the_command_ignores(tmp_path: Path, mode: Mode, unused: list[str]) -> None:
     found = launch(tmp_path, mode, "env: {steps_per_eval: 5, seed: 1}", env__batch_size="8").unused
     assert list(found) == unused
 
 
-def test_class_with_atropos_servers_detects_the_type(tmp_path: Path) -> None:
+def test_server_type_of_atropos_configs_is_auto(tmp_path: Path) -> None:
     class Own(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> Any:

@@ -122,13 +122,13 @@ def test_server_config_gets_the_default_tokenizer() -> None:
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
 
-def test_description_reaches_the_server() -> None:
+def test_config_fields_reach_the_server_settings() -> None:
     settings = AtroposServer(config("chat", stream="always", headers={"a": "b"}, timeout=7)).server.settings
     assert (settings.stream, settings.headers, settings.timeout) == ("always", {"a": "b"}, 7)
     assert AtroposServer(APIServerConfig(base_url="http://a/v1", model_name="a")).server.address == "http://a/v1"
 
 
-def test_server_without_a_name_gets_the_default_name() -> None:
+def test_server_without_model_name_gets_the_default_name() -> None:
     [server] = complete_servers([ServerConfig()], "tokenizer")  # type: ignore[misc]
     assert server.model_name == APIServerConfig().model_name
 

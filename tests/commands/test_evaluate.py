@@ -148,7 +148,7 @@ def test_invalid_header_option_raises(folder: Path, name: str, value: str) -> No
     assert "secret" not in str(raised.value)
 
 
-def test_command_calls_the_function(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_command_calls_the_python_function(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
 
     def evaluate_noted(**arguments: Any) -> Any:
@@ -161,7 +161,7 @@ def test_command_calls_the_function(folder: Path, url: str, monkeypatch: pytest.
     assert [call["request"].settings.eval_tasks for call in calls] == [["exact"]]
 
 
-def test_request_excludes_other_settings() -> None:
+def test_evaluate_with_a_request_and_settings_raises() -> None:
     with pytest.raises(ConfigError, match="request: cannot be combined"):
         module.evaluate("m", request=read_request({}))
 

@@ -161,7 +161,7 @@ async def test_problems_are_generated_concurrently(workers: Any, monkeypatch: py
     """At most twice the number of generators run at once, and never more than rows are missing."""
     generate, under_way, most = workers.generate, 0, 0
 
-    async def counted(spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def pluralize(spec: ProblemSpec, deadline_s: float) -> Problem:
         nonlocal under_way, most
         under_way, most = under_way + 1, max(most, under_way + 1)
         try:
@@ -171,7 +171,7 @@ async def test_problems_are_generated_concurrently(workers: Any, monkeypatch: py
 
     async with Session(pool=workers, tasks=["gcd"], num_generators=6, num_eval_samples_per_task=1) as session:
         await session.evaluation_set.problems()
-        monkeypatch.setattr(workers, "generate", counted)
+        monkeypatch.setattr(workers, "generate", pluralize)
         assert len([row async for row in ProblemRows(session, RowPlan(30))]) == 30
         assert most == 12
         most = 0

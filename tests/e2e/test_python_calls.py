@@ -47,7 +47,7 @@ def test_python_evaluate_returns_the_results_of_its_folder(url: str, tmp_path: P
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-def test_only_model_and_server_settings(url: str) -> None:
+def test_python_evaluate_needs_no_model_name(url: str) -> None:
     result = evaluate(base_url=url, tasks=["gcd"], limit=1, stream="always", timeout=60)
     assert result.results["model"]
 

@@ -13,8 +13,8 @@ from reasoning_env.runtime.terminal import (
     StderrHandler,
     Table,
     print_table,
+    printable,
     progress_bar,
-    visible,
 )
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
@@ -84,7 +84,7 @@ def test_table_applies_its_number_formats(capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_terminal_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) -> None:
-    assert visible(text, limit) == shown
+    assert printable(text, limit) == shown
 
 
 def test_progress_bar_is_not_written_to_a_log_file(pipe: pytest.CaptureFixture[str]) -> None:

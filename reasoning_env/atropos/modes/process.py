@@ -29,7 +29,7 @@ from ...problems.plan import made_with
 from ...records import Group
 from ...runtime.concurrency import BACKGROUND, cancel_all, in_background
 from ...runtime.terminal import progress_bar
-from ...runtime.text import counted
+from ...runtime.text import pluralize
 from ...session import ScoredGroup, Session
 from ...storage.files import KeyedFile
 from ..config import ReasoningGymEnvConfig
@@ -115,7 +115,7 @@ class Process(Mode):
         of_this_run = metrics.total.groups.total()
         if of_this_run:
             print("\nThe table covers only the groups of this run.\n" if written > of_this_run else "")
-        print(f"{file.path} has {counted(written, 'group')}. Show them as a web page with `report {file.path}`.")
+        print(f"{file.path} has {pluralize(written, 'group')}. Show them as a web page with `report {file.path}`.")
         if not of_this_run and written >= self._total:
             print(f"Nothing to do: the file already has {written} groups. For more, raise env.total_steps.")
 
@@ -161,7 +161,7 @@ class Process(Mode):
         await env.setup()
         await env.setup_wandb()
         if file.keys:
-            held = counted(len(file.keys), "group")
+            held = pluralize(len(file.keys), "group")
             logger.info("%s already has %s; adding %d", file.path, held, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         if sys.stderr.isatty():
@@ -218,7 +218,7 @@ class Process(Mode):
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
     """Return all values that determine the groups: their problems and answers."""
-    # `Decides` marks this program's own settings that affect groups. These are Atropos' settings that affect groups.
+    # `Affects` marks this program's own settings that affect groups. These are Atropos' settings that affect groups.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
     more = {**{name: getattr(config, name) for name in names}, **session.library.versions}
     return made_with(config, session.plan, "problems", "answers", models=sorted(set(models)), **more)

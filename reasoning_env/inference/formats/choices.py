@@ -21,7 +21,7 @@ from ...prompts.messages import Content, read_content
 from ...prompts.thinking import Thinking, choose_thinking
 from ...records import ENDING_WORDS, Ending, Prompt, Rollout, Sampling
 from ...runtime.concurrency import cancel_all
-from ...runtime.text import short, visible
+from ...runtime.text import printable, short
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
 from ..refusals import Attempts, Refusals, Stream
@@ -103,7 +103,7 @@ def read_token_number(value: object) -> int | None:
 
 def read_name(value: object) -> str:
     """Return the name of a model, safe to print; "" if the value is no string, as for a missing name."""
-    return visible(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
+    return printable(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
 
 
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:

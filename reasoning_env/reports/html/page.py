@@ -25,7 +25,7 @@ from ...evaluations.table import not_as_requested
 from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
-from ...runtime.text import visible
+from ...runtime.text import printable
 from ...settings import SYSTEM_PROMPT
 from ...storage.files import replace_file
 from ...tasks import find_task
@@ -156,7 +156,7 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
         "runs": [
             {
                 "name": run.name,
-                "path": visible(str(run.path)),
+                "path": printable(str(run.path)),
                 "evaluation": run.evaluation,
                 "facts": _facts(run.results),
                 "published": _beside_published(run.results),
@@ -249,7 +249,7 @@ def _facts(results: Results | None) -> list[list[str]]:
     # Join the remarks, because the page compares properties of two evaluations by name, so each name must be unique.
     facts.append(("not as published", "; ".join(results["remarks"]) or None))
     facts.append(("not as requested", "; ".join(not_as_requested(results)) or None))
-    return [[name, visible(str(value))] for name, value in facts if value is not None]
+    return [[name, printable(str(value))] for name, value in facts if value is not None]
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:
