@@ -89,8 +89,7 @@ class ReasoningGymEnv(BaseEnv):
 
         The server's type is detected at startup.
         """
-        url = "http://localhost:9001/v1"
-        server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
+        server = atropos.ServerConfig(model_name=atropos.DEFAULT_MODEL)
         return cls.env_config_cls(tokenizer_name=atropos.DEFAULT_MODEL), [server]
 
     async def collect_trajectories(
