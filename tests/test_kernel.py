@@ -14,7 +14,7 @@ from pathlib import Path
 import reasoning_env
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-MAX_LINES = 19_000
+MAX_LINES = 18_900
 """The most lines that are reachable by imports from `Session` and `Bridge`, those of worker processes included."""
 PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions"}
 """What the kernel imports besides the standard library. Workers import reasoning-gym and what it needs by name."""
