@@ -261,7 +261,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
-        # If the verifier pays even the changed answer, it gives partial credit, and the pair shows no defect.
+        # If even the changed answer earns full marks, the verifier gives partial credit, and the pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
             detail = f"{str(pair[0])!r} earns as much as the right answer alone, in both orders"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)

@@ -213,7 +213,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Count up to 300 words: those whose counts differ most usefully between questions."""
+    """Count up to 300 words, with a preference for words that occur in about half of the questions."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

@@ -104,7 +104,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
                 probes[Probe.NEIGHBOUR] = others[0]
             different_ones = (other for other in others if other.casefold() != oracle.casefold())
             probes |= hedges(oracle, next(different_ones, perturb(oracle)), between)
-            if problem.answer is not None:  # if it is None, many answers are right, perhaps also changed ones
+            if problem.answer is not None:  # otherwise many answers are right, perhaps also changed answers
                 probes |= wrong_answers(oracle)
         by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem

@@ -28,7 +28,7 @@ Subject = str | Row
 
 
 LEVEL_STEPS = 16
-"""Number of steps from a task's easiest level to its hardest. Workers know the parameters of these levels only."""
+"""Number of steps from a task's easiest level to its hardest. Workers have parameters for these levels only."""
 
 
 def level_step(level: float) -> int:
@@ -356,7 +356,7 @@ class Sampling:
 
     def completion_budget(self, prompt: Prompt) -> int:
         """Return the number of tokens left for a completion, which may be zero or negative."""
-        special_tokens = 2  # a server may add these around a prompt
+        special_tokens = 2  # a server may add two special tokens around a prompt
         left = self.token_limit - 1 - special_tokens - (len(prompt.tokens) or prompt.estimated_tokens)
         return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
 

@@ -27,7 +27,7 @@ WINDOW = 1 << 16
 MAX_ANSWER_BYTES = 20_000
 """Limit for the length of an answer, in bytes of UTF-8. Longer answers score 0 (`too_long`)."""
 LONG_TEXTS = 100_000
-"""If a group has more characters, a thread extracts its answers. For fewer, a thread costs more than it saves."""
+"""If a group has more characters, a thread extracts its answers. For shorter groups, a thread would be slower."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     rest = reply.text
     if next(find_all(OPENING_TAG, rest, TAG_LENGTH), None) is None:
         return Extraction(None, _reason_without_tags(text, reply))
-    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # there may be 100,000 tags
+    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # hostile text may have 100,000 tags
     kinds = [tag[1] for tag in tags]
     if len(tags) > 2 or kinds == ["", ""]:
         return Extraction(None, Reason.REPEATED_ANSWER if _repeats_answer(rest, tags) else Reason.SEVERAL_ANSWERS)

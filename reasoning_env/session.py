@@ -4,7 +4,7 @@ Every integration runs this loop:
 
     async with Session(tasks=["gcd", "chain_sum"], seed=1) as session:
         for step in range(100):
-            problem = await session.next()                             # drawn, generated, in flight
+            problem = await session.next() # in flight until `observe`
             completions = await complete(session.messages(problem))    # your code
             verdicts = await session.judge(problem, completions)       # in sandboxed processes
             session.observe(problem, verdicts)                         # curriculum and metrics
@@ -33,7 +33,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, cast
 
-from typing_extensions import TypeVar  # of Python 3.13, with defaults
+from typing_extensions import TypeVar  # typing's TypeVar has defaults only since Python 3.13
 
 from .errors import ConfigError
 from .library_rewards import score_texts_as_library
@@ -159,9 +159,9 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Seconds of processor time for generating the problem of a reference. Change it before the first `remake`."""
+        """Limit, in seconds of processor time, for generating a reference's problem. Set before the first `remake`."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
-        """Seconds for generating a problem that cannot be replaced by another."""
+        """Time limit, in seconds, for generating a problem that no other problem can replace."""
 
     # ---- start and end
 

@@ -123,7 +123,7 @@ def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, sco
     premises = metadata["premises"]
     if logic.are_contradictory(premises) or not logic.concludes(metadata["example_answer"], premises):
         return score
-    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # the library scores each variable lower
+    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # a right single variable scores below 1
         return 0.0
     try:
         return float(logic.concludes(answer, premises))

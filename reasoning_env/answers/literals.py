@@ -54,7 +54,7 @@ def json_value(text: str) -> object:
         value: object = json.loads(
             text, parse_constant=_no_number, parse_float=Decimal, object_pairs_hook=_with_different_keys
         )
-    except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
+    except (ValueError, RecursionError, ArithmeticError):  # ArithmeticError: an exponent is too large for Decimal
         return None
     return value
 

@@ -132,7 +132,7 @@ def tune_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.collect()  # otherwise Python would wait for a quarter as many new old objects as there are frozen objects
+    gc.collect()  # Python then counts no frozen objects when it decides whether to collect old objects
     gc.set_threshold(2_000, 5, 5)
 
 
@@ -147,7 +147,7 @@ def tune_process_for_event_loop() -> None:
 
 
 def set_log_levels(own: logging.Logger) -> None:
-    """Log this environment's messages, but only warnings of Atropos. Levels that were set before stay."""
+    """Log this environment's messages, but only warnings of Atropos. Levels that were set earlier are kept."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for logger in (own, core):
         if logger.level == logging.NOTSET:

@@ -111,7 +111,7 @@ class DeliveryQueue:
     async def _next_batch(self) -> list[_WaitingGroup]:
         """Return the oldest entries that fit into one request.
 
-        Returns none if the oldest group could not be written as JSON; that group is then dropped.
+        Returns an empty list if the oldest group could not be written as JSON; that group is then dropped.
         """
         batch: list[_WaitingGroup] = []
         size = 0

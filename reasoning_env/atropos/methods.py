@@ -167,7 +167,7 @@ class MethodCompleter:
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:
     """Return prompt and options as keywords of a method; parameters unknown to OpenAI's client are in `extra_body`."""
     parameters = options.of(kind)
-    parameters.pop("reasoning_effort", None)  # Atropos' own code adds it
+    parameters.pop("reasoning_effort", None)  # Atropos' own code adds this parameter
     known = {"stop": parameters.pop("stop")} if "stop" in parameters else {}
     extra: dict[str, Any] = {"extra_body": parameters} if parameters else {}
     if kind is ReplyKind.CHAT:

@@ -196,7 +196,7 @@ def _make_socket(address: tuple[Any, ...]) -> socket.socket:
     # data.
     options = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
     for name, value in options.items():
-        if hasattr(socket, name):  # macOS lacks some
+        if hasattr(socket, name):  # macOS lacks some of these options
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return connection
 

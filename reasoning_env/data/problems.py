@@ -7,7 +7,7 @@ level ends early when MAX_REPEATS draws in a row repeat questions.
 
 Parts: with at most as many parts as tasks, each part has its own tasks. With more parts, the parts that share a task
 all generate the task's whole sequence, and a hash of the question decides which part keeps it. So parts share no
-questions, and together they are the rows of a single call, although no part knows the others.
+questions, and together they have the rows of a single call, although no part reads the others.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
         sums = subsets @ columns
     else:
         generator = np.random.default_rng(0)
-        at_once = max(1, 2**20 // count)  # some megabytes at a time
+        at_once = max(1, 2**20 // count)  # limits the memory to some megabytes
         sizes = [min(at_once, _SUBSETS - done) for done in range(0, _SUBSETS, at_once)]
         sums = np.concatenate([generator.integers(2, size=(size, count), dtype=bool) @ columns for size in sizes])
         sums = sums[sums[:, 1] > 0.0]

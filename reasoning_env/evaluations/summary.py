@@ -251,10 +251,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. For equal values, the bootstrap interval would have width 0.
-    They get an exact bound instead: a sample of this size misses other values with a probability of at least 2.5 % up
-    to a certain share of them. This share of values is assumed at each end of `bounds`. From `many` values on, the
-    interval is the faster normal approximation, which then equals the bootstrap interval.
+    The same values give the same interval, in any order. For equal values, a bootstrap interval would have width 0, so
+    an exact interval is used. It assumes, at each end of `bounds`, the largest share of unseen values that a sample of
+    this size misses with a probability of 2.5 %. From `many` values on, the interval is the faster normal
+    approximation, which then hardly differs from the bootstrap interval.
     """
     count = len(values)
     tail = 0.025  # on each side

@@ -27,10 +27,10 @@ class AdaptiveLimit:
 
     GROWTH = 1.25
     """The quota is multiplied by this after a span without a refusal. If a server accepts 3 requests per second, 100
-    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals; with 2.0, up to twice that."""
+    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals; with 2.0, up to 260."""
 
     MARGIN = 1.05
-    """A span lasts this much longer than the server asks, because the delay of requests on their way varies."""
+    """A span is longer than the server asks by this factor, because the network delays of requests differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """When the server last refused a request after it had accepted others."""
+        """Time of the last refusal in a span in which the server had accepted other requests."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the time of sending, which `refused` takes."""
@@ -66,9 +66,9 @@ class AdaptiveLimit:
                 await asyncio.sleep(ends_s - now_s)
 
     def refused(self, sent_s: float, wait_s: float | None, *, is_limit: bool = True) -> None:
-        """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, if it does.
+        """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, or None.
 
-        Without `is_limit`, the server was unavailable: a time that it asks for says nothing about a rate. Refusals of
+        Without `is_limit`, the server was unavailable, so `wait_s` does not depend on a rate limit. Refusals of
         requests that were sent before the last refusal count as the same refusal.
         """
         now_s = self._clock()

@@ -74,7 +74,7 @@ def max_connections() -> int:
 
 
 def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> None:
-    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL.
+    """Raise ConfigError unless `url` is empty or the URL of one server. `setting` names the setting of the URL.
 
     `remedy` tells the user how to name several servers.
     """
@@ -315,7 +315,7 @@ async def try_connection(url: str, timeout_s: float) -> OSError | None:
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
-    except OSError as error:  # a TimeoutError is one too
+    except OSError as error:  # includes TimeoutError
         return error
     writer.close()
     return None
@@ -546,7 +546,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Absence | None]:
-    """Probe all servers. Return why each is absent, or None. Once one works, the others have OTHERS_S left."""
+    """Probe all servers. Return why each is absent, or None. Once a server works, the other probes get OTHERS_S."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

@@ -212,7 +212,7 @@ class Refusals:
         """
         if not self._left_out.isdisjoint(sent):
             return True  # sent before the last change
-        # without numbers and identifiers, which change
+        # Leave out numbers and identifiers, which differ between two errors of the same kind.
         wording = [word for word in message.split() if not re.search(r"\d", word)]
         if self._search is None or self._search.wording != wording:
             named = [name for name in sent if name not in REQUIRED and _names(name, message)]

@@ -167,7 +167,7 @@ class Reachability:
     def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
         self._url = url
         self._disconnect = disconnect
-        self._log = OutageLog(logger, reminds=False)  # the requests that wait for the server report it too
+        self._log = OutageLog(logger, reminds=False)  # requests that wait for the server also log the outage
         self._away_since: float | None = None
         self._was_refused = False
         self._lost_before = -math.inf

@@ -57,7 +57,7 @@ STATE_FILE = "reasoning_stream.json"
 LogColumn = Callable[[str, list[str]], object]
 """TRL's `log_extra`: adds a column to the table of completions."""
 LogMetric = Callable[[str, float], object]
-"""TRL's `log_metric`."""
+"""TRL's `log_metric`: logs the value of a metric."""
 
 
 class TrlEnvironment:

@@ -23,7 +23,7 @@ BODY_TIMEOUT_S = 30.0
 BODIES_AT_ONCE = 18
 """Number of bodies of the largest size that may be in memory, each from its first byte until its reply is sent."""
 TEXTS_AT_ONCE = 2
-"""Number of requests of the largest size that may be decoded; decoded, a body may take four times its memory."""
+"""Number of requests of the largest size that may be decoded at a time. Decoding may multiply their memory by four."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
 MAX_DEPTH = 32
@@ -47,7 +47,7 @@ class ByteSemaphore:
 
     @asynccontextmanager
     async def take(self, size: int) -> AsyncIterator[None]:
-        """Reserve `size` bytes inside the context; `size` must not exceed the room's size."""
+        """Reserve `size` bytes inside the context; `size` must not exceed the semaphore's size."""
         while size > self._free:
             self._left.clear()
             await self._left.wait()

@@ -105,7 +105,7 @@ class JudgeClient:
 
     def _verdicts(self, reply: _JudgeReply, subject: Subject, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
-        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # concerns only this group
+        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # other groups may get verdicts
             raise GenerationError(f"the judge at {self._url} cannot judge this group: {reply.error}")
         if 400 <= reply.status < 500 or reply.refusal.kind == RAISES_KIND:
             raise ReasoningEnvError(f"the judge at {self._url} refused the request: {reply.error}")

@@ -200,7 +200,7 @@ class JudgeServer:
         if len(completions) < len(found):
             number = found.index(None)
             reason = f"query {number} does not contain the end of its prompt, so the completion cannot be found"
-            if not self._prompt_missed:  # OpenRLHF itself logs hardly anything
+            if not self._prompt_missed:  # OpenRLHF itself may not log the refusal
                 self._prompt_missed = True
                 logger.warning(
                     "%s; the query begins with %r, and the prompt ends with %r. This is logged once; the metric "
@@ -299,7 +299,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. For a row, `parts` come from the score function. `error` is the exception's."""
+    """Return a verdict as JSON values. For a row, the score function sets `parts`; `error` is its error message."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

@@ -10,7 +10,7 @@ the counts, the estimator computes for each arm
 - a *chance of a signal*: the share of groups with a signal, mixed with the chance that the pass rate predicts.
 - a *weight* among the arms of the task. The nearer the pass rate is to the target, the larger is the weight.
 - the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. Chances and
-  weights are multiplied by this value, so that small pools of questions are not drawn more often when they repeat. The
+  weights are multiplied by this value, so that an arm with few questions is drawn less often once they repeat. The
   value is never 0, so a learner that succeeds at a single level keeps that level.
 
 Groups may be observed late and in any order, because each group names its arm. See docs/tasks.md.

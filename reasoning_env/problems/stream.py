@@ -404,7 +404,7 @@ class ProblemStream(Generic[T]):
         self._next_index += 1
         try:
             return _Position(index, self._sampler.draw(index, 0))
-        except GenerationError:  # `_fill` raises it again, to the caller of `next`
+        except GenerationError:  # `_fill` raises this error again, and `next` passes it on
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:

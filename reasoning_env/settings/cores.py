@@ -14,7 +14,7 @@ MAX_WORKERS = 8
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of workers of each role: half of the cores, at least 2 and at most MOST_WORKERS.
+    """Return the default number of workers of each role: half of the cores, at least 2 and at most MAX_WORKERS.
 
     With a single worker, one slow answer or problem would block all others.
     """

@@ -129,7 +129,7 @@ def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # without it, a power failure may leave an empty file under the new name
+            os.fsync(file.fileno())  # otherwise, a power failure may leave an empty file under the new name
         part.replace(path)
     except BaseException:
         # Delete the temporary file, because it takes space on a disk that may be full.
@@ -266,7 +266,7 @@ class KeyedFile:
             self._file.close()
 
     def remove(self) -> None:
-        """Close and delete the file, after its rows were written elsewhere."""
+        """Close and delete the file, after its rows were written to another file."""
         self.close()
         remove_rows(self.path)
 

@@ -95,7 +95,7 @@ State = tuple[str, frozenset[str], frozenset[str]]
 
 
 def _swap_knights(entry: Entry, dataset: Dataset) -> Corrected:
-    """Search the shown board for a swap; the library removes jumps that the board shows, then finds some impossible."""
+    """Search the shown board for a swap; the library ignores some jumps, so it calls some possible swaps impossible."""
     metadata = entry["metadata"]
     if metadata["is_possible"]:
         return str(entry["answer"]), {}

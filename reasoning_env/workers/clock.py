@@ -1,4 +1,4 @@
-"""Freeze the clock, because some generators run code that reads the time, but a seed must always give one problem."""
+"""Freeze the clock: some generators run code that reads the time, but a seed must always give the same problem."""
 
 from __future__ import annotations
 

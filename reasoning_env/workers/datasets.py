@@ -51,13 +51,13 @@ class DatasetCache:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
-            dataset.size = 1  # word_ladder sets 0 if a seed has no ladder, and would then fail for all later seeds
+            dataset.size = 1  # word_ladder sets the size to 0 if a seed has no ladder; later seeds would then fail
             dataset.config.seed = seed
         _restore_class_data(task, dataset)
         return dataset
 
     def get_whole(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
-        """Return a dataset of several items at a seed. The last one is cached. Raises the library's errors."""
+        """Return a dataset of several items for a seed. The latest dataset is cached. Raises the library's errors."""
         key = _cache_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._build(task, params, seed, size)

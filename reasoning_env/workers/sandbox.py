@@ -194,7 +194,7 @@ def _lower(limit: int, value: int) -> None:
         value = min(value, hard)
     try:
         resource.setrlimit(limit, (value, value))
-    except ValueError as error:  # Python raises it for some system errors
+    except ValueError as error:  # Python raises ValueError instead of OSError for some system errors
         raise OSError(str(error)) from error
 
 
@@ -514,7 +514,7 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     # TCGETS and TCGETS2 (every `open` checks for a terminal), TIOCGWINSZ (for the width of tables), FIONREAD, FIONBIO,
     # FIONCLEX, FIOCLEX. Other commands can change network interfaces and flags of files, and type into terminals.
     "ioctl": [Check(1, [0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451])],
-    # PR_SET_NAME and PR_GET_NAME, for names of threads. Another option would disable the end with the fork server.
+    # PR_SET_NAME and PR_GET_NAME, for names of threads. Another option would let the worker outlive the fork server.
     "prctl": [Check(0, [15, 16])],
     # No flags that move shared pages of other processes, lock pages, or take the machine's huge pages.
     "mbind": [Check(5, [0])],
@@ -523,9 +523,9 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     # machine, or merge pages with those of other processes.
     "madvise": [Check(2, [0, 1, 2, 3, 4, 8, 14, 15, 16, 17, 22, 23, 102, 103])],
     # Python's sockets use no flags. Flags, such as for out-of-band data, run rarely used code of the kernel.
-    "sendto": [Check(3, [0]), *_is_null(4)],  # no address
+    "sendto": [Check(3, [0]), *_is_null(4)],  # without a destination address
     "recvfrom": [Check(3, [0])],
-    "prlimit64": _is_null(2),  # no new limit
+    "prlimit64": _is_null(2),  # reads limits, but sets none
     "clone": [Check(0, [CLONE_THREAD], CLONE_THREAD | CLONE_NAMESPACES)],
 }
 """Allowed arguments of calls. A call with several checks must pass each of them."""

@@ -39,7 +39,7 @@ STEP = "1e-40"
 TOLERANCE = mpmath.mpf("1e-60")
 """Two values count as equal up to this relative difference."""
 LARGEST_PART = 1e26
-"""A point counts only if all values are between 1 / LARGEST_PART and this: larger and smaller ones hide terms."""
+"""A point counts only if all values are from 1 / LARGEST_PART to LARGEST_PART: other values could hide terms."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:

@@ -90,7 +90,7 @@ class Mode:
 
 
 class Imported(Mode):
-    """User code calls the hooks itself."""
+    """The mode without a command: user code imports the environment and calls its hooks."""
 
     name = "imported"
     packs_lists = True

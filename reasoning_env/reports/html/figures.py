@@ -57,7 +57,7 @@ class ShownRow(Means):
     """Mean tokens of a completion; None unless more than half of the completions have a number of tokens."""
     characters: float | None
     plain: list[float] | None
-    """Mean score by the library, mean score, number of rollouts whose two scores differ, number with both scores."""
+    """Mean score by the library, mean score, number of rollouts with two different scores, number with both scores."""
 
 
 class TaskRow(ShownRow):

@@ -141,7 +141,7 @@ def encode_messages(messages: DumpedMessages) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """Shorten a text of more than 40,000 characters to its two ends; return it and [position, length] of the gap."""
+    """Cut out the middle of a text of over 40,000 characters. Return the rest, and [position, length] of the gap."""
     half = 20_000
     missing = len(text) - 2 * half
     if missing <= 0:

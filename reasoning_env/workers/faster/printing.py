@@ -28,7 +28,7 @@ class Polynomial:
         if not exponents:
             return "0"
         if len(exponents) == 2 and exponents[1] == 0 and self.coefficients[exponents[0]] < 0 < self.coefficients[0]:
-            exponents.reverse()  # 3 - x, though -x**2 - x + 3
+            exponents.reverse()  # sympy writes 3 - x, but -x**2 - x + 3
         first, *others = exponents
         text = [f"-{self._term(first)}" if self.coefficients[first] < 0 else self._term(first)]
         text += [f"{'-' if self.coefficients[other] < 0 else '+'} {self._term(other)}" for other in others]

@@ -30,7 +30,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """What depends only on the boxes: the boxes that are not on goals, their part of the estimate, and deadlock."""
+    """Values that depend only on the boxes: the boxes not on goals, their part of the estimate, and deadlock."""
 
     loose: list[int]
     cost: int
