@@ -108,7 +108,7 @@ class Session(Generic[T]):
     Args:
         settings: The settings; by default, created from the keywords `fields`.
         prepare: Returns what `next` returns for a problem (by default the `Problem` itself); None if the problem does
-            not fit into the model's context. `next` counts and skips such problems, and logs each task once.
+            not fit into the model's context. `next` skips and counts such a problem, and logs the first of each task.
         on_thread: Calls `prepare` with a problem; by default on threads, several at a time.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package, if the settings name none.
@@ -349,7 +349,7 @@ class Session(Generic[T]):
                 )
                 for verdict, was_cut in zip(judged, cut or [False] * len(judged), strict=True)
             ]
-        # Use the verdicts' scores, because the length penalty in rewards says nothing about difficulty.
+        # Use the verdicts' scores, because the length penalty in rewards does not depend on the difficulty.
         scores = [verdict.score for verdict in judged]
         self.metrics.record_group(Group(problem, (), tuple(rollouts)))
         logger.debug("%s at level %s: scores %s", problem.spec, problem.level, scores)

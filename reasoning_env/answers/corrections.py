@@ -31,7 +31,7 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Also accept words of the library's larger list: its list for ladders has only 4,000 words, without PEEK."""
-    if not 0.0 < score < 1.0:  # the answer is no ladder, or the library knows all words
+    if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
     ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]

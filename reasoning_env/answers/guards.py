@@ -41,7 +41,7 @@ def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_complex_as_library(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Reject only long numbers."""
+    """Score as the library does, but reject long numbers."""
     return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0, False
 
 
@@ -57,7 +57,7 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Accept only right answers in the library's notation, because the library evaluates all others as code."""
+    """Accept only right answers in the library's notation, because the library evaluates all other answers as code."""
     right: Collection[str] = entry["metadata"].get("valid_answers") or [entry["answer"]]
     return float(answer in right)
 

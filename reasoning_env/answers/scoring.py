@@ -93,7 +93,7 @@ class Scorer:
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
         """Yield the candidates to score, each once: candidates with a value, then the answer in tags.
 
-        With strict rewards, yield the answer itself if no candidate has a value. With others, yield all candidates.
+        With strict rewards, yield the answer itself if no candidate has a value. Otherwise, yield all candidates.
         """
         seen = set()
         has_value = False

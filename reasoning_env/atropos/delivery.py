@@ -143,7 +143,7 @@ class DeliveryQueue:
                 else:
                     self._one_by_one = len(batch)
                 return True
-            if fault.status is not None:  # the session logs faults without an answer
+            if fault.status is not None:  # the session logs faults without a reply
                 self._failing.note(f"run-api did not accept scored groups ({fault}); trying again")
             return False
         self._failing.over("run-api accepts scored groups again")

@@ -31,11 +31,11 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
 
     def choose_workers(self) -> None:
-        """Set `max_eval_workers` if the user did not, so that an evaluation only uses requests of training.
+        """Set `max_eval_workers` if the user did not, so that servers get no more requests than in training.
 
         With STOP_TRAIN, BaseEnv stops all groups in flight before an evaluation, so the evaluation gets all requests.
-        With LIMIT_TRAIN, it stops the groups above a share of their number. With NONE, it stops none, and the
-        evaluation gets the same share as with LIMIT_TRAIN.
+        With LIMIT_TRAIN, BaseEnv stops only a share of the groups, and the evaluation gets this share of the requests.
+        With NONE, BaseEnv stops no group, and the evaluation sends as many requests as with LIMIT_TRAIN.
         """
         config = self._run.config
         if config.max_eval_workers is not None:

@@ -52,7 +52,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     - --ray is given, but Ray is not installed or no cluster is found, or
     - the score function cannot be used.
     """
-    # These imports take a third of a second, so `judge --help` goes without them.
+    # These imports take a third of a second, so `judge --help` skips them.
     from ..inference.addresses import is_loopback
     from ..judging.client import judge_token
     from ..runtime.listening import ListenAddress, check_address

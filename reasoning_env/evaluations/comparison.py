@@ -50,7 +50,8 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation's problems, by reference without release; `results` is None for other runs."""
+    """The scores of an evaluation's problems, by reference without release; `results` is None for other files of
+    groups."""
 
     path: Path
     results: Results | None = field(repr=False)
@@ -111,7 +112,7 @@ class Comparison:
 
     @property
     def unpaired(self) -> int:
-        """The number of problems that only one evaluation has: the other dropped them, stopped, or has another set."""
+        """The number of problems that are in one evaluation only, because of drops, interruptions or different sets."""
         return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property

@@ -274,7 +274,7 @@ def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """
     unfinished: list[tuple[float, Path, Mapping[str, Any]]] = []
     for path in root.glob(f"*/{SAMPLES}"):
-        with suppress(OSError, ValueError):  # not an evaluation's folder, or from another version
+        with suppress(OSError, ValueError):  # not an evaluation's folder, or written by another version of this program
             try:
                 found: Mapping[str, Any] = read_results(path.parent)
             except FileNotFoundError:

@@ -230,7 +230,7 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     tasks = _shown(sorted(results["tasks"], key=lambda task: (-behind(task), task)))
     rows = list(_rows(results, overall, tasks))
     headings = {model: means["short"] for model, means in published.items()}
-    room = width() - max(len(name) for name, _ in rows) - 7  # a score takes 5 characters, with two blanks before it
+    room = width() - max(len(name) for name, _ in rows) - 7  # a score takes 5 characters, after two spaces
     shown = list(published)[: max(1, room // 8)]
     cells = [
         [name, _number(row.get("library_score")), *(_number(_published(published[model], name)) for model in shown)]

@@ -425,7 +425,7 @@ def _cause(error: BaseException) -> BaseException:
     return (last_attempt.exception() if last_attempt is not None else None) or error
 
 
-# ---------------------------------------------------------------------------- what follows from a failure
+# ---------------------------------------------------------------------------- retry or give up
 
 MAX_REQUEST_FAILURES = 3
 """A group is given up after this many failed requests, if other groups' requests succeeded meanwhile."""

@@ -57,7 +57,7 @@ from .formats.tokens import TokenFormat
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# ---------------------------------------------------------------------------- what requests say
+# ---------------------------------------------------------------------------- options of requests
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Endings:
         return BrokenOffError(word, said)
 
 
-# ---------------------------------------------------------------------------- a server that goes away and comes back
+# ---------------------------------------------------------------------------- detection of stopped servers
 
 
 REACH_POLL_S = 1.0
@@ -279,7 +279,7 @@ class Server:
         self._has_answered = False
         self._http: aiohttp.ClientSession | None = None
 
-    # ---- what others see
+    # ---- the description of the server
 
     @property
     def address(self) -> str:
@@ -435,7 +435,7 @@ class Server:
         """Return the endpoint of a format for messages: the method and the requested path."""
         return f"POST {urlsplit(self._url(reply_format)).path} {reply_format.note}".rstrip()
 
-    # ---- what the server says of itself
+    # ---- information that the server returns
 
     async def models(self) -> list[Any]:
         """Return the server's list of models. Raises any error, because not every server has a list."""

@@ -43,7 +43,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Words that ask for a larger limit: a model that thinks first needs more than a single token."""
+"""Words of a refusal because the limit is too small: a model that thinks first needs more than a single token."""
 
 
 @dataclass(frozen=True)

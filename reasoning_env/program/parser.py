@@ -223,7 +223,7 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-# These functions import what they need themselves, so that `-h` goes without these imports.
+# Each of these functions contains its own imports, so that `-h` does not wait for them.
 
 
 def keep(text: str) -> Keep:

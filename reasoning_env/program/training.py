@@ -56,9 +56,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1)] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means so many that their completions use
-    the requests that `eval_handling` takes from training: by default all, and otherwise the share
-    1 - `eval_limit_ratio`."""
+    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means as many as fit into the requests
+    that `eval_handling` takes from training: by default all requests, otherwise the share 1 - `eval_limit_ratio`."""
     data_dir_to_save_evals: str | None = None
     """Folder for evaluations. None: `evals/`."""
 

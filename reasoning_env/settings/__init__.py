@@ -211,10 +211,10 @@ class ReasoningSettings(BaseModel):
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
-    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. The other limits are
-    multiples. Scoring a group: 4 times; a slower group is dropped and counted, never scored 0. Generating the problem
-    of a reference: 1 time. In wall-clock time, generating a training problem: 2 times; an evaluation problem: 12
-    times."""
+    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. Other limits are
+    multiples of this limit: 4 times for scoring a group (a slower group is dropped and counted, never scored 0), and 1
+    time for generating the problem of a reference. In wall-clock time, generating may take 2 times this limit for a
+    training problem, and 12 times for an evaluation problem."""
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024

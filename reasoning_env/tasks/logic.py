@@ -51,7 +51,7 @@ def _solved_by_conjunctions(entry: Entry) -> bool:
         return False
     joined = sum(
         statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"]
-    )  # the question words `<=>` with `and`, too
+    )  # the question also writes `<=>` with the word `and`
     return joined == 2 or (joined == 0 and all(people))
 
 

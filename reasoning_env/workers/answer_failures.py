@@ -10,7 +10,7 @@ from .protocol import ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, TooManyThreads, WorkerAsleep, WorkerDied
 
 MAX_ENDED_WORKERS = 2
-"""If this many workers end while they score an answer, it scores 0. A single end may have had another cause."""
+"""If this many workers end while they score an answer, the answer scores 0. A single end may have other causes."""
 MAX_FAULTS = 2
 """Number of infrastructure errors at one answer after which its group is dropped."""
 

@@ -332,7 +332,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
-        # Read the settings although they are not used. Otherwise, their sender gets an error before it reads this one.
+        # Read the settings although they are not used. Otherwise, sending them fails, and the error is never read.
         read_frame(orders)
         return
     frame = read_frame(orders)

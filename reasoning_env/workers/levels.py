@@ -4,9 +4,9 @@ A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few di
 can be cached. An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the
 first value and level 1 the last. In between, numbers are interpolated, and other values change half way. The bounds of
 a range are two neighbouring values, and both rise with the level, so that hard levels have no easy problems. If an
-attribute has few values (`drawn`), the seed picks one of two neighbours: a quarter of the way, one problem in four has
-the harder value. If the first value is harder than the task's default, the easiest default is put before it, so that
-level 0 is not harder than the defaults.
+attribute has few values (`drawn`), the seed picks one of two neighbours: a quarter of the way between them, one problem
+in four has the harder value. If the first value is harder than the task's default, the easiest default is put before
+it, so that level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class Library(Source):
         raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last, because {reason}")
 
     def _draw(self, request: ProblemRequest) -> Generated | Flaw:
-        """Generate the problem of the request's own seed, or return the flaw for which it must not be served."""
+        """Generate the problem of the request's own seed. If the problem must not be served, return its flaw."""
         _reset_globals(request.seed)
         task = request.task
         seed = request.seed

@@ -17,7 +17,7 @@ async def query_parameters(
     reply_key: str,
     tasks: Sequence[str],
 ) -> Any:
-    """Send a request to a fresh worker and return a value of its reply. Raises WorkerError.
+    """Send a request to a fresh worker and return the value of `reply_key` in its reply. Raises WorkerError.
 
     `start_worker` puts a worker into a slot. `tasks` are the tasks of the request, for messages.
     """
