@@ -167,7 +167,7 @@ def test_observing_a_reference_string_raises(bridge: Bridge) -> None:
         bridge.observe(reference, [1.0])
 
 
-def test_scores_of_the_caller_are_observed(bridge: Bridge) -> None:
+def test_observe_accepts_scores_of_the_caller(bridge: Bridge) -> None:
     bridge.report()
     bridge.observe(bridge.next(), [1.0, 0, 0.5, True])
     assert bridge.report()["train/mean_score"] == 0.625
@@ -245,7 +245,7 @@ def test_unpickling_in_another_process_raises(bridge: Bridge, monkeypatch: pytes
         pickle.loads(sent)
 
 
-def test_bridge_raises_on_invalid_settings() -> None:
+def test_bridge_raises_on_an_unknown_task() -> None:
     with pytest.raises(ConfigError, match="chain_sun"):
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
@@ -374,7 +374,7 @@ async def test_bridge_gets_verdicts_from_a_judge_server(bridge: Bridge) -> None:
     assert scores(verdicts) == SCORES
 
 
-def test_state_of_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_state_saved_with_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with Bridge(**SMALL) as first:
         first.next()
         state = json.loads(json.dumps(first.state()))

@@ -71,7 +71,7 @@ async def test_messages_begin_with_system_prompt(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_observed_problem_leaves_flight(make_session: MakeSession) -> None:
+async def test_observed_problem_is_no_longer_in_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     assert session.in_flight == 1

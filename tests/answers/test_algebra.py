@@ -253,7 +253,7 @@ def test_polynomial_comparison_agrees_with_sympy(terms: list[tuple[int, str, int
         ("sqrt(4)", "function"),
     ],
 )
-def test_unsupported_expressions_raise_as_polynomials(text: str, reason: str) -> None:
+def test_polynomial_check_raises_on_unsupported_expressions(text: str, reason: str) -> None:
     with pytest.raises(ExpressionError, match=reason):
         is_the_product(text)
 

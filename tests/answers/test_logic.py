@@ -125,7 +125,7 @@ def test_conjunction_of_premises_is_no_conclusion(premises: list[str]) -> None:
         (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
     ],
 )
-def test_conclusion_verdicts_match_the_examples(answer: str, premises: list[str], expected: bool) -> None:
+def test_example_conclusions_get_the_listed_verdict(answer: str, premises: list[str], expected: bool) -> None:
     assert concludes(answer, premises) is expected
 
 

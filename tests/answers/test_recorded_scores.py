@@ -71,7 +71,7 @@ def test_rejected_right_forms_are_exactly_the_listed_forms() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_exceptions_name_existing_forms() -> None:
+def test_exceptions_list_only_existing_tasks_and_forms() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

@@ -52,7 +52,7 @@ def test_setting_out_of_range_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)])
-def test_log_levels_follow_after_atropos_changed_them(
+def test_log_levels_are_restored_after_atropos_changed_them(
     caplog: pytest.LogCaptureFixture, before: int, after: int
 ) -> None:
     for name in ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base"):

@@ -148,7 +148,7 @@ async def test_run_without_progress_logs_a_warning(
     assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 in flight"
 
 
-async def test_outage_is_logged_once_beside_progress(
+async def test_inference_outage_is_logged_once_beside_progress(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)

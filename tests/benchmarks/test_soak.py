@@ -25,17 +25,17 @@ def run(folder: Path, problems: Sequence[int], scored: Sequence[int] = ()) -> An
     return SimpleNamespace(folder=folder)
 
 
-def test_soak_counts_unscored_groups_served_again_as_put_back(tmp_path: Path) -> None:
+def test_soak_counts_scored_groups_that_the_next_run_serves_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1, 2, 3], scored=[1, 2]), run(tmp_path / "second", [2, 4])]
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 
 
-def test_soak_counts_no_group_of_the_last_run_as_put_back(tmp_path: Path) -> None:
+def test_soak_counts_no_group_of_the_last_run_as_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1]), run(tmp_path / "second", [1], scored=[1])]
     assert list(put_back(runs, killed=[])) == []
 
 
-def test_soak_counts_no_group_of_a_killed_run_as_put_back(tmp_path: Path) -> None:
+def test_soak_counts_no_group_of_a_killed_run_as_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1], scored=[1]), run(tmp_path / "second", [1])]
     assert list(put_back(runs, killed=runs[:1])) == []
 

@@ -123,7 +123,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     env._run.mode = Imported()
 
 
-async def test_problem_of_a_delivered_group_leaves_flight(sending: Any) -> None:
+async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1000
     await env.handle_send_to_api(group, item)
@@ -134,7 +134,7 @@ async def test_problem_of_a_delivered_group_leaves_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_overridden_send_hook_takes_its_problem_from_flight(sending: Any) -> None:
+async def test_group_of_an_overridden_send_hook_is_not_in_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)
@@ -143,7 +143,7 @@ async def test_overridden_send_hook_takes_its_problem_from_flight(sending: Any) 
     assert env._run.session.in_flight == 0
 
 
-async def test_problem_of_a_too_long_group_leaves_flight(sending: Any) -> None:
+async def test_too_long_group_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # a member reaches the trainer's limit
     await env.handle_send_to_api(group, item)
@@ -151,7 +151,7 @@ async def test_problem_of_a_too_long_group_leaves_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_problem_of_an_equal_score_group_leaves_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_group_with_equal_scores_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
@@ -159,7 +159,7 @@ async def test_problem_of_an_equal_score_group_leaves_flight(make_env: MakeEnv, 
     env._run.mode = Imported()
 
 
-async def test_problem_of_a_directly_collected_group_leaves_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_directly_collected_group_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0

@@ -133,7 +133,7 @@ def test_subclass_setting_is_read_from_yaml(tmp_path: Path) -> None:
     assert config.bonus == 0.75
 
 
-async def test_problem_skipped_by_a_subclass_leaves_flight(env: Own) -> None:
+async def test_problem_skipped_by_a_subclass_is_not_in_flight(env: Own) -> None:
     assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
     assert env.session.in_flight == 4
 

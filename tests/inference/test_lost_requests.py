@@ -100,7 +100,9 @@ async def test_server_that_never_comes_back_raises(former: Former, monkeypatch: 
 
 
 @pytest.mark.parametrize("held", [generations, every_request], ids=["requests", "health checks too"])
-async def test_other_server_completes_the_group(former: Former, held: Picks, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_second_server_completes_groups_of_a_lost_server(
+    former: Former, held: Picks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.2)
     former.fail(former.hold, only=held)
     async with (

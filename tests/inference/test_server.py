@@ -431,7 +431,7 @@ async def test_model_lookup_at_an_unreachable_server_raises() -> None:
         ([], "name the model: .* does not list its models"),
     ],
 )
-async def test_zero_or_several_models_raise(server: Server, models: Any, said: str) -> None:
+async def test_model_lookup_with_zero_or_several_models_raises(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
         await only_model(spec(server.url), 5.0)

@@ -66,6 +66,6 @@ async def test_server_uses_published_weights(server: ModelServer, tmp_path: Path
     assert ours[0, -1].item() == pytest.approx(told, abs=1e-4)
 
 
-async def test_top_p_is_refused(server: ModelServer) -> None:
+async def test_server_refuses_top_p(server: ModelServer) -> None:
     with pytest.raises(aiohttp.ClientResponseError, match="400"):
         await generate(server, PROMPTS[0], top_p=0.9)

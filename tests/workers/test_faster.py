@@ -27,7 +27,7 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 
 
 @pytest.mark.parametrize("text", ["no such text", "lines"])
-def test_source_edit_needs_exactly_one_match(text: str) -> None:
+def test_patching_a_source_needs_exactly_one_match(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
 

@@ -185,7 +185,7 @@ def test_worker_has_few_open_files(report: dict[str, Any]) -> None:
     assert len(report["descriptors"]) == 4
 
 
-def test_worker_without_need_imports_no_sympy(report: dict[str, Any]) -> None:
+def test_fresh_worker_has_not_imported_sympy(report: dict[str, Any]) -> None:
     assert report["has_sympy"] is False
 
 

@@ -128,7 +128,7 @@ def test_level_0_is_not_harder_than_the_library_defaults(attribute: SimpleNamesp
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_attributes_may_have_different_numbers_of_steps() -> None:
+def test_level_attributes_may_have_different_numbers_of_steps() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 

@@ -262,7 +262,7 @@ async def session_before_reset(api: ServedRunApi) -> RunApiSession:
     return session
 
 
-async def test_lower_step_is_treated_as_a_reset(api: ServedRunApi) -> None:
+async def test_lower_trainer_step_is_treated_as_a_reset(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
