@@ -175,7 +175,7 @@ class RolloutDumper:
                 return False
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, pause_s)
-        raise AssertionError("pauses have no end")
+        raise AssertionError("unreachable: the loop before never ends")
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except WorkerError as error:
             logger.debug("%s, seed %d: retrying in %g s: %s", spec.task, spec.seed, pause_s, error)
         await asyncio.sleep(pause_s)
-    raise AssertionError("pauses have no end")
+    raise AssertionError("unreachable: the loop before never ends")
 
 
 @dataclass(frozen=True)

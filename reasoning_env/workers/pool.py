@@ -398,7 +398,7 @@ class WorkerPool:
                 if slot.failed_starts >= MAX_FAILED_STARTS:
                     raise
             await asyncio.sleep(pause_s)
-        raise AssertionError("pauses have no end")
+        raise AssertionError("unreachable: the loop before never ends")
 
     async def _fill(self, slot: Slot) -> None:
         """Put a worker into an empty slot, and retry until it starts."""

@@ -72,7 +72,7 @@ def open_groups(
             if candidate != path:
                 logger.warning("writing new groups to %s instead", candidate)
             return file
-    raise AssertionError("numbers have no end")
+    raise AssertionError("unreachable: the loop before never ends")
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
@@ -119,7 +119,7 @@ def _make(path: Path) -> LineFile:
             file = LineFile.create(candidate)
             logger.info("writing the groups that are sent to %s", candidate)
             return file
-    raise AssertionError("numbers have no end")
+    raise AssertionError("unreachable: the loop before never ends")
 
 
 def _log_error(written: Future[None]) -> None:
