@@ -149,39 +149,27 @@ def ask_loopback_directly() -> None:
         os.environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
 
 
-def read_key(key: str, *, for_chat: bool, headers: Mapping[str, str]) -> str:
-    """Return the key for a server; `$NAME` is replaced by that environment variable.
-
-    Without a key, return "" if the user sets `headers`, which may contain the key. Otherwise return OPENAI_API_KEY with
-    `for_chat` if that variable is set, as other clients do, and else NO_KEY. Raises ConfigError if the variable NAME is
-    not set.
-    """
-    if key in ("", NO_KEY) and headers:
-        return ""
-    if key.startswith("$"):
-        return _read_variable(key, "openai.api_key")
-    default = os.environ.get("OPENAI_API_KEY") if for_chat else None
-    return (default or NO_KEY) if key in ("", NO_KEY) else key
-
-
-def read_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers, with `$NAME` replaced by that environment variable. Raises ConfigError if it is not set."""
-    setting = "openai.headers"
-    read = {name: _read_variable(value, setting) if value.startswith("$") else value for name, value in headers.items()}
-    try:
-        check_headers(read)
-    except ValueError as error:
-        raise ConfigError(str(error), setting=setting) from error
-    return read
-
-
 def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
     """Return the settings `api_key` and, if there are any, `headers` of a server as they are sent to it.
 
-    `server` has the attribute `api_key`, and perhaps `headers`. Raises the errors of `read_key` and `read_headers`.
+    `server` has the attribute `api_key`, and perhaps `headers`. `$NAME` is replaced by that environment variable.
+    Without a key, `api_key` is "" if the user sets headers, which may contain the key; with `for_chat`, it is
+    OPENAI_API_KEY if that variable is set, as in other clients; otherwise it is NO_KEY.
+
+    Raises ConfigError if a variable is not set, or if a header has a value that HTTP does not allow.
     """
-    headers = read_headers(getattr(server, "headers", {}))
-    key = read_key(getattr(server, "api_key", None) or "", for_chat=for_chat, headers=headers)
+    headers = {name: _read_word(word, "headers") for name, word in getattr(server, "headers", {}).items()}
+    try:
+        check_headers(headers)
+    except ValueError as error:
+        raise ConfigError(str(error), setting="openai.headers") from error
+    key = getattr(server, "api_key", None) or NO_KEY
+    if key != NO_KEY:
+        key = _read_word(key, "api_key")
+    elif headers:
+        key = ""
+    elif for_chat:
+        key = os.environ.get("OPENAI_API_KEY") or NO_KEY
     return {"api_key": key, "headers": headers} if headers else {"api_key": key}
 
 
@@ -226,10 +214,12 @@ def read_servers(
     return servers
 
 
-def _read_variable(word: str, setting: str) -> str:
-    value = os.environ.get(word[1:])
-    if not value:
-        raise ConfigError(f"the environment variable {word[1:]} is not set", setting=setting)
+def _read_word(word: str, name: str) -> str:
+    """Return a word of the setting `name`; `$NAME` is replaced by that environment variable."""
+    if not word.startswith("$"):
+        return word
+    if not (value := os.environ.get(word[1:])):
+        raise ConfigError(f"the environment variable {word[1:]} is not set", setting=f"openai.{name}")
     return value
 
 
