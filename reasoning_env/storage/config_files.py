@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -14,7 +13,7 @@ from ..errors import ConfigError, did_you_mean
 from ..settings import ReasoningSettings
 from ..settings.given import DuplicateKeyError, load_yaml, make_settings, raise_all
 from ..settings.removed import UNUSED, unknown_setting
-from .reading import UTF_16_HINT, is_utf_16
+from .reading import wide_text_hint
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
@@ -117,13 +116,16 @@ def _read_yaml(path: Path) -> object:
     if path == Path():
         raise ConfigError("must be the name of a file", setting="--config")
     try:
-        return load_yaml(path.read_text(encoding="utf-8-sig"))
+        content = path.read_bytes()
+        if hint := wide_text_hint(content):
+            raise ConfigError(f"{path} is not YAML: {hint}", setting="--config")
+        return load_yaml(content.decode("utf-8-sig"))
     except DuplicateKeyError as error:
         raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of them") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not YAML: {_not_utf_8(path, error)}", setting="--config") from error
+        raise ConfigError(f"{path} is not YAML: byte {error.start} is not valid UTF-8", setting="--config") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -131,11 +133,3 @@ def _read_yaml(path: Path) -> object:
         raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error
-
-
-def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    """Return a message that says where a file is not UTF-8."""
-    with suppress(OSError):
-        if is_utf_16(path.read_bytes()[:2]):
-            return UTF_16_HINT
-    return f"byte {error.start} is not valid UTF-8"

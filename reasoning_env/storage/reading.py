@@ -167,19 +167,24 @@ BINARY_HINTS = {
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
 }
 """What to do with a binary file, by its first bytes."""
-UTF_16_HINT = "the text is UTF-16, and must be UTF-8 (`iconv -f UTF-16 -t UTF-8 FILE` converts it)"
 
 
 def _text(content: bytes) -> str:
     for first_bytes, advice in BINARY_HINTS.items():
         if content.startswith(first_bytes):
             raise NotJsonLinesError(advice)
-    if is_utf_16(content[:2]):
-        raise NotJsonLinesError(UTF_16_HINT)
+    if hint := wide_text_hint(content):
+        raise NotJsonLinesError(hint)
     return content.decode("utf-8-sig")
 
 
-def is_utf_16(first_bytes: bytes) -> bool:
-    """Return True if a file with these first two bytes is UTF-16, provided that its first character is ASCII."""
+def wide_text_hint(content: bytes) -> str | None:
+    """Return what to do with a text in UTF-16 or UTF-32; None for other content. The first character must be ASCII."""
     # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both bytes may be zero.
-    return first_bytes in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or first_bytes.count(0) == 1
+    if content[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or content[:4].count(0) == 3:
+        name = "UTF-32"
+    elif content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[:2].count(0) == 1:
+        name = "UTF-16"
+    else:
+        return None
+    return f"the text is {name}, and must be UTF-8 (`iconv -f {name} -t UTF-8 FILE` converts it)"

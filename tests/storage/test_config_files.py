@@ -50,10 +50,11 @@ def test_error_names_the_unreadable_config_file(tmp_path: Path, name: str) -> No
         read_config_file(tmp_path / name)
 
 
-def test_utf_16_config_file_raises(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_wide_config_file_raises(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text("env: {tasks: gcd}", encoding="utf-16")
-    with pytest.raises(ConfigError, match="is not YAML: the text is UTF-16"):
+    path.write_text("env: {tasks: gcd}", encoding=encoding)
+    with pytest.raises(ConfigError, match=f"is not YAML: the text is {encoding[:6].upper()}, and must be UTF-8"):
         read_config_file(path)
 
 
