@@ -45,19 +45,18 @@ class EvaluateSettings(ReasoningSettings):
 
     max_token_length: Annotated[int, Field(ge=16)] = 2048
     """Maximum tokens of prompt and completion together. If it is not set, a chat completion in `evaluate` may have
-    32,768 tokens, because thinking models need more than 2,048."""
+    32,768 tokens."""
     chat_template: Annotated[str | None, Affects("answers", "evaluation")] = None
-    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. With
-    `plain`, a completion ends at the first `</answer>`. `evaluate` accepts only `plain`: text completions instead of
-    chat completions."""
+    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models, which
+    requests text completions that end at the first `</answer>`. `evaluate` accepts only `plain`."""
     chat_template_kwargs: Annotated[TemplateOptions, Affects("answers", "evaluation")] = Field(default_factory=dict)
     """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
     reasoning_effort: Annotated[ReasoningEffort | None, Affects("answers", "evaluation")] = None
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1)] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means as many as fit into the requests
-    that `eval_handling` takes from training: by default all requests, otherwise the share 1 - `eval_limit_ratio`."""
+    """Evaluation problems in flight. None: 16 in `evaluate`, and in `serve` as many as use all requests that
+    `eval_handling` takes from training."""
     data_dir_to_save_evals: str | None = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -65,8 +64,7 @@ class EvaluateSettings(ReasoningSettings):
     """How long to wait at startup for a server that does not answer, in seconds. None: no limit in `serve`, 30 s in
     other commands. After startup, `serve` waits without limit; `process` and `evaluate` wait at least ten minutes."""
     worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 600
-    """Time limit for the completions of a group, in seconds; -1: no limit. In `evaluate`, of a problem; the default
-    there is 1,200, because at 30 tokens per second, 32,768 tokens take 1,100 s."""
+    """Time limit for all completions of a problem, in seconds; -1: no limit. The default in `evaluate` is 1,200."""
 
 
 class TrainingSettings(EvaluateSettings):
@@ -106,15 +104,13 @@ class TrainingSettings(EvaluateSettings):
 
     instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
     """Number of this environment if a trainer has several; give each a different number. The number selects the
-    checkpoint folder and the problems. Without a `checkpoint_dir`, the trainer's own number for this environment
-    selects the problems."""
+    checkpoint folder and the problems."""
     resume_with_changes: bool = False
-    """Resume a checkpoint even if its seed, tasks or other settings that affect the problems differ from the present
-    ones. By default such a checkpoint is an error."""
+    """Resume a checkpoint even if it was written with another seed, other tasks or other settings that affect the
+    problems. By default, such a checkpoint is an error."""
     metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
-    """Port for Prometheus metrics (`/metrics`) in `serve` and `process`; 0 chooses a free port. `HOST:PORT` listens on
-    another address than 127.0.0.1; anybody who can reach that address can read the metrics. None: no metrics
-    server."""
+    """Port for Prometheus metrics (`/metrics`) in `serve` and `process`; 0 chooses a free port. The server listens on
+    127.0.0.1, or on the address of `HOST:PORT`. None: no metrics server."""
 
 
 OF_ATROPOS: Mapping[str, str] = {

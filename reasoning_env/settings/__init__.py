@@ -128,14 +128,11 @@ class ReasoningSettings(BaseModel):
     exclude_tasks: Annotated[NameList, Affects("problems")] = []
     """Tasks to exclude from `tasks`: names, globs or categories."""
     task_modules: NameList = []
-    """Modules with your own tasks: importable names, or paths of `.py` files. The modules call reasoning-gym's
-    `register_dataset`. Only worker processes import them."""
+    """Modules with your own tasks: importable names, or paths of `.py` files. Only worker processes import them."""
     checkout: str | None = None
-    """Folder that contains a `reasoning_gym` package, such as a clone or a fork, to use instead of the installed
-    package."""
+    """Folder with a `reasoning_gym` package, such as a clone, to use instead of the installed package."""
     task_weights: Annotated[Weights, Affects("problems")] = {}
-    """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default weight is
-    1."""
+    """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default is 1."""
     task_params: Annotated[TaskParams, Affects("problems")] = {}
     """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
@@ -143,9 +140,9 @@ class ReasoningSettings(BaseModel):
     """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often if scores
     within a task's groups differ."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems")] = None
-    """How to choose the level of difficulty of training problems. `random`: a random level for each problem.
-    `curriculum`: for each task, the level at which the model reaches `curriculum_target_accuracy`. None:
-    `complexity_level`, or reasoning-gym's defaults."""
+    """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
+    task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level`, or
+    reasoning-gym's defaults."""
     complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Affects("problems")] = None
     """Fixed level of difficulty of training problems, from 0 to 1."""
     curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Affects("problems")] = 0.7
@@ -185,8 +182,8 @@ class ReasoningSettings(BaseModel):
     problems and verifiers without any change, for comparisons."""
 
     eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Affects("problems")] = None
-    """Evaluate as in the Reasoning Gym paper, to compare with its published scores: the paper's tasks, prompt and token
-    limit, and 50 problems per task unless `num_eval_samples_per_task` is set."""
+    """Evaluate with the tasks, prompt and token limit of the Reasoning Gym paper, to compare with its published
+    scores."""
     eval_tasks: Annotated[NameList, Affects("problems")] = []
     """Tasks to evaluate on, in the same form as `tasks`. Empty: the tasks of `tasks`."""
     num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Affects("problems", "evaluation")] = None
@@ -211,10 +208,9 @@ class ReasoningSettings(BaseModel):
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
-    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. Other limits are
-    multiples of this limit: 4 times for scoring a group (a slower group is dropped and counted, never scored 0), and 1
-    time for generating the problem of a reference. In wall-clock time, generating may take 2 times this limit for a
-    training problem, and 12 times for an evaluation problem."""
+    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. A group may take 4 times
+    this limit; a slower group is dropped, never scored 0. In wall-clock time, generating a training problem may take 2
+    times this limit, and an evaluation problem 12 times."""
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
