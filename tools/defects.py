@@ -266,19 +266,18 @@ def defects_page(runs: Runs) -> str:
     )
     return f"""# Defects of reasoning-gym
 
-Reference: the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
-tasks (`composite` not counted), and what strict rewards do about each defect. `tools/defects.py` writes this page.
+This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
+tasks (without `composite`), and how strict rewards fix each defect.
 
 - **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings), with
-  the mean score of the answer. `docs/defects.json` has a command that shows each finding again. The declarations
-  of the tasks know the other defects.
+  the mean score of the answer. `docs/defects.json` has a command that shows each finding again.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
 - **Answer**: an answer that earns too much, or the library's wrong answer, cut to {SHOWN} characters.
-- **Here**: the [fix](#fixes).
+- **Fix**: the word for the [fix](#fixes).
 
-Reported to reasoning-gym, and open there: {reported}.
+We reported these defects to reasoning-gym, where the issues are open: {reported}.
 
-| task | defect | seed: answer | here |
+| task | defect | seed: answer | fix |
 | --- | --- | --- | --- |
 {chr(10).join(lines)}
 
@@ -291,8 +290,8 @@ Reported to reasoning-gym, and open there: {reported}.
 
 ## Write this page again
 
-The audits ran at the library's defaults, with `env: {{scoring_deadline_s: 1}}` in a file of `--config`. After a
-change of declarations, run the last command without files.
+The audits use the library's default parameters, and `env: {{scoring_deadline_s: 1}}` in a file of `--config`. After a
+change of a task's declaration, run only the last command, without files.
 
 - `audit --rewards library --levels defaults --items 3 --output library.json`
 - `audit --levels defaults --output strict.json`
