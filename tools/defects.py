@@ -102,7 +102,7 @@ CORRECTED = Fix(
 )
 REJECTED = Fix(
     "rejected",
-    "Another problem replaces the problem.",
+    "The environment generates another problem instead.",
     "tests/tasks/test_flaws.py::test_rejected_problems_are_exactly_the_flawed_ones",
 )
 EXACT = Fix(
@@ -112,7 +112,7 @@ EXACT = Fix(
 )
 RIGHT_ANSWER = Fix(
     "right answer",
-    "The right answer replaces the library's.",
+    "The right answer replaces the library's answer.",
     "tests/tasks/test_right_answers.py::test_wrong_library_answer_is_corrected",
 )
 CLARIFICATION = Fix(
@@ -132,7 +132,7 @@ FLOOR = Fix(
 )
 PARAMETERS = Fix(
     "parameters",
-    "Problems have other parameters.",
+    "The environment uses other default parameters than the library.",
     "tests/workers/test_library.py::test_task_defaults_for_serving_apply_without_exact_seed",
 )
 FIXES: Mapping[Defect, Fix] = {
@@ -162,12 +162,12 @@ FIXES: Mapping[Defect, Fix] = {
     ),
     Defect.CALLS_DIFFER: Fix(
         "fresh entry",
-        "Each call gets a fresh entry.",
+        "Each call gets a fresh copy of the problem.",
         "tests/workers/test_hostile.py::test_no_hostile_answer_gets_a_score_or_an_effect",
     ),
     Defect.PROCESSES_DIFFER: Fix(
         "hash seed",
-        "All workers have one hash seed.",
+        "All workers use the same hash seed.",
         "tests/workers/test_fork_server.py::test_workers_have_a_fixed_pythonhashseed",
     ),
     Defect.TEXT_EXECUTED: GUARDED,
@@ -286,7 +286,7 @@ We reported these defects to reasoning-gym, where the issues are open: {reported
 | fix | meaning | regression test |
 | --- | --- | --- |
 {chr(10).join(explained)}
-| open | The audit of strict rewards finds the defect too. | |
+| open | Strict rewards have this defect too. | |
 
 ## Write this page again
 
@@ -358,7 +358,7 @@ def _declared_rows(task: str, examples: Mapping[tuple[str, str], DefectExample])
         yield row("wrong answers", WRONG_ANSWER, f"{RIGHT_ANSWER.name}: {rule}", RIGHT_ANSWER)
     wrong = [rule.reason for rule in declared.rejected if rule.cause is Cause.WRONG]
     if wrong:
-        yield row(f"unanswerable: {'; '.join(wrong)}", REFUSED, REJECTED.name, REJECTED)
+        yield row(f"unanswerable problem: {'; '.join(wrong)}", REFUSED, REJECTED.name, REJECTED)
     if declared.clarification is not None:
         yield row(f"ambiguous: {declared.clarification.ambiguity}", CLARIFIED, CLARIFICATION.name, CLARIFICATION)
     if declared.answer_leak:

@@ -62,7 +62,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/timeouts", Kind.COUNT, "answers that took longer than their deadline", lambda pool: pool.stats.timeouts
     ),
-    Metric("workers/crashes", Kind.COUNT, "answers that ended two workers", lambda pool: pool.stats.crashes),
+    Metric("workers/crashes", Kind.COUNT, "answers that stopped two workers in a row", lambda pool: pool.stats.crashes),
     Metric(
         "workers/protocol_faults", Kind.COUNT, "malformed replies of workers", lambda pool: pool.stats.protocol_faults
     ),

@@ -45,7 +45,7 @@ TRAIN_TASKS: Sequence[Metric[Mapping[str, Sums]]] = (
     Metric(
         "train_tasks/TASK/mean_score",
         Kind.MEAN,
-        "reward, by task",
+        "reward after the length penalty, by task",
         lambda tasks: {task: sums.score for task, sums in tasks.items()},
     ),
 )

@@ -47,16 +47,16 @@ class EvaluateSettings(ReasoningSettings):
     """Maximum tokens of prompt and completion together. If it is not set, a chat completion in `evaluate` may have
     32,768 tokens."""
     chat_template: Annotated[str | None, Affects("answers", "evaluation")] = None
-    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models, which
-    requests text completions that end at the first `</answer>`. `evaluate` accepts only `plain`."""
+    """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. `plain`
+    requests text completions, which end at the first `</answer>`. `evaluate` accepts only `plain`."""
     chat_template_kwargs: Annotated[TemplateOptions, Affects("answers", "evaluation")] = Field(default_factory=dict)
     """Variables for the chat template, such as `{enable_thinking: false}`. Chat servers receive them too."""
     reasoning_effort: Annotated[ReasoningEffort | None, Affects("answers", "evaluation")] = None
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1)] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`, and in `serve` as many as use all requests that
-    `eval_handling` takes from training."""
+    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means that evaluations use all requests
+    that `eval_handling` takes from training."""
     data_dir_to_save_evals: str | None = None
     """Folder for evaluations. None: `evals/`."""
 
