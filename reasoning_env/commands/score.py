@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
-from ..problems.selection import select_tasks
 from ..program.parser import Command, CommandParser
 from ..program.running import run_to_end
 from ..program.shared_options import (
@@ -21,11 +21,13 @@ from ..program.shared_options import (
     show_messages,
     warn_without_levels,
 )
-from ..records import Problem, Verdict
 from ..runtime.terminal import print_json
 from ..runtime.text import printable
-from ..session import Session
 from ..storage.folders import find_checkout
+
+if TYPE_CHECKING:
+    from ..records import Problem, Verdict
+    from ..session import Session
 
 
 def _score(options: argparse.Namespace, folder: Path) -> int:
@@ -34,6 +36,8 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError if the task does not exist, InvalidReferenceError if the reference cannot be used, and
     GenerationError if the task cannot generate a problem with this seed.
     """
+    from ..session import Session  # imported here because `-h` does not need workers and tasks
+
     text = sys.stdin.read() if options.text == "-" else options.text
     task = options.task.partition(":")[0]  # a reference begins with the task's name
     settings = problem_settings(options, [task], {"num_generators": 1, "num_verifiers": 1})
@@ -75,6 +79,8 @@ async def _judge(session: Session[Problem], options: argparse.Namespace, text: s
             problem = await session.remake(options.task)
             [verdict] = await session.judge(problem, [text])
             return problem, verdict
+        from ..problems.selection import select_tasks
+
         matched = select_tasks(session.library.tasks, [options.task])
         task, *others = matched
         if others:
