@@ -124,7 +124,7 @@ def _check_output(path: Path) -> None:
         return
     try:
         is_audit = path.is_file() and (path.stat().st_size == 0 or "audits" in read_json(path))
-    except (OSError, ValueError, TypeError):  # TypeError: a JSON number
+    except (OSError, ValueError, TypeError):  # TypeError: the file is a JSON number
         is_audit = False
     if not is_audit:
         raise ConfigError(

@@ -108,7 +108,7 @@ class BareAnswers:
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
-        make()  # raises an error for an unreadable entry here, as an infrastructure error, not while scoring an answer
+        make()  # an unreadable entry raises here, where an error is not blamed on an answer
 
     def score(self, answer: str) -> float:
         """Return the score, limited to [0, 1]. Raises the verifier's errors, and ValueError if it returns no number."""
@@ -191,6 +191,6 @@ class WatchedSource(BareSource):
     ) -> Answers:
         if (
             self._watch is None
-        ):  # not before the fork: the hook cannot be removed, and belongs only in verifier processes
+        ):  # after the fork, because only verifier processes need the hook, and no hook can be removed
             self._watch = Watch()
         return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)

@@ -41,7 +41,7 @@ def follow_seed(seed: int, number: int) -> int:
     """Return `seed` itself for number 0, and derived seeds of the same split and instance for further numbers."""
     if number == 0:
         return seed
-    # Use the upper half of the range, as before, so that new evaluation sets are comparable with older sets.
+    # Use the upper half of the range, as earlier versions do, so that their evaluation sets stay the same.
     half = INSTANCE_SEEDS // 2
     first = seed - seed % INSTANCE_SEEDS
     return first + half + hash_int("follow", seed, number) % (half - MEMBER_SEEDS)

@@ -32,7 +32,7 @@ class MethodsForUsers(VLLMServer):  # type: ignore[misc]
 
     @cached_property
     def openai(self) -> AsyncOpenAI:
-        # Without retries by the client, which would wait silently for as long as Retry-After demands.
+        # Turn off the client's own retries, which would wait silently for as long as Retry-After demands.
         config = self.config
         address = urlsplit(config.base_url or "")
         return AsyncOpenAI(

@@ -54,7 +54,7 @@ class NumberedFiles:
     def close(self) -> None:
         """Close the open file, if any; the next line starts a new file."""
         if self._file is not None:
-            with suppress(OSError):  # all lines were passed to the system before
+            with suppress(OSError):  # an error loses nothing: the system has all lines
                 self._file.close()
         self._file = None
         self._lines = 0

@@ -297,7 +297,7 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     # Rounded, so that changes that cancel out give exactly 0. The +1 counts the empty subset.
     means = np.sort(np.round(sums[:, 0] / sums[:, 1], 12))
     number = len(means) + 1
-    rejected = int(0.025 * number)  # on each side
+    rejected = int(0.025 * number)  # the number of means beyond each end of the interval
     low = -1.0 if rejected == 0 else float(means[rejected - 1])
     high = 1.0 if rejected == 0 else float(means[-rejected])
     tail = min(1 + int((means <= 0.0).sum()), 1 + int((means >= 0.0).sum()))

@@ -257,7 +257,7 @@ def bootstrap_interval(
     approximation, which then hardly differs from the bootstrap interval.
     """
     count = len(values)
-    tail = 0.025  # on each side
+    tail = 0.025  # the probability beyond each end of the interval
     if min(values) == max(values):
         unseen = 1.0 - tail ** (1.0 / count)
         return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))

@@ -84,7 +84,7 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
         raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
     try:
         parts = urlsplit(url)
-    except ValueError as error:  # brackets in the name of the server
+    except ValueError as error:  # raised for wrong brackets in the host
         raise ConfigError(f"must be a URL ({error})", setting=setting, got=url) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("must begin with http:// or https:// and the server's name", setting=setting, got=url)

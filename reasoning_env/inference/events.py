@@ -20,7 +20,7 @@ def read_events(body: bytes) -> list[Any]:
     """Return the JSON data of server-sent events, with fields as attributes. Raises JSONDecodeError for other data."""
     read: list[Any] = []
     data: list[str] = []
-    # `splitlines` would split at more characters than the format of events and JSON allow.
+    # `splitlines` would also split at characters that JSON strings may contain, such as U+2028.
     for line in [*LINE_END.split(body.decode("utf-8", "replace")), ""]:
         if line.startswith("data:"):
             data.append(line.removeprefix("data:").strip())

@@ -302,7 +302,7 @@ def describe_status(error: BaseException) -> str:
     status = http_status(cause)
     wait = _header(cause, "Retry-After")
     asks = ""
-    if wait:  # seconds, or a date
+    if wait:  # Retry-After has seconds, or a date
         asks = f", and asks to wait {wait} s" if str(wait).strip().isdecimal() else f", and asks to wait until {wait}"
     phrase = f" ({HTTPStatus(status).phrase})" if status in set(HTTPStatus) else ""
     return f"it answers with status {status}{phrase}{asks}: {describe_failure(error)}"

@@ -83,7 +83,7 @@ class Refusals:
         self._context: int | None = None
         """The context length that an error reported, in tokens; None until an error reports it."""
         self._prompt_scale = 0.0
-        """The largest ratio of the server's count of a prompt's tokens to the estimate, which may be twice as high."""
+        """The largest ratio so far of a prompt's tokens, as the server counts them, to the estimated tokens."""
         self._left_out: set[str] = set()
         self._search: _Search | None = None
         """The search for the refused parameter among those that an error names; None without such an error."""
@@ -211,7 +211,7 @@ class Refusals:
         is kept.
         """
         if not self._left_out.isdisjoint(sent):
-            return True  # sent before the last change
+            return True  # the request was sent before the last change
         # Leave out numbers and identifiers, which differ between two errors of the same kind.
         wording = [word for word in message.split() if not re.search(r"\d", word)]
         if self._search is None or self._search.wording != wording:

@@ -363,7 +363,7 @@ async def make_rollouts(
     """Convert the completions of a reply: rollouts first, then errors, each in the reply's order."""
     broken_off = [explain_ending(one, endings) for one in reply.completions]
     whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
-    # An array, so that each rollout copies bytes.
+    # Use an array, because each rollout copies the prompt's tokens, and copying a list is slower.
     prompt_tokens = array("i", prompt.tokens if reply.prompt_tokens is None else reply.prompt_tokens)
     stop = ANSWER_END if stop_after_answer else None
 

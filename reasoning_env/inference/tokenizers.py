@@ -43,7 +43,7 @@ def _reads_alike(ours: Sequence[int], theirs: Sequence[int] | int | None) -> boo
     if theirs is None:
         return True
     added = (theirs if isinstance(theirs, int) else len(theirs)) - len(ours)
-    if not 0 <= added <= 2:  # special tokens that a server may put around a text
+    if not 0 <= added <= 2:  # a server may add a special token at each end
         return False
     ends = range(added + 1)
     return isinstance(theirs, int) or any(list(theirs[at : at + len(ours)]) == list(ours) for at in ends)

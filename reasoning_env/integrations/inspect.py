@@ -53,7 +53,7 @@ def reasoning_gym(
     bridge = _bridge(json.dumps(chosen, sort_keys=True))
     samples = [
         Sample(
-            # The id must identify the problem, because Inspect reuses samples by id in retries. A position would not.
+            # The id must identify the problem, because Inspect reuses samples by id in retries. A position does not.
             id=problem.reference,
             input=[MESSAGES[message["role"]](content=message["content"]) for message in bridge.messages(problem)],
             target=problem.answer or "",

@@ -81,7 +81,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
         return (await self._verdict(f"<answer>{problem.known_answer}</answer>")).correct
 
     async def _verdict(self, completion: str | None) -> Verdict:
-        """Judge a completion. Raises ScoringError for an infrastructure error, never scored 0."""
+        """Judge a completion. Raises ScoringError for an infrastructure error instead of a score of 0."""
         return await self._bridge().averdict(self.data.reference, completion)
 
     def _bridge(self) -> Bridge:

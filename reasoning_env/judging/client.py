@@ -99,7 +99,7 @@ class JudgeClient:
         if self._http is None:
             timeout = aiohttp.ClientTimeout(total=self._timeout_s)
             self._http = aiohttp.ClientSession(headers=self._headers, timeout=timeout)
-        data = io.BytesIO(body)  # aiohttp sends files in pieces
+        data = io.BytesIO(body)  # aiohttp sends a file object in pieces
         async with self._http.post(f"{self._url}/score", data=data, headers=_JSON) as reply:
             return _JudgeReply(reply.status, reply.headers.get("Retry-After"), await reply.read())
 

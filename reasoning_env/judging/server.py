@@ -172,7 +172,7 @@ class JudgeServer:
                 raise Refused(400, "the body needs `ref`, the reference of a problem, or `row`")
             verdicts = await self._verdicts(subject, body.texts)
             reply = await _encode(verdicts, of_row=not isinstance(subject, str))
-        # aiohttp sends files in pieces, without copying them.
+        # aiohttp sends a file object in pieces, without copying the whole reply.
         return web.Response(body=io.BytesIO(reply), content_type="application/json")
 
     async def _rm(self, request: web.BaseRequest) -> web.Response:

@@ -103,7 +103,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
     """Return the tasks that training leaves out, each with the reason."""
     reasons: dict[str, str] = {}
-    if settings.rewards == "library":  # for comparisons with the library, no task is left out
+    if settings.rewards == "library":  # a comparison with the library needs all tasks
         return reasons
     for task in available:
         declared = find_task(task.name)

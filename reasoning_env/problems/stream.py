@@ -433,7 +433,7 @@ class ProblemStream(Generic[T]):
         self._flawed.update(problem.flawed)
         self._count_clamped(spec, problem)
         prepared = await self._prepare(problem)
-        if prepared is not Rejection.HELD_OUT:  # held-out problems were not prepared
+        if prepared is not Rejection.HELD_OUT:  # a held-out problem's length is unknown
             self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
         if isinstance(prepared, Rejection):
             self._flawed[prepared] += 1

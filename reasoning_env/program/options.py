@@ -62,9 +62,9 @@ class OptionParser(CommandParser):
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return the user's name for each setting, by the name that errors use.
+        """Return how the user wrote each setting, by the setting's name in errors.
 
-        Errors of `ReasoningSettings` use names without a section. A setting that the user did not type is `env.NAME`.
+        Errors of `ReasoningSettings` have names without a section. A setting that the user did not write is `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]

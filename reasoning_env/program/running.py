@@ -131,9 +131,9 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Python's warnings come from Atropos and its dependencies, and are meant for developers.
     logging.captureWarnings(True)
-    for name in ("httpx", "httpx2", "openai"):  # they log each request
+    for name in ("httpx", "httpx2", "openai"):  # these packages log each request
         logging.getLogger(name).setLevel(logging.WARNING)
-    # These log each attempt to reach the Hugging Face hub, and developers' warnings. Our own error reports a failure.
+    # These loggers report attempts to reach the Hugging Face hub, and warnings for developers. Our own error is enough.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

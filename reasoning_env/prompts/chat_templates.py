@@ -128,7 +128,7 @@ def probe_template(
     - The template does not build a whole prompt.
     """
     layout = _choose_layout(_given_layout(tokenizer, name, template, options), name)
-    vocabulary = tokenizer.get_vocab()  # takes tens of milliseconds for a large vocabulary
+    vocabulary = tokenizer.get_vocab()  # called once: takes tens of milliseconds for a large vocabulary
     known = [thinking_format for thinking_format in FORMATS if _is_known(thinking_format, vocabulary, layout.jinja)]
     return ProbedTemplate(layout, tuple(_find_ending(layout)), tuple(known))
 

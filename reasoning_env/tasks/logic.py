@@ -208,7 +208,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     if len(found) < len(texts):
         raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
     classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
-    kinds = list(itertools.product((False, True), repeat=len(classes)))  # a kind of object: is it in each class?
+    kinds = list(itertools.product((False, True), repeat=len(classes)))  # a kind has a flag per class: in it or not
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
         """Return a bit mask of the kinds that `members` accepts. A `world` is a bit mask of the kinds with objects."""

@@ -188,7 +188,7 @@ def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
     if not config.consecutive_words:
         return question
     says = FITTING_WORD
-    if config.min_word_len > 1 or config.max_word_len < 17:  # the text's longest word has 17 letters
+    if config.min_word_len > 1 or config.max_word_len < 17:  # the library's text has words of up to 17 letters
         says += f" Only words of {config.min_word_len} to {config.max_word_len} letters are taken."
     return question.replace("\n\nNow, unscramble", f"\n\n{says}\n\nNow, unscramble", 1)
 

@@ -73,7 +73,7 @@ class DatasetCache:
 
 
 def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
-    """Return a copy of a dataset with other values of parameters that its constructor does not read."""
+    """Return a copy of a dataset with new values of the parameters that the dataset's constructor does not read."""
     changed = copy(dataset)
     changed.config = type(dataset.config)(**params, seed=0, size=1)
     changed.config.validate()

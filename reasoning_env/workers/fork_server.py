@@ -187,7 +187,7 @@ class ForkServer:
             "OMP_NUM_THREADS": "1",
             "HOME": folder,
             "TMPDIR": folder,
-            # A user's module that imports matplotlib keeps its list of fonts there.
+            # In the cache folder, matplotlib keeps its list of fonts, if a user's module imports matplotlib.
             "MPLBACKEND": "Agg",
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
             "LC_ALL": "C.UTF-8",

@@ -349,7 +349,7 @@ def sort_fonts() -> None:
     """
     module = sys.modules.get("reasoning_gym.cognition.figlet_fonts")
     fonts = getattr(module, "OK_FONTS", None)
-    if not isinstance(fonts, list):  # another library
+    if not isinstance(fonts, list):  # a different library
         return
     of_package = {file.name.partition(".")[0] for file in resources.files("pyfiglet.fonts").iterdir()}
     fonts[:] = sorted(of_package.intersection(fonts))

@@ -30,8 +30,8 @@ DISCONNECTED_STATUS = 256
 """Exit status of a worker that closed its socket and kept running. No process can exit with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
-    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # the process's own timers
-    *(signal.SIGPIPE, signal.SIGXFSZ),  # writing to a closed socket, or beyond the limit of file size
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # sent by timers of the process
+    *(signal.SIGPIPE, signal.SIGXFSZ),  # caused by writing to a closed socket, or beyond the file size limit
 })  # fmt: skip
 """Signals that a process causes by its own code. Other signals, such as SIGKILL and SIGTERM, count as sent by other
 processes. Without seccomp, code in a worker could also send them to its own process."""

@@ -235,7 +235,7 @@ MAX_THREADS = 500
 """Limit for the threads of a worker that may start threads. Libraries start one or two threads per core. Each thread
 takes a process id, of which a machine may have only 32,768."""
 THREADED_CHECK_S = 0.1
-"""Seconds between two checks of a worker that may start threads. It can start a few thousand threads in this time."""
+"""Seconds between two checks of a worker that may start threads. In 0.1 s, it can start thousands of threads."""
 WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""

@@ -49,7 +49,7 @@ class Process(Mode):
     away_s = AWAY_LIMIT_S
     unused = frozenset(
         (
-            # without a trainer
+            # not used without a trainer
             "rollout_server_url",
             "batch_size",
             "max_batches_offpolicy",
@@ -58,7 +58,7 @@ class Process(Mode):
             "instance",
             "resume_with_changes",
             "ensure_scores_are_not_same",
-            # without evaluations
+            # not used without evaluations
             "steps_per_eval",
             "eval_handling",
             "eval_limit_ratio",
@@ -121,7 +121,7 @@ class Process(Mode):
 
     def close(self) -> None:
         if self._file is not None:
-            BACKGROUND.submit(self._file.close).result()  # after the group that is being written
+            BACKGROUND.submit(self._file.close).result()  # waits for the group that is being written
 
     async def run(self, env: Environment, run: Run) -> None:
         """Write groups until the file has `total_steps` groups.

@@ -251,7 +251,7 @@ def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[
 
     def keeps(cell: Cell, number: int, grid: Grid) -> bool:
         if cell not in needed and rules.has_other(grid, *cell, number):
-            needed.add(cell)  # for all later calls, because the second solution remains when more clues are removed
+            needed.add(cell)  # for later calls too: removing more clues keeps the second solution
         return cell in needed or not solver.succeeds([*chain(*grid)])
 
     return keeps

@@ -16,7 +16,7 @@ from . import edited
 def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
     """Return the buttons of a lock's shortest solution; None if there is none.
 
-    A number is skipped if no button can reduce it to the target, or raise it above 0.
+    A number is skipped if the remaining presses cannot reduce it to the target, or cannot raise it above 0.
     """
     operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
     buttons = [

@@ -135,7 +135,7 @@ def solve(text: bytes, width: int, max_depth: int) -> str | None:
     known: dict[bytes, list[Move]] = {}
     while heap:
         _, _, text, depth, path, player, boxes = heappop(heap)
-        # Four of five entries are positions whose moves are already known.
+        # For four of five entries, the moves from their position were computed before.
         moves = known[text] if text in known else board.moves(text, player, boxes)
         known[text] = moves = [move for move in moves if move.text not in known]
         for letter, cost, estimate, after, square, after_boxes in moves:

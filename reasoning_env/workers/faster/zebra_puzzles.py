@@ -39,7 +39,7 @@ class Tests:
         self._others: list[set[int]] = []
 
     def is_unique(self, clues: Iterable[object]) -> bool:
-        """Return True if no other arrangement meets the clues."""
+        """Return True if no arrangement except the puzzle's solution meets the clues."""
         by_id = {id(clue): clue for clue in clues}
         for number in by_id.keys() - self._clauses.keys():
             self._clauses[number] = list(self._clauses_of(by_id[number]))
