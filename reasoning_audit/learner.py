@@ -27,7 +27,7 @@ SMALLEST_LEAF = 3
 PARTS = 32
 """Number of quantiles of a feature. A tree tries the limits between quantiles as thresholds."""
 MAX_OPTIONS = 24
-"""Most options that a tree can predict: the most frequent ones."""
+"""A tree can predict at most this many options. These are the most frequent options."""
 PLACES = 24
 """Number of word positions, and of number positions from each end of a question, that become features."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")

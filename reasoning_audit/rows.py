@@ -74,7 +74,7 @@ FORMS = (
 
 
 def audit_rows(options: argparse.Namespace) -> Report:
-    """Audit a score function. Raises ConfigError if the function or the rows cannot be used."""
+    """Audit a score function. Raises ConfigError for an unusable function or row, WorkerError if no row is audited."""
     gold = options.gold or GOLD
     try:
         problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)

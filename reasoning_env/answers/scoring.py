@@ -229,7 +229,7 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of the verifier, its guard, or (without strict rewards) the library's own score."""
+        """Return the verifier's or guard's score or, without strict rewards, the library's own. Raises their errors."""
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
             score, has_code = self.rules.library_score(answer, entry, self.dataset)

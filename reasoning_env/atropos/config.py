@@ -126,9 +126,9 @@ def tune_garbage_collector() -> None:
     A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection of new objects
     visits the lists of the groups in flight and takes up to 24 ms at 2,000 new objects; at 20,000, up to 53 ms.
 
-    Closed connections and failed requests leave objects that refer to each other. Those that got old before they were
-    garbage are freed only by a collection of old objects, which takes 4 ms, and 65 ms if groups in flight hold lists of
-    12 million tokens and log-probabilities. (`serve` and `process` hold arrays instead of lists.)
+    Closed connections and failed requests leave objects that refer to each other. If Python counted such objects as old
+    before they became garbage, only a collection of old objects frees them. It takes 4 ms, or 65 ms if groups in flight
+    have lists with 12 million tokens and log-probabilities. (`serve` and `process` use arrays instead of lists.)
     """
     gc.collect()
     gc.freeze()

@@ -263,7 +263,7 @@ class RunApiSession:
         return info.get("group"), project
 
     async def register(self) -> Registration:
-        """Register as soon as a trainer has registered and requests batches. A second call has no effect."""
+        """Return the registration. The first call registers once a trainer has registered and requests batches."""
         async with self._registering:
             if self._registration is None:
                 await self._register()

@@ -213,7 +213,7 @@ def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunction | None) -> Judge:
-    """Join a Ray cluster; each node of the cluster judges with its own session."""
+    """Join a Ray cluster and return its judges, a session on each node. Raises ConfigError if there is no cluster."""
     try:
         import ray
 

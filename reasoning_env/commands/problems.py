@@ -161,7 +161,8 @@ async def write_problems(
 ) -> Mapping[str, Any]:
     """Write a file of problems, or resume it, and return its card. Starts and closes the session.
 
-    The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`.
+    The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`. Raises
+    ConfigError for tasks without levels if `how.needs_levels`, and for an unfinished file with other settings.
     """
     async with session:
         without = sorted(set(session.plan.weights) - session.plan.adjustable)

@@ -27,7 +27,7 @@ PARQUET = ".parquet"
 READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
 """Suffixes of files that can be read."""
 BLOCK = 100
-"""Rows in memory as Python values at a time. Larger blocks take more memory without being faster."""
+"""Number of rows that are converted to Python values at a time. Larger blocks take more memory and are not faster."""
 ROW_GROUP_BYTES = 4 * 2**20
 """Size of a Parquet row group in memory. Smaller groups make larger files; larger groups do not help."""
 

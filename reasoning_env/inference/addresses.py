@@ -215,7 +215,7 @@ def read_servers(
 
 
 def _read_word(word: str, name: str) -> str:
-    """Return a word of the setting `name`; `$NAME` is replaced by that environment variable."""
+    """Return a word of the setting `name`; for `$NAME`, the environment variable's value. Raises ConfigError."""
     if not word.startswith("$"):
         return word
     if not (value := os.environ.get(word[1:])):
@@ -421,7 +421,7 @@ class Candidate:
 
 
 async def _works(candidate: Candidate) -> bool:
-    """Request one token. Raises the errors of the client."""
+    """Request one token, and return True if the reply has one. Raises the errors of the client."""
     try:
         return await candidate.gives_token()
     except Exception as error:

@@ -470,9 +470,9 @@ class RequestOutage(OutageLog):
         self._absent_at = self._clock()
 
     def counted_s(self, failure: Failure) -> float:
-        """Return how long requests have failed, for the decision about a failure.
+        """Return for how many seconds requests have failed, as `decide` counts them after `failure`.
 
-        If a server answered with the failure, time during which no server answered does not count.
+        If a server answered, the time during which no server answered does not count.
         """
         if failure.nobody_answers:
             self.note_absence()

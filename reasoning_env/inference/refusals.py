@@ -208,7 +208,7 @@ class Refusals:
         """Leave out each of the parameters that the error names, one at a time, and then all of them.
 
         So of two parameters that exclude each other, only one is left out, and a parameter that the error only mentions
-        is kept.
+        is kept. Return False if the error names no parameter that can be left out.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change

@@ -139,7 +139,7 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
                 yield ReasoningGymTask(data, config.task)
 
     def _chosen(self) -> dict[str, Any]:
-        """Return the settings that select the problems, without those that keep their defaults."""
+        """Return the settings that select the problems, except unset ones. Raises ConfigError for contradictions."""
         config = self.config
         if self.INFINITE:
             is_random = config.level == "random"

@@ -113,7 +113,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """Mean of the chance of a signal times the value of a new draw."""
+        """The product of the chance of a signal and the value of a new draw: the weighted mean over the arms."""
         return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:

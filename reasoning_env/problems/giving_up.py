@@ -9,7 +9,7 @@
   of problems ends the level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
-- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT did not. The lowest level is never
+- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT of them. The lowest level is never
   excluded.
 - A task has *no other question* after MAX_REPEATS repeated questions in a row. This limit applies to evaluation sets,
   and to each level of a file of problems.
@@ -24,14 +24,15 @@ Imports nothing of the package.
 """
 
 MAX_REJECTED = 300
-"""Rejected problems in a row. If only 1 % of the problems may be served, 5 % of the searches fail (0.99**300)."""
+"""Limit of rejected problems in a row. If 1 % of the problems may be served, 5 % of the searches fail (0.99**300)."""
 MAX_FAILURES = 3
-"""Failures in a row. Some usable tasks fail sometimes, and a lower limit would quarantine them."""
+"""Limit of failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""Problems that do not fit. If half of a level's problems fit, the first eight all fail to fit in 0.4 % of the runs."""
+"""Number of problems that do not fit, from which a level may be excluded. If half of a level's problems fit, the first
+eight all fail to fit in 0.4 % of the runs."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""Problems that do not fit before a run ends, as many as quarantine a task. Generating them takes only seconds."""
+"""Limit of problems that do not fit before a run ends, as many as quarantine a task. Drawing so many takes seconds."""
 MAX_REPEATS = 100
-"""Repeated questions in a row. After so many, about 99 % of a task's questions were served."""
+"""Limit of repeated questions in a row. After so many, about 99 % of a task's questions were served."""

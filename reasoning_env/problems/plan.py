@@ -115,7 +115,7 @@ def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict
 def _choose_training_tasks(
     settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Leave out tasks that reward policies without reasoning, unless `tasks` names them or selects no other tasks."""
+    """Return the tasks except those in `reasons`, unless the setting `tasks` names them; all tasks if none is left."""
     named = set(map(str.lower, settings.tasks))
     return tuple(name for name in tasks if name not in reasons or name.lower() in named) or tasks
 

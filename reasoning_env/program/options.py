@@ -1,4 +1,4 @@
-"""The options of `serve`, `process` and `evaluate`: all settings. Common settings have short names and help.
+"""The options of `serve`, `process` and `evaluate`: one per setting. Common settings have short names and help.
 
 The values of settings stay strings here. pydantic reads them later, like the values of a file.
 """

@@ -114,7 +114,7 @@ def _text(completion: object, number: int) -> str:
 
 
 def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
-    """Return the text of the assistant's last message. Later messages of a user or a tool are ignored."""
+    """Return the text of the assistant's last message, ignoring later messages. Raises ConfigError without one."""
     message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
     if message is None:
         roles = ", ".join(sorted({str(message.get("role")) for message in messages}))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-"""Range of the pauses, so that a short outage costs little time, and a restarted server is used within seconds."""
+"""The first and the longest pause. They are short, so that a server is used within seconds of its restart."""
 
 
 def pauses() -> Iterator[float]:

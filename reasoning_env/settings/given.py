@@ -205,7 +205,10 @@ def load_yaml(text: str) -> object:
 
 
 def parse_mapping(value: object) -> object:
-    """Accept a YAML or JSON string, and `pattern=value, pattern=value` for a mapping of numbers."""
+    """Parse a string with a mapping (YAML, JSON or `name=value, name=value`); return other values unchanged.
+
+    Raises ValueError for a string without a mapping.
+    """
     if not isinstance(value, str):
         _check_spaces(value)
         return value
@@ -226,7 +229,7 @@ def parse_mapping(value: object) -> object:
 
 
 def parse_options(value: object) -> object:
-    """Accept a YAML or JSON string, and `name=value, name=value` with YAML values: `false` is a boolean."""
+    """Do the same as `parse_mapping`, but parse the value in `name=value` as YAML, so that `false` is a boolean."""
     parsed = parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}

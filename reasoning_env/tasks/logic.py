@@ -44,7 +44,7 @@ EVERY_STEP = "the library raises this parameter and the others at the same level
 def _solved_by_conjunctions(entry: Entry) -> bool:
     """Return True if there are two people with the same role, and the number of claims with `and` reveals the role.
 
-    This number reveals two knights if both claims or neither has `and`, and two knaves if both have `and`.
+    With `and` in both claims, the roles are revealed; with `and` in neither, only if both people are knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:

@@ -445,7 +445,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server, up to MAX_FAILED_STARTS times if it is killed while it starts."""
+        """Start the first fork server, with MAX_FAILED_STARTS attempts if it is killed. Return facts on the library."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()

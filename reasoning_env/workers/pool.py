@@ -141,7 +141,7 @@ class WorkerPool:
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
-        """Start the processes, and return when the library is imported.
+        """Start the processes, wait until the library is imported, and return facts about the library.
 
         `workers` limits the number of workers of each role until `grow` is called. If the fork server is killed while
         it starts, it is started again, up to MAX_FAILED_STARTS starts in all. Raises WorkerError if the processes
@@ -261,6 +261,7 @@ class WorkerPool:
 
         Retry once if the task ended its worker, and once if the worker was stopped or got no processor time. If other
         processes kill workers, try up to MAX_KILLS workers. A fresh worker reports how the previous worker ended.
+        Raises the errors of `generate`.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0

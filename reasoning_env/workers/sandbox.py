@@ -595,7 +595,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp(*, threads: bool) -> Callable[[], object]:
-    """Compile the filter once, so that applying it takes one system call."""
+    """Return a function that applies the filter. The filter is compiled here. Raises OSError without a filter."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"there is no table of system calls for {machine}")

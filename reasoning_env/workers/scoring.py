@@ -135,7 +135,7 @@ class BatchScorer:
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score the remaining answers until the turn is over, and add the verdicts.
 
-        Raises DeadlineExceeded, WorkerAsleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
+        Raises DeadlineExceeded, WorkerAsleep, TooManyThreads, WorkerDied, ProtocolFault, ScoringError, CannotBeScored.
         """
         spec = batch.problem.spec
         # A retried answer is sent alone: its worker may have failed because it already scored the next answer.

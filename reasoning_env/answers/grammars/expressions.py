@@ -104,7 +104,7 @@ class Arithmetic(Generic[Value]):
         return OPERATIONS[sign](*operands)  # type: ignore[no-any-return]
 
     def value(self, node: ast.expr) -> Value:
-        """Return the value of a tree. Chains of operators use a loop, because they are too long for recursion."""
+        """Return the value of a tree. Raises ExpressionError. Recursion would be too deep for chains of operators."""
         chain = []
         while isinstance(node, ast.BinOp):
             chain.append((type(node.op), node.right))

@@ -135,7 +135,7 @@ class Calculation:
             raise ExpressionError(f"{name[:40]!r} has no value") from None
 
     def function(self, node: ast.expr) -> Callable[..., Any]:
-        """Return the called function."""
+        """Return the called function. Raises ExpressionError, or TypeError if the value cannot be called."""
         if not isinstance(node, ast.Name):
             raise ExpressionError("the called function has no name")
         called = self.named(node.id)

@@ -118,7 +118,7 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
 
 
 def _read(completion: RawCompletion) -> Numbers:
-    """Read `[5, 6]` and `[-0.25, -1.5]`."""
+    """Read token ids such as `[5, 6]` and log-probabilities such as `[-0.25, -1.5]`. Raises ReplyError."""
     ids = []
     logprobs = []
     for piece in in_pieces(completion.ids, b","):

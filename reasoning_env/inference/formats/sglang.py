@@ -76,7 +76,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 
 
 def _read(completion: RawCompletion) -> Numbers:
-    """Read `[[-0.25, 5, null], [-1.5, 6, null]]`."""
+    """Read log-probabilities with token ids, such as `[[-0.25, 5, null], [-1.5, 6, null]]`. Raises ReplyError."""
     ids = []
     logprobs = []
     for piece in in_pieces(completion.logprobs, b"],"):

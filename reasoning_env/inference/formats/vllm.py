@@ -49,7 +49,7 @@ def _request_for_text(text: str, _model: str) -> dict[str, object]:
 def _cut(body: Body) -> Iterator[RawCompletion]:
     """Yield one completion at a time if the body has the layout of Atropos' server; else decode the whole body at once.
 
-    Decoding eight completions of 32,000 tokens at once would block the event loop for 13 ms.
+    Decoding eight completions of 32,000 tokens at once would block the event loop for 13 ms. Raises ReplyError.
     """
     cut = 0
     try:
@@ -89,7 +89,7 @@ def _split(body: Body) -> Iterator[RawCompletion]:
 
 
 def _read(completion: RawCompletion) -> Numbers:
-    """Read `[[{"5": -0.25}], [{"6": -1.5}]]`."""
+    """Read token ids with log-probabilities, such as `[[{"5": -0.25}], [{"6": -1.5}]]`. Raises ReplyError."""
     ids = []
     logprobs = []
     for piece in in_pieces(completion.logprobs, b"}],"):

@@ -54,7 +54,8 @@ class Solver:
     """The library's solver, with the same rules in the same order. Bit n of a cell's mask means that n is possible.
 
     Two rules depend on the order in which Python iterates over a set of candidates. This order is ascending, except in
-    some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets.
+    some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets. The methods of the
+    rules return True if the rules must be applied once more.
     """
 
     def __init__(self, size: int, ordered: Sequence[tuple[int, int]], constraints: Mapping[tuple[Cell, Cell], str]):

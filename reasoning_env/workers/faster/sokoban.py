@@ -96,8 +96,8 @@ class Board:
     def _is_deadlock(self, boxes: int) -> bool:
         """Return True for a deadlock, as the library defines it.
 
-        A box that is not on a goal is in a corner or in a block of four walls and boxes, or a line along the outer
-        walls has more such boxes than free goals.
+        There are two kinds: a box that is not on a goal is in a corner or in a block of four walls and boxes; or a line
+        along the outer walls has more of these boxes than free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):

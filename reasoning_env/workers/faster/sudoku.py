@@ -19,7 +19,7 @@ RULES = Rules(9, [[cell for cell in CELLS if box in PLACES[cell]] for box in ran
 
 
 def fill(_: object, board: list[list[int]]) -> bool:
-    """Fill the empty cells of a board as the library does."""
+    """Fill the empty cells of a board as the library does. Return False if the board has no solution."""
     used = [0] * 27
     for cell in CELLS:
         for unit in PLACES[cell]:
