@@ -32,9 +32,9 @@ SCORE_ROUNDING = 1e-6
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
-    "a file, from sympy": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder, from YAML": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder, from pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "a file, if sympy parses the answer": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder, if YAML loads the answer": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder, if pickle loads the answer": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",

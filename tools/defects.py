@@ -270,7 +270,7 @@ This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, 
 tasks (without `composite`), and how strict rewards fix each defect.
 
 - **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings), with
-  the mean score of the answer. `docs/defects.json` has a command that shows each finding again.
+  the mean score of the answer. For each finding, `docs/defects.json` has a command that reproduces it.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
 - **Answer**: an answer that earns too much, or the library's wrong answer, cut to {SHOWN} characters.
 - **Fix**: the word for the [fix](#fixes).

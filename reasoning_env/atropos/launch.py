@@ -29,7 +29,7 @@ from .servers import AtroposServer
 
 @dataclass(frozen=True)
 class Launch:
-    """The configs of a command."""
+    """What a command runs with: the configs of the environment and of the inference servers."""
 
     config: ReasoningGymEnvConfig
     servers: ServerBaseline | list[APIServerConfig]

@@ -36,7 +36,7 @@ __all__ = ["ReasoningGymTaskset"]
 
 
 class ReasoningGymData(vf.TaskData):
-    """Data of a task. Any process makes the problem again: from its reference, with the settings of its bridge."""
+    """The reference of a problem, and the settings of `Bridge` with which any process makes the problem again."""
 
     reference: str
     settings: dict[str, Any] = Field(default_factory=dict)

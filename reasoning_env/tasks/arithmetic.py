@@ -45,7 +45,13 @@ COIN_FLIP = Task(
     "probability",
     has_small_pool=True,
     question_counts=(270, 70, 100, 140, 170, 160),
-    levels=(FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "3 flips have few probabilities"),),
+    levels=(
+        FieldLevels(
+            ("min_trials", "max_trials"),
+            ((4, 8), (6, 12), (10, 15)),
+            "with 3 flips, few different probabilities are possible",
+        ),
+    ),
     clarification=added(
         "whether a rounded number is right, and to how many digits",
         "Give the exact value, or round it to at least three significant digits.",

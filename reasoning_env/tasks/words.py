@@ -58,7 +58,7 @@ CRYPTARITHM = Task(
         FieldLevels(
             ("min_words", "max_words"),
             ((2, 2), (2, 3), (3, 5), (5, 8), (8, 14)),
-            "five words have nearly all ten letters, so more words add only numbers to a sum",
+            "five words use nearly all of the ten possible letters; more words only make the sum longer",
         ),
     ),
     answer=AnswerRules(types.letter_values, several_right_answers=True),

@@ -157,7 +157,7 @@ def test_text_between_operators_is_parsed_as_a_variable() -> None:
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_adjacent_names_are_not_two_variables(text: str) -> None:
+def test_names_without_an_operator_between_are_not_two_variables(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 

@@ -103,7 +103,7 @@ async def test_rejected_problems_are_counted() -> None:
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_best_scored_probe_keeps_its_problem() -> None:
+async def test_tally_records_the_problem_of_the_highest_scored_answer() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)

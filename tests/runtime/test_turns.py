@@ -30,7 +30,7 @@ async def test_short_sequences_are_processed_in_one_loop_turn() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_other_tasks_run_between_long_sequences() -> None:
+async def test_event_loop_runs_other_tasks_between_long_sequences() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 

@@ -132,7 +132,7 @@ function histogram(title, note, labels, stacks, names, label) {
 
 function lengthHistogram(run) {
   const bins = run.lengths.bins;
-  return histogram("Lengths of completions", `Number of completions by length in ${run.lengths.unit}; each bar covers lengths from its label to the next label.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${formatCount(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
+  return histogram("Lengths of completions", `Number of completions by length in ${run.lengths.unit}; each bar covers lengths from its label to the next label.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${formatCount(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["score 0", "wrong"]], run.lengths.unit);
 }
 
 // Write the names of models on their lines in a chart, best first. Omit a name that would overlap the name before.
