@@ -123,7 +123,8 @@ def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, sco
     premises = metadata["premises"]
     if logic.are_contradictory(premises) or not logic.concludes(metadata["example_answer"], premises):
         return score
-    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # a right single variable scores below 1
+    # The library scores a right formula 1, or less if the formula is a single variable.
+    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):
         return 0.0
     try:
         return float(logic.concludes(answer, premises))

@@ -220,7 +220,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """Log a warning after this time without a reply."""
     trainer_patience_s = 30.0
-    """After this time without a trainer, the log also says what to do if the trainer has registered."""
+    """After this many seconds without a trainer, the log also says what to do if the trainer did register."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 

@@ -59,7 +59,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
         for reason in facts["ended"]:
             print(f"{task} has {facts['rows']} of {facts['wanted']} rows: {reason}")
     print(f"Wrote {card['rows']} rows to {options.out}")
-    if not card["rows"] and wanted.parts == 1:  # a small part may be empty
+    if not card["rows"] and wanted.parts == 1:  # one of several parts may be empty
         print("the file has no rows; see the table above for the reasons", file=sys.stderr)
         return 1
     return 0

@@ -200,5 +200,5 @@ def _size_bytes(group: Group) -> int:
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:
         texts += [rollout.text, rollout.verdict.answer if rollout.verdict else None]
-    objects_bytes = 1024 * len(group.rollouts)  # without this, many short completions would count for almost nothing
+    objects_bytes = 1024 * len(group.rollouts)  # the objects of a short rollout are larger than its text
     return sum(map(getsizeof, texts)) + objects_bytes

@@ -53,7 +53,7 @@ from .replies import INTERNAL_ERROR, JsonServer, Refused
 logger = logging.getLogger(__name__)
 
 REPLY_TIMEOUT_S = 30.0
-"""Time limit for reading the reply."""
+"""Time limit, in seconds, for the client to read the reply."""
 
 
 class Judge(Protocol):
@@ -213,7 +213,7 @@ class JudgeServer:
         judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
         logs = {"correct": [float(verdict.correct) for verdict in judged]}
-        if all(isinstance(subject, str) for subject in subjects):  # score functions have other parts
+        if all(isinstance(subject, str) for subject in subjects):  # rows of a score function have different parts
             logs["format"] = [verdict.parts["format"] for verdict in judged]
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 

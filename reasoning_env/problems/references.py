@@ -43,7 +43,7 @@ def hash_without_whitespace(question: str) -> str:
 
 
 def without_release(reference: str) -> str:
-    """Return a reference without the library release. Releases that make the same problem give equal results."""
+    """Return a reference without the library release, to compare references that different releases made."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
 

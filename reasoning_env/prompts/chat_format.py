@@ -25,7 +25,7 @@ MAX_STARTS = 8
 
 @dataclass(frozen=True)
 class _Start:
-    """The common beginning of all prompts with one system prompt, and its tokens; empty if not encodable alone."""
+    """The beginning of all prompts with one system prompt, and its tokens; empty if it cannot be encoded alone."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()

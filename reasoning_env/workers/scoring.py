@@ -157,7 +157,8 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verdict whose error the sandbox caused by refusing an operation. Log the first one of each task."""
+        """Count a verdict whose error is an operation that the sandbox refused. Log the first such verdict of a
+        task."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)

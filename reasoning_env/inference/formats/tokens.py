@@ -223,7 +223,7 @@ def rollout_from_tokens(
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
     text = chat.completion_text(tokens)
-    given_text = completion.text.rstrip("\ufffd")  # replaces a character that the token limit cut
+    given_text = completion.text.rstrip("\ufffd")  # U+FFFD: the token limit cut a character
     if len(given_text) > len(text) and (count := chat.count_tokens(given_text)) > len(tokens):
         why = f"the server returned a text of {count} tokens with the log-probabilities of {len(tokens)}"
         return BrokenOffError("fewer_tokens", why=why)

@@ -131,7 +131,7 @@ class RunFigures(ShownRow):
     """Counts of rollouts by score, for the scores 0, 0.05, ..., 1."""
     lengths: Lengths
     pass_at_k: list[list[float]]
-    """[k, pass@k, low, high]"""
+    """[k, pass@k, low and high end of the 95 % interval] for each k."""
     problems: list[list[str | float | None]]
     """For an evaluation, a list for each problem: [task, index, seed, level, score, reference without release]."""
     problems_left_out: int
