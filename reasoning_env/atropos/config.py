@@ -128,7 +128,7 @@ def tune_garbage_collector() -> None:
 
     Closed connections and failed requests leave objects that refer to each other. If Python counted such objects as old
     before they became garbage, only a collection of old objects frees them. It takes 4 ms, or 65 ms if groups in flight
-    have lists with 12 million tokens and log-probabilities. (`serve` and `process` use arrays instead of lists.)
+    have lists with 12 million tokens and log-probabilities. Only groups of subclasses have lists; others have arrays.
     """
     gc.collect()
     gc.freeze()
