@@ -131,18 +131,23 @@ async def until_full(session: Session[Any]) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.fixture
-def no_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log no progress while groups are traced, however long that takes: progress is no part of a group."""
-    monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 3600.0)
+@pytest.fixture(autouse=True)
+def no_checks_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log no progress and check no server or worker, however slow the traced machine is: that is no part of a way."""
+    for setting in (
+        "atropos.report.PROGRESS_INTERVAL_S",
+        "inference.server.REACH_POLL_S",
+        "workers.pool.WORKER_STALL_S",
+        "workers.worker.WORKER_CHECK_S",
+        "workers.worker.WORKER_STALL_S",
+    ):
+        monkeypatch.setattr(f"reasoning_env.{setting}", 3600.0)
 
 
-@pytest.mark.usefixtures("no_progress_line")
 async def test_collecting_a_group_uses_few_files(tmp_path: Path) -> None:
     check_bound("group", await trace_groups(tmp_path, 1, tasks=["chain_sum", "gcd", "lcm"]))
 
 
-@pytest.mark.usefixtures("no_progress_line")
 async def test_collecting_groups_of_many_tasks_uses_few_files(tmp_path: Path) -> None:
     """Trace ten groups of tasks from several families, with questions that may repeat, at levels of a curriculum."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
