@@ -66,7 +66,8 @@ def test_parser_remembers_the_typed_option_names() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_command_help_fits_a_screen(command: str) -> None:
+def test_command_help_fits_a_screen(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     lines = help_text("python reasoning_gym_environment.py", command).splitlines()
     assert len(lines) <= 36
     assert max(map(len, lines)) <= 100

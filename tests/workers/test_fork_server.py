@@ -317,7 +317,7 @@ async def test_killed_fork_server_is_replaced(fake_library: Path, temp_folder: P
 async def test_repeatedly_killed_fork_server_is_replaced(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
-        os.kill(_fork_server_pid(pool), signal.SIGKILL)
+        kill([_fork_server_pid(pool)])
         await until(lambda: pool.fork_servers.current is not None and pool.fork_servers.current.is_usable)
     assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
 
