@@ -9,6 +9,7 @@ All processes of pytest also share one launcher of programs, whose imports take 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -88,7 +89,9 @@ def _find_launcher(listeners: str) -> socket.socket:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(os.path.join(listeners, LAUNCHER))
         _, [descriptor], _, _ = socket.recv_fds(connection, 1, 1)
-    return socket.socket(fileno=descriptor)
+    launcher = socket.socket(fileno=descriptor)
+    atexit.register(launcher.close)
+    return launcher
 
 
 def use_preloaded(listeners: str) -> None:
