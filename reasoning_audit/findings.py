@@ -263,7 +263,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
     for pair in HEDGES:
         # If even the changed answer earns full marks, the verifier gives partial credit, and the pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
-            detail = f"{str(pair[0])!r} earns as much as the right answer alone, in both orders"
+            detail = f"{str(pair[0])!r} earns as much as the right answer alone, whichever comes first"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 
 

@@ -161,7 +161,7 @@ def test_messages_of_a_reference_string_raises(bridge: Bridge) -> None:
         bridge.messages(reference)
 
 
-def test_observing_a_reference_string_raises(bridge: Bridge) -> None:
+def test_observe_rejects_a_reference_in_place_of_a_problem(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunReport:
-    """Reads the metrics of a run's parts. It only changes `Run.time_step`, and only if Prometheus is on."""
+    """Reads the metrics of a run's parts. It changes nothing except `Run.time_step`, if Prometheus is on."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

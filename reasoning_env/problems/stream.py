@@ -151,7 +151,7 @@ class _Position(Generic[T]):
     ready: asyncio.Task[_Ready[T]] = field(init=False)
 
     def redraw(self, spec: ProblemSpec) -> None:
-        """Replace the spec of the position."""
+        """Use another spec at this position. The hash of the old question no longer applies."""
         self.spec = spec
         self.question_hash = None
 

@@ -56,8 +56,8 @@ def read_config_file(path: Path) -> Sections:
     content = _read_yaml(path)
     sections = ", ".join(Sections.model_fields)
     if not isinstance(content, dict):
-        came = "is empty" if content is None else f"contains a {type(content).__name__}"
-        raise ConfigError(f"{path} must contain sections ({sections}); it {came}", setting="--config")
+        actual = "is empty" if content is None else f"contains a {type(content).__name__}"
+        raise ConfigError(f"{path} must contain sections ({sections}); the file {actual}", setting="--config")
     unknown = [name for name in content if name not in Sections.model_fields]
     if unknown:
         mistakes = [

@@ -107,12 +107,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Reject entries that a simple rule solves, except for the share `served`."""
+    """Reject entries that a simple rule solves. `served` is the share of these entries that is used anyway."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Reject entries whose answer can be copied from the question, except for the share `served`."""
+    """Reject entries whose answer can be copied from the question. The share `served` of them is used anyway."""
     return RejectionRule(
         Cause.COPIED,
         "its right answer can be copied from the question",
@@ -122,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Reject entries with the most frequent right answer, except for the share `served`."""
+    """Reject entries with the most frequent right answer. The share `served` of them is used anyway."""
     return RejectionRule(
         Cause.FREQUENT,
         f"its answer is {answer}, which is right too often",

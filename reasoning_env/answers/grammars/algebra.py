@@ -211,8 +211,8 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
     """Return True if the derivative of a tree equals the target at AGREEING points and differs at no point.
 
-    Points count only if both values are real. Each point is tried in floating point first: huge values overflow there,
-    but with many digits their calculation would not end.
+    Points count only if both values are real. Each point is first evaluated in floating point, where huge values
+    overflow, and the point is skipped. With many digits, calculating such values would not end.
     """
     agreeing = 0
     constants = sorted((_names(tree) | _names(target)) - {variable})
