@@ -44,6 +44,7 @@ from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..program.options import full_parser, of_section
 from ..program.parser import errors_for_user
 from ..program.running import run_on_thread, run_to_end, start_log
+from ..program.shared_options import OF_TRAINING_PROBLEMS
 from ..program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING, OF_SERVER, EvaluateSettings
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem
@@ -59,10 +60,6 @@ logger = logging.getLogger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 """Default server if only OPENAI_API_KEY is set, as in OpenAI's own clients."""
-OF_TRAINING_PROBLEMS = frozenset(
-    ("seed", "task_sampling", "task_weights", "complexity_mode", "curriculum_target_accuracy")
-)
-"""Settings that only choose problems of a training."""
 WORKER_TIMEOUT_S = 1200.0
 """Default of `worker_timeout`: at 30 tokens per second, 32,768 tokens take 1,100 s."""
 

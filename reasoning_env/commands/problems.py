@@ -29,13 +29,21 @@ from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..program.parser import Command, CommandParser, at_least_one, mapping, names, seed, shard, share
 from ..program.running import run_to_end
-from ..program.shared_options import add_config_option, file_settings, given_settings
+from ..program.shared_options import (
+    OF_COMPLETIONS_OF_EVALUATIONS,
+    add_config_option,
+    file_settings,
+    given_settings,
+)
 from ..records import Problem
 from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.files import KeyedFile
 from ..storage.folders import find_checkout
+
+IGNORED = frozenset(("curriculum_target_accuracy", *OF_COMPLETIONS_OF_EVALUATIONS))
+"""Settings that do not change a file of problems."""
 
 
 def _problems(options: argparse.Namespace, folder: Path) -> int:
@@ -47,7 +55,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     if options.evaluation and options.levels is not None:
         raise ConfigError("--evaluation cannot be combined with --levels", remedy="use --config with eval_level")
     check_output(options.out, "--out")
-    settings = file_settings(options, {}, given_settings(options))
+    settings = file_settings(options, {}, given_settings(options), IGNORED)
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
     wanted = RowPlan(options.count or 1, levels, settings.seed, *options.shard)
     session = Session(settings, checkout=find_checkout(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,20 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
 
 
 logger = logging.getLogger(__name__)
+OF_TRAINING_PROBLEMS = frozenset(
+    ("seed", "task_sampling", "task_weights", "complexity_mode", "curriculum_target_accuracy")
+)
+"""Settings that only choose problems of a training."""
+OF_COMPLETIONS_OF_EVALUATIONS = frozenset(("eval_repeats", "eval_temperature", "eval_max_completion_tokens"))
+"""Settings that only say how an evaluation samples completions."""
+OF_CHOSEN_PROBLEMS = frozenset(
+    (
+        *OF_TRAINING_PROBLEMS,
+        *OF_COMPLETIONS_OF_EVALUATIONS,
+        *("complexity_level", "eval_preset", "eval_tasks", "num_eval_samples_per_task", "eval_level", "eval_seed"),
+    )
+)
+"""Settings that a command ignores if the user, a file or a request names the problems."""
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
@@ -89,12 +103,16 @@ def given_settings(options: argparse.Namespace) -> dict[str, object]:
 
 
 def file_settings(
-    options: argparse.Namespace, defaults: Mapping[str, object], given: Mapping[str, object]
+    options: argparse.Namespace,
+    defaults: Mapping[str, object],
+    given: Mapping[str, object],
+    ignored: Set[str] = OF_CHOSEN_PROBLEMS,
 ) -> ReasoningSettings:
     """Return the settings of the --config files; `given` overrides the files, and the files override `defaults`.
 
     `options` are the options of a command that called `add_config_option`; they override the files too. Logs a warning
-    for settings of other commands in the files. Raises ConfigError for invalid settings.
+    for settings in the files that the command does not use: settings of other classes, and those in `ignored`. Raises
+    ConfigError for invalid settings.
     """
     from ..settings import ReasoningSettings
     from ..storage.config_files import check_names, read_config_files, split_settings
@@ -105,6 +123,7 @@ def file_settings(
     files = read_config_files(options.config)
     check_names(files, NAMES_OF_TRAINING, NAMES_OF_SERVER)
     settings, others = split_settings(ReasoningSettings, files, defaults, given)
+    others = [*others, *(f"env.{name}" for name in files.env if name in ignored)]
     if others:
         logger.warning("this command ignores these settings: %s", ", ".join(others))
     return settings

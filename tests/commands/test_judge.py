@@ -155,11 +155,12 @@ def test_unused_settings_in_file_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = tmp_path / "run.yaml"
-    config.write_text("env: {group_size: 4}\nopenai: {model_name: x}")
+    config.write_text("env: {group_size: 4, tasks: gcd, seed: 3, eval_level: 0.5}\nopenai: {model_name: x}")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
-    assert caplog.messages == ["this command ignores these settings: env.group_size, openai"]
+    ignored = "env.group_size, openai, env.seed, env.eval_level"
+    assert caplog.messages == [f"this command ignores these settings: {ignored}"]
 
 
 async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -248,7 +248,7 @@ def test_killed_problems_command_resumes(tmp_path: Path, part: str) -> None:
 
 def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = tmp_path / "run.yaml"
-    config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4}")
+    config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4, eval_repeats: 2}")
     options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
     assert problems_command([*options, "--out", str(tmp_path / "a.parquet")], tmp_path) == 0
     rows = rows_of(tmp_path / "a.parquet")
@@ -260,7 +260,7 @@ def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCap
         "gcd",
         "user",
     )
-    assert "this command ignores these settings: env.group_size" in caplog.messages
+    assert "this command ignores these settings: env.group_size, env.eval_repeats" in caplog.messages
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
