@@ -112,7 +112,8 @@ class Tripwire:
     def _may_open(self, path: Any, mode: str | None, flags: int) -> bool:
         # The mode counts as well: some callers in C report it with flags of 0.
         changes = flags & (os.O_ACCMODE | os.O_CREAT | os.O_TRUNC) or not set("wax+").isdisjoint(mode or "")
-        return isinstance(path, int) if changes else self._may_read(path)
+        # Since Python 3.13, a SyntaxError tries to read its line from the file that `compile` names.
+        return isinstance(path, int) if changes else path == "<string>" or self._may_read(path)
 
     def _may_run(self, code: CodeType) -> bool:
         if code.co_filename.startswith((*self._readable, "<frozen ")):
