@@ -62,12 +62,8 @@ OF_TRAINING_PROBLEMS = frozenset(
 OF_COMPLETIONS_OF_EVALUATIONS = frozenset(("eval_repeats", "eval_temperature", "eval_max_completion_tokens"))
 """Settings that only say how an evaluation samples completions."""
 OF_CHOSEN_PROBLEMS = frozenset(
-    (
-        *OF_TRAINING_PROBLEMS,
-        *OF_COMPLETIONS_OF_EVALUATIONS,
-        *("complexity_level", "eval_preset", "eval_tasks", "num_eval_samples_per_task", "eval_level", "eval_seed"),
-    )
-)
+    ("complexity_level", "eval_preset", "eval_tasks", "num_eval_samples_per_task", "eval_level", "eval_seed")
+).union(OF_TRAINING_PROBLEMS, OF_COMPLETIONS_OF_EVALUATIONS)
 """Settings that a command ignores if the user, a file or a request names the problems."""
 
 
