@@ -58,7 +58,7 @@ def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser
 
 
 def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
-    """Return the settings that an environment class changes from the usual defaults."""
+    """Return the settings to which an environment class gives its own defaults."""
     defaults, _ = env_cls.config_init()
     return defaults.model_dump(exclude_unset=True)
 
@@ -67,7 +67,7 @@ def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
 
 
 def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: str, argv: Sequence[str]) -> int:
-    """Run a mode's command by calling the environment's method `manager`; return the exit status.
+    """Run a mode's command and return the exit status. `manager` is the name of the environment's method to call.
 
     Raises ConfigError for a user's mistake, and any other error that ends the command.
     """
@@ -90,7 +90,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     if launch.unused:
         logger.warning("`%s` ignores these settings: %s", mode.name, ", ".join(launch.unused))
     with errors_for_user(names, secrets):
-        # Report these mistakes before loading a tokenizer and waiting for a trainer.
+        # Report wrong paths and wrong tasks before loading a tokenizer and waiting for a trainer.
         mode.check_files(launch.config)
         asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
@@ -108,7 +108,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
 
 
 def _write_kept(groups: Path | None, selection: Selection) -> None:
-    """Write training rows into the folder of the groups that `process` wrote, if `--keep` was given."""
+    """With `--keep`, write training rows into the folder of the file `groups` that `process` wrote."""
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
         print(f"wrote {number} training rows to {path}")
@@ -118,7 +118,7 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
 
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
-    """Print the settings of an environment class that contain the words `argv`. Raises ConfigError for no match."""
+    """Print an environment class' settings that match the words `argv`; raises ConfigError if no setting matches."""
     defaults, _ = env_cls.config_init()
     return settings_command(argv, fields=type(defaults).model_fields, schema=lambda: settings_schema(env_cls))
 

@@ -93,7 +93,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
     @property
     def metrics_address(self) -> ListenAddress | None:
-        """Address of the metrics server; None for no metrics server."""
+        """Address of the metrics server; None if `metrics_port` is not set, and then no server starts."""
         if self.metrics_port is None:
             return None
         host, _, port = str(self.metrics_port).rpartition(":")
@@ -101,7 +101,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
         return ListenAddress(host.strip("[]") or "127.0.0.1", int(port), setting, setting)
 
     def max_groups(self, servers: int) -> int:
-        """Return the maximum number of groups in flight of a training with this number of inference servers."""
+        """Return how many groups a training with this number of inference servers may collect at the same time."""
         per_server: int = self.max_num_workers_per_node * servers
         return per_server if self.max_num_workers == -1 else int(self.max_num_workers)
 
@@ -124,15 +124,17 @@ def tune_garbage_collector() -> None:
     """Exclude all objects that exist now from later collections, and collect new objects less often.
 
     A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection of new objects
-    visits the lists of the groups in flight and takes up to 24 ms at 2,000 new objects; at 20,000, up to 53 ms.
+    also visits the lists of the groups in flight. It takes up to 24 ms if it runs after every 2,000 new objects, and up
+    to 53 ms if it runs after every 20,000.
 
-    Closed connections and failed requests leave objects that refer to each other. If Python counted such objects as old
-    before they became garbage, only a collection of old objects frees them. It takes 4 ms, or 65 ms if groups in flight
-    have lists with 12 million tokens and log-probabilities. Only groups of subclasses have lists; others have arrays.
+    Closed connections and failed requests leave objects that refer to each other. If these objects became garbage only
+    after Python had moved them to the oldest generation, only a full collection frees them. A full collection takes
+    4 ms, or 65 ms if groups in flight have lists with 12 million tokens and log-probabilities. Only groups of
+    subclasses have lists; other groups have arrays.
     """
     gc.collect()
     gc.freeze()
-    gc.collect()  # Python then counts no frozen objects when it decides whether to collect old objects
+    gc.collect()  # updates Python's count of old objects, which still includes the frozen objects
     gc.set_threshold(2_000, 5, 5)
 
 
@@ -147,7 +149,7 @@ def tune_process_for_event_loop() -> None:
 
 
 def set_log_levels(own: logging.Logger) -> None:
-    """Log this environment's messages, but only warnings of Atropos. Levels that were set earlier are kept."""
+    """Log this program's messages and Atropos' warnings. If the user has set a level for this program, keep it."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for logger in (own, core):
         if logger.level == logging.NOTSET:
@@ -194,9 +196,9 @@ class ServerConfig(ServerSettings, APIServerConfig):
 
 
 def named_format(config: object) -> ReplyFormat | None:
-    """Return the format that a server's settings name; None for `auto` or without a name.
+    """Return the reply format that a server's `server_type` names; None if the type is `auto` or unset.
 
-    Atropos' default `openai` counts only if it was set explicitly. Raises ConfigError for an unknown name.
+    Atropos' default `openai` counts as unset. Raises ConfigError for an unknown type.
     """
     if isinstance(config, ServerBaseline) and "server_type" in config.model_fields_set:
         return format_named(config.server_type)
@@ -206,7 +208,7 @@ def named_format(config: object) -> ReplyFormat | None:
 def complete_servers(
     configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
 ) -> ServerBaseline | list[APIServerConfig]:
-    """Return servers' settings completed with API keys and, if they name no tokenizer, the environment's tokenizer.
+    """Return the servers' settings with API keys and, where a server has no tokenizer, the environment's tokenizer.
 
     Raises ConfigError if
 
@@ -231,7 +233,7 @@ def complete_servers(
         if isinstance(config, APIServerConfig):
             missing |= read_secrets(config, for_chat=types[0] == CHAT.name)
         completed.append(config.model_copy(update=missing))
-    # A single APIServerConfig is passed as a list, because Atropos would replace a bare one's URL by four of its own.
+    # Return a single APIServerConfig as a list. Outside a list, Atropos would replace its URL by four local URLs.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
 
 
@@ -240,7 +242,7 @@ def name_of_type(reply_format: ReplyFormat | None) -> str:
 
 
 def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
-    """Return True if an environment with these servers needs a tokenizer: unless all are chat servers."""
+    """Return True unless all servers are chat servers: only an environment with chat servers needs no tokenizer."""
     several = configs if isinstance(configs, list) else [configs]
     return not several or any(named_format(config) is not CHAT for config in several)
 
@@ -276,7 +278,7 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
 
 
 def type_hint(named: ReplyFormat | None) -> str:
-    """Return a hint about `server_type`, for errors that advise checking the model's name."""
+    """Return a hint about `server_type` to append to errors that tell the user to check the model's name."""
     if named is CHAT:
         return " ({openai.server_type} is 'chat')"
     return (

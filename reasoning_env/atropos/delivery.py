@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _WaitingGroup:
-    """A waiting group: its JSON from `encode_body`, and a future that is done when the group was delivered."""
+    """A waiting group: its JSON from `encode_body`, and a future that is done once it was delivered or dropped."""
 
     body: Future[list[bytes]]
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -36,7 +36,7 @@ class _WaitingGroup:
 class DeliveryQueue:
     """Delivers groups, one request at a time. Use it on one event loop.
 
-    The queue is unbounded: callers of `put` wait for deliveries themselves if many groups wait.
+    The queue has no maximum size, so a caller of `put` must itself wait for deliveries if too many groups wait.
 
     Args:
         session: Sends requests to run-api.
@@ -45,9 +45,9 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Limits of a request. While run-api processes a request, its other clients wait."""
+    """Maximum bytes and groups of a request. While run-api processes a request, run-api's other clients wait."""
     send_interval_s = 0.1
-    """Minimum time between two requests, so that groups are sent together."""
+    """Minimum time between two requests, so that one request sends all groups scored in this time."""
 
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
@@ -109,9 +109,9 @@ class DeliveryQueue:
             await asyncio.sleep(max(next_send - loop.time(), 0.0) if sent else next(waits))
 
     async def _next_batch(self) -> list[_WaitingGroup]:
-        """Return the oldest entries that fit into one request.
+        """Return the oldest waiting groups that fit into one request.
 
-        Returns an empty list if the oldest group could not be written as JSON; that group is then dropped.
+        If the oldest group cannot be written as JSON, drop this group and return an empty list.
         """
         batch: list[_WaitingGroup] = []
         size = 0
@@ -131,7 +131,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once; return True if the next request may follow without a pause."""
+        """Send a batch once, as environment `number`; return True if no pause is needed before the next request."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)

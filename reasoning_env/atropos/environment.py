@@ -59,7 +59,7 @@ class Environment(Protocol):
     @property
     def derived_batch_size(self) -> int: ...
 
-    # Metrics of the interval
+    # Metrics since the last call of `wandb_log`
     items_sent_this_step: int
     completion_lengths: list[int]
     rollouts_for_wandb: list[object]

@@ -106,7 +106,8 @@ class Lifetime:
     def begin_delivery(self, env_id: int) -> None:
         """Start to draw problems, deliver groups and save the state. Call this after the registration at run-api."""
         assert self.checkpoints is not None, "call start() first"
-        # Environments need different numbers, so that they share no problems. Folders are named after `instance`.
+        # The number chooses the problems, so each environment needs its own. Checkpoint folders are named after
+        # `instance`, so with checkpoints `instance` is the number, and a resumed run continues with its problems.
         self._run.session.begin(env_id if self.checkpoints.folder is None else self._run.config.instance)
         self._run.queue.start()
         if self.checkpoints.folder is not None:
@@ -159,7 +160,7 @@ class Lifetime:
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)
-            # Nothing changes during an outage, so the state is not saved although groups wait.
+            # While inference or run-api is unreachable, these values do not change, and the state is not saved again.
             step = self._run.step()
             now = (step, self._run.report.progress_line(), self._run.queue.stats)
             if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:

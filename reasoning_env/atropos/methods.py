@@ -18,16 +18,17 @@ from ..records import Prompt, Sampling
 from ..runtime.concurrency import cancel_all
 
 HEALTH_POLL_S = 1.0
-"""Seconds between two readings of a server's health, which Atropos updates every second."""
+"""Seconds between two checks of a server's health, which Atropos updates every second."""
 UNHEALTHY_S = 10.0
-"""A request to a server that is unhealthy for this time fails; Atropos' own code would wait without limit."""
+"""A request fails if its server is unhealthy for this long; Atropos' own code would wait without limit."""
 
 
 class MethodCompleter:
     """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
-    `kinds` are the kinds of replies to try, in order of preference. A stand-in (a test's mock) is called without
-    concurrency limits and is not probed at startup. `hint` is appended to errors that advise checking the model's name.
+    `kinds` are the kinds of replies (token ids, text or chat) to try, in order of preference. A stand-in (a test's
+    mock) is called without concurrency limits and gets no test request at startup. `hint` is appended to errors that
+    tell the user to check the model's name.
     """
 
     place = None
@@ -126,7 +127,7 @@ class MethodCompleter:
                 await cancel_all([work])
 
     def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the methods to try, without Atropos' retries and waits; none for the stand-ins of tests."""
+        """Return the methods to try at startup, which bypass Atropos' retries and waits; none for a stand-in."""
         if self._is_stand_in:
             return []
         return [
@@ -135,7 +136,7 @@ class MethodCompleter:
         ]
 
     def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Use kind number `number` from now on, unless a kind was chosen before."""
+        """Request replies of the kind `kinds[number]` from now on, unless a kind was chosen before."""
         self.kind = self.kind or self.kinds[number]
 
     def _place(self, kind: ReplyKind) -> str:
@@ -155,7 +156,7 @@ class MethodCompleter:
         return None
 
     async def read_text(self, text: str) -> None:
-        """Return None, because the methods do not report how the server tokenizes a text."""
+        """Return None, because the methods do not report how the server tokenizes a string."""
 
     async def check_if_away(self) -> None:
         await self._reachability.check_if_away()
@@ -165,7 +166,7 @@ class MethodCompleter:
 
 
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:
-    """Return prompt and options as keywords of a method; parameters unknown to OpenAI's client are in `extra_body`."""
+    """Return prompt and options as a method's keyword arguments; `extra_body` has those that OpenAI's client lacks."""
     parameters = options.of(kind)
     parameters.pop("reasoning_effort", None)  # Atropos' own code adds this parameter
     known = {"stop": parameters.pop("stop")} if "stop" in parameters else {}

@@ -18,7 +18,7 @@ from ..records import Prompt
 
 
 class MethodsForUsers(VLLMServer):  # type: ignore[misc]
-    """A server of Atropos whose methods request tokens from `server`.
+    """Atropos' server class, with methods that request token ids from the inference server `server`.
 
     Requests for text and chat go through Atropos' own code, which returns OpenAI's objects.
     """

@@ -72,9 +72,9 @@ class RunReport:
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:
-        """Every PROGRESS_INTERVAL_S, log the progress, or for how long no group was scored or dropped.
+        """Every PROGRESS_INTERVAL_S, log the progress. If there is none, log for how long no group ended.
 
-        If nothing changed during an outage of inference, log nothing here: the outage is logged in each interval.
+        While all inference requests fail, log nothing here, because the inference code logs the failure.
         """
         last: object = None
         moved_at = time.monotonic()

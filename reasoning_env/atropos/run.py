@@ -152,7 +152,7 @@ class Run:
         return await self.session.next()
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
-        """Return `group_size` rollouts; raises ServerError, TimeoutError and the errors of Atropos' clients."""
+        """Return `group_size` unscored rollouts; raises ServerError, TimeoutError or an error of Atropos' clients."""
         with self.time_step("completions"):
             return await self.inference.complete(item.prompt, self.config.group_size, self.sampling())
 
@@ -167,7 +167,7 @@ class Run:
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return the group in the trainer's format: lists if `as_lists` or the mode requires lists, else arrays."""
+        """Return the group in the trainer's format, with tokens as lists if `as_lists` or the mode's `packs_lists`."""
         truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -178,7 +178,7 @@ class Run:
         return packed
 
     def observe(self, group: Group) -> None:
-        """Count a scored group, update the sampler, and dump the group. Its problem stays in flight."""
+        """Count a scored group, update the sampler, and dump the group. The group's problem stays in flight."""
         self._failures.end()
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
@@ -187,7 +187,7 @@ class Run:
         self.mode.keep(group)
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
-        """Drop a group after an error: count and log it. Its problem is no longer in flight.
+        """Count and log a group that is dropped after an error. The group's problem is no longer in flight.
 
         An infrastructure error is never scored 0.
         """
@@ -200,14 +200,14 @@ class Run:
         logger.log(level, "dropped a group of %s (%s): %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """Mark a collected group's problem as done if no trainer gets the group (`packed` is None: no group)."""
+        """Mark the problem as done if no trainer gets its group; `packed` is None if the group was dropped."""
         if packed is None or not self.mode.has_trainer:
             self.end(problem)
 
     def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
-        """Mark a problem as done once all `deliveries` of its groups are done; it is then no longer in flight.
+        """Mark a problem as done, and no longer in flight, once all `deliveries` of its groups are done.
 
-        Every problem ends here. A second call has no effect. A cancelled delivery leaves the problem in flight.
+        A second call has no effect. If a delivery is cancelled, the problem stays in flight.
         """
         if not deliveries:
             self.session.done(problem)
@@ -237,7 +237,7 @@ class Run:
     def prepare(self, problem: Problem) -> RolloutItem | None:
         """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
 
-        A completion needs `least_budget` tokens, and as many as the expected answer has.
+        A completion needs at least `least_budget` tokens, and at least as many tokens as the right answer has.
         """
         prompt = self.prompt(problem)
         sampling = self.sampling()

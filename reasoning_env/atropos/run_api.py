@@ -68,7 +68,7 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is its share of the work, at most 1 except for rounding.
+    """The state of an environment. `env_weight` is the environment's share of the work, at most 1 before rounding.
 
     BaseEnv reads `unallocated_fraction`.
     """
@@ -102,7 +102,7 @@ class Done(TypedDict):
 
 @dataclass(frozen=True)
 class Endpoint(Generic[T]):
-    """A request that run-api accepts. `decoder` reads the reply; any other reply is a fault."""
+    """A request that run-api accepts. `decoder` decodes the reply; a reply that it cannot decode is a fault."""
 
     method: str
     path: str

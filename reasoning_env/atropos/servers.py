@@ -25,7 +25,7 @@ from .methods_for_users import MethodsForUsers
 class AtroposServer(MethodsForUsers):
     """Wraps a `Server` in Atropos' interface: health, limits and timings.
 
-    `named` is the reply format if the settings name none.
+    `named` is the reply format if the settings have no `server_type`; None to detect the format.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Completers:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The manager's servers; the manager itself, if it is a stand-in without servers."""
+        """The manager's servers; if the manager is a stand-in without servers, the manager itself."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
@@ -114,7 +114,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, asked: object) -> MethodCompleter:
-        """Return the adapter for an object; always the same adapter, because it remembers the kind of replies."""
+        """Return the adapter for an object: the same adapter each time, because it remembers the kind of replies."""
         kinds = self._kinds_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.kinds == kinds), None)
         if known is None:
@@ -136,12 +136,12 @@ class Completers:
 
 
 def _is_server(asked: object) -> bool:
-    """Return True if an object is an APIServer; False for a mock with `spec=APIServer`."""
+    """Return True if an object is an APIServer; False for a mock with `spec=APIServer`, which passes `isinstance`."""
     return issubclass(type(asked), APIServer)
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods were replaced in `asked`, an instance of `usual`; else none."""
+    """Return the kinds of replies whose methods of the class `usual` a subclass or a test has replaced in `asked`."""
     if not issubclass(type(asked), usual):
         return []
     return [

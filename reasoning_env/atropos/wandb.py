@@ -98,7 +98,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
         return {}
     values = np.array(lengths)
     named = {"": values.mean(), "_std": values.std(), "_max": values.max(), "_min": values.min()}
-    named["_p95"] = (values > 0.95 * limit).mean()
+    named["_p95"] = (values > 0.95 * limit).mean()  # as in Atropos, a share of completions and no percentile
     return {f"train/completion_lengths{name}": float(value) for name, value in named.items()}
 
 
@@ -121,7 +121,7 @@ async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: 
 
 
 def trim_timings(clients: Sequence[Any]) -> None:
-    """Shorten each client's lists of timings to its `rolling_buffer_length`; Atropos never does."""
+    """Shorten each client's lists of timings to its `rolling_buffer_length`, because Atropos never shortens them."""
     for client in clients:
         for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
             del getattr(client, name)[: -(client.config.rolling_buffer_length or 1)]

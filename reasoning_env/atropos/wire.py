@@ -15,10 +15,10 @@ from pydantic_core import to_json
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 """Fields of a packed group with a number for each token."""
 _PIECE_BYTES = 2**18
-"""Bytes that are encoded before they are compressed or written.
+"""Minimum bytes of a piece of JSON, which is compressed or written in one call.
 
-Between pieces, the thread releases the interpreter's lock to the event loop. Processing a group's megabytes in one call
-would block the event loop.
+A thread does this work and releases the interpreter's lock between two pieces. Processing a group's megabytes in one
+call would block the event loop.
 """
 
 
@@ -81,8 +81,8 @@ def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
 def _numbers(sequence: Sequence[float]) -> Iterator[bytes]:
     """Yield the JSON of a list or an array, 4,096 items at a time.
 
-    Pydantic's core encodes log-probabilities ten times as fast as `json`, but the event loop waits for the end of each
-    call, so a call encodes only a part.
+    Pydantic's core encodes log-probabilities ten times as fast as `json`, but the event loop waits until a call
+    returns, so each call encodes only a part.
     """
     yield b"["
     for begin in range(0, len(sequence), 4096):

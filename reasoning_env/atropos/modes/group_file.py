@@ -46,7 +46,7 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
-    """Return a group's line in pieces; `fields` are Atropos' own. Takes about 0.4 ms for 1000 tokens."""
+    """Return a group's line in pieces; `fields` are Atropos' fields of the group. Takes 0.4 ms per 1000 tokens."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 

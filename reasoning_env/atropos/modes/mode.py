@@ -25,7 +25,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """How long all servers may be unreachable before groups are dropped; applies if longer than `outage_s`."""
+    """How long all servers may be unreachable before groups are dropped, if this is longer than `outage_s`."""
     unused: frozenset[str] = frozenset()
     """Settings that the command does not use."""
     has_trainer = False

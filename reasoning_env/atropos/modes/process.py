@@ -139,7 +139,7 @@ class Process(Mode):
             raise ConfigError(
                 "must be the number of groups to write, at least 1", setting="env.total_steps", got=self._total
             )
-        # Without a trainer, only the setting limits the tokens.
+        # Without a trainer, only the setting `max_token_length` limits the tokens.
         env.max_token_len = config.max_token_length
         await run.lifetime.start_workers()
         models = [str(client.config.model_name) for client in run.clients]
@@ -149,7 +149,7 @@ class Process(Mode):
         decided_by = _made_with(config, models, run.session)
         file = self._file = await asyncio.to_thread(open_groups, _lines_path(path), decided_by, on_line)
         try:
-            if len(file.keys) < self._total:  # else no server is needed
+            if len(file.keys) < self._total:  # a complete file can be converted without a running server
                 await self._write_missing_groups(env, run, file, scored)
         finally:
             if path.suffix == PARQUET and file.keys:
@@ -161,13 +161,13 @@ class Process(Mode):
         await env.setup()
         await env.setup_wandb()
         if file.keys:
-            held = pluralize(len(file.keys), "group")
-            logger.info("%s already has %s; adding %d", file.path, held, self._total - len(file.keys))
+            existing = pluralize(len(file.keys), "group")
+            logger.info("%s already has %s; adding %d", file.path, existing, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         if sys.stderr.isatty():
             with progress_bar(self.name, self._total, done=len(file.keys)) as advance:
                 await self._write_groups(env, run, file, advance)
-        else:  # the log has the progress lines of the run
+        else:  # without a terminal, `RunReport.log_progress` logs the progress
             await self._write_groups(env, run, file, lambda note: None)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
@@ -217,8 +217,8 @@ class Process(Mode):
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
-    """Return all values that determine the groups: their problems and answers."""
-    # `Affects` marks this program's own settings that affect groups. These are Atropos' settings that affect groups.
+    """Return all settings and versions on which the problems and completions of the groups depend."""
+    # `Affects` marks this program's own settings that affect groups. The list below has Atropos' settings.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
     more = {**{name: getattr(config, name) for name in names}, **session.library.versions}
     return made_with(config, session.plan, "problems", "answers", models=sorted(set(models)), **more)
@@ -230,7 +230,7 @@ def _lines_path(path: Path) -> Path:
 
 
 def _ignore(line: bytes) -> None:
-    """Do nothing."""
+    """Ignore the line, because the run does not learn from the scores of earlier runs."""
 
 
 def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:

@@ -99,7 +99,7 @@ def _is_last_step_queued(env: Environment) -> bool:
 
 
 def _is_queue_full(env: Environment) -> bool:
-    """Return True if run-api's queue is full (`max_batches_offpolicy`) and has this environment's share."""
+    """Return True if run-api's queue has `max_batches_offpolicy` batches, and this environment's share of groups."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
@@ -109,6 +109,7 @@ def _is_queue_full(env: Environment) -> bool:
     if config.min_batch_allocation is None:
         return True
     largest = status["max_group_size"]
+    # The same share as in BaseEnv's loop. Run-api counts it in groups of this environment's size.
     own_share = math.ceil(config.min_batch_allocation * limit / largest) * (largest // config.group_size)
     return bool(status["self_queue_size"] >= own_share)
 
