@@ -1,4 +1,4 @@
-"""Answer types of boards: read cells in any layout, and write the cells in the layout of the expected answer."""
+"""Answer types of boards and matrices: read the cells in any layout, and write them in the expected layout."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: `12_` has three cells."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
-"""Text between the cells of an expected board, such as ` < ` in `1 < 2`."""
+"""All characters between the cells of an expected board, such as ` < ` in `1 < 2`."""
 LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
 EDGE = re.compile(f"[{LAYOUT}]*")
-"""The content of a line without cells, such as `[[` and `]`, but not the `-` in `-[1, 2]`."""
+"""A line without cells, such as `[[` or `]`. A `-` does not match, because `-[1, 2]` negates the board."""
 BEFORE = re.compile(r"[\s|\[\](){}'\"\u2500-\u257f]*")
-"""Text before the cells of a line, such as `| ` or `[`, but not a comma."""
+"""Characters before the cells of a line, such as `| ` or `[`, but not a comma."""
 AFTER = re.compile(rf"(?![^&]*&)[{LAYOUT}]*")
-"""Text after the cells of a line, such as ` |` and `],`."""
+"""Characters after the cells of a line, such as ` |` and `],`."""
 BETWEEN = re.compile(rf"(?:[\0{LAYOUT}\u2192]|->)*")
-"""Text between the cells of a line, such as `, `, ` | `, ` & ` and ` -> `."""
+"""Characters between the cells of a line, such as `, `, ` | `, ` & ` and ` -> `."""
 BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
-"""Text between the cells of a board with comparison signs, such as ` < `."""
+"""Characters between the cells of a board with comparison signs, such as ` < `."""
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
 """A line of comparison signs between the rows of a board."""
 BOARD_RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
@@ -40,7 +40,7 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Bars that turn a board into a determinant: `\vert`, or bars on separate lines. Also `\0`, which marks a cell."""
+r"""Bars that make a board a determinant: `\vert`, or bars on separate lines. Also `\0`, which marks cells in `_row`."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A board with a prime, as in the transposed matrix `[1 2; 3 4]'`. Quotes around cells or rows come in pairs."""
@@ -60,7 +60,7 @@ def board(answer: str, problem: ProblemData) -> str | None:
 
 
 def counts(names: Sequence[str]) -> AnswerType:
-    """Make the type of several counts. An answer has a name with each count, or the counts in the order of `names`."""
+    """Make the answer type of counts with their names, as in `1 [A], 0 [B]`, or without, in the order of `names`."""
 
     def read(answer: str, problem: ProblemData) -> str | None:
         found = _named_counts(answer, names)
@@ -73,7 +73,7 @@ def counts(names: Sequence[str]) -> AnswerType:
 
 
 def _named_counts(answer: str, names: Sequence[str]) -> dict[str, str] | None:
-    """Parse counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None if the answer has another form."""
+    """Parse counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None for any other string."""
     name = "|".join(map(re.escape, names))
     pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
     joint = rf"\s*[,;\n]\s*(?:and\s)?|\sand\s|(?<=\d)\s(?=(?:{name})\s?[:=])|(?<=[A-Z\])}}])\s(?=\d+ (?:{name}))"
@@ -86,7 +86,7 @@ def _named_counts(answer: str, names: Sequence[str]) -> dict[str, str] | None:
 
 
 def pooled(answer: str, problem: ProblemData) -> str | None:
-    """Read a matrix of means. An answer is right if every cell is right to two decimals."""
+    """Read a matrix of means. The answer is right if every cell is the exact mean, rounded to at least two decimals."""
     expected = _layout(problem.expected)
     if expected is None:
         return None
@@ -101,7 +101,7 @@ def pooled(answer: str, problem: ProblemData) -> str | None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """The layout of an expected board: its text, the lengths of its rows, and patterns for cells and separators."""
+    """An expected board (`text`), the number of cells of each row, and the patterns of cells and of separators."""
 
     text: str
     lengths: tuple[int, ...]
@@ -115,9 +115,9 @@ class _Layout:
 
 @lru_cache(maxsize=1)
 def _layout(right: str) -> _Layout | None:
-    """Return the layout of an expected board; None if the answer is not a board.
+    """Return the layout of the expected answer `right`; None if `right` is not a board.
 
-    One board is cached, because the answers of a group are scored one after the other.
+    One layout is cached, because all answers of a group belong to the same problem.
     """
     rows = [row for row in (re.findall(CELL, line) for line in right.split("\n")) if row]
     if not rows or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
@@ -137,7 +137,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs between columns, and the signs between rows with the number of rows above them."""
+    """Return the comparison signs between columns, and those between rows, each with the number of rows above it."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):
@@ -186,7 +186,7 @@ def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
 def _row(line: str, layout: _Layout) -> list[str] | None:
     """Return the cells of a line: [] if the line only separates rows, None if the line is not part of a board."""
     if any(line.count(quote) % 2 for quote in "\"'"):
-        return None
+        return None  # an unpaired quote may be a prime, which transposes a matrix
     signs = re.sub(layout.cell, "\0", line)
     before, first_cell, rest = signs.partition("\0")
     if not first_cell:
@@ -204,7 +204,7 @@ def _row(line: str, layout: _Layout) -> list[str] | None:
 
 
 def _joined_texts(answer: str, between: str) -> str:
-    """Join a list of strings, such as the lines of a board. Return any other answer unchanged."""
+    """Join the strings of an answer that is a list of strings. Return any other answer unchanged."""
     if not re.match(r"\[\s*[\"']", answer):
         return answer
     lines = literal_value(answer)

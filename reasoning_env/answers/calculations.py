@@ -32,7 +32,7 @@ PYTHON_SIGNS: Mapping[str, str] = {
     "]": ")",
     "}": ")",
 }
-"""Mathematical signs and their equivalents in Python."""
+"""The Python equivalent of each mathematical sign."""
 POWER_OF_FUNCTION = re.compile(
     r"\b(?P<name>sin|cos|tan)\s?(?:\*\*|\^)\s?(?P<brace>\{)?(?P<power>\d{1,2})(?(brace)\})\s?(?P<argument>\([^()]{1,200}\))"
 )
@@ -55,7 +55,7 @@ FUNCTIONS: Mapping[str, str] = {
 ABSOLUTE_VALUES = frozenset({"Abs", "abs"})
 MAX_PARTS = 300
 MAX_SIDES = 9
-"""Most sides of an equation such as `2^2 * 3 = 4 * 3 = 12`."""
+"""Maximum number of sides of an equation. `2^2 * 3 = 4 * 3 = 12` has three sides."""
 
 
 @dataclass
@@ -65,13 +65,13 @@ class _Operand:
     divides: bool = False
     """True after a division sign: a following factor could belong to the divisor or to the quotient."""
     raises: bool = False
-    """True for an exponent without parentheses."""
+    """True if the operand is an exponent without parentheses."""
     of_constant: bool = False
     """True if the base of the exponent is a number or e."""
 
 
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert mathematical notation to Python's; None if the answer is ambiguous or has other characters.
+    """Convert mathematical notation to Python's; None if the answer is ambiguous or contains any other sign.
 
     A name in `functions` must be followed by a parenthesis. Any other single letter before a parenthesis is a factor.
     """
@@ -142,12 +142,12 @@ def _are_factors(left: str, right: str) -> bool:
 
 
 def calculate(side: str) -> Fraction | None:
-    """Evaluate arithmetic with numbers exactly; None if `side` is no such arithmetic."""
+    """Evaluate an expression of numbers exactly; None if `side` is anything else, or exceeds a limit."""
     return _value(side, evaluate_exactly)
 
 
 def calculate_complex(side: str) -> complex | None:
-    """Evaluate arithmetic with numbers and the imaginary unit `i`; None if `side` is no such arithmetic."""
+    """Evaluate an expression of numbers and the imaginary unit `i`; None if `side` is anything else."""
     return _value(side, evaluate_complex)
 
 

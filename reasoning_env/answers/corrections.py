@@ -1,6 +1,7 @@
 """Corrections: functions that replace a score where the library's verifier applies a wrong rule.
 
-Strict rewards use them. A correction takes the value in the verifier's notation, and the score of the guard or library.
+Only strict rewards use corrections. A correction takes the answer in the notation that the verifier expects, and the
+score that the guard or the library's verifier returned.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Lower the score of an answer with too many words, or too many letters in one word, by the ratio of lengths."""
+    """Multiply the score by len(right) / len(answer) if the answer has more words, or one word with more letters."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -30,14 +31,14 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Also accept words of the library's larger list: its list for ladders has only 4,000 words, without PEEK."""
+    """Also accept words of the library's larger list: its list for ladders has only 4,000 words, and lacks PEEK."""
     if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
     ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]
     known = ladder_words | _english_words(type(dataset).__module__)
     unknown = [word for word in steps if word not in known]
-    return float(0.5 ** len(unknown))
+    return float(0.5 ** len(unknown))  # as in the library, which halves the score for each unknown word
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +50,7 @@ def _english_words(module: str) -> frozenset[str]:
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Score a count by its relative error, because most counts are small, so that any small guess has a small error."""
+    """Score a count by its relative error: most counts are small, so any small guess has a small absolute error."""
     return min(score, _nearness(float(answer), float(entry["answer"])))
 
 
@@ -64,7 +65,7 @@ def _nearness(given: float, right: float) -> float:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Limit the score of long JSON to the ratio of lengths, because the library's similarity grows with the length."""
+    """Limit the score to len(right) / len(answer): the similarity that the library computes grows with the length."""
     try:
         given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):
@@ -93,17 +94,17 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return the lowest score for values near the target, numbers hidden in decimals, and powers."""
+    """Reject powers, values near the target, and numbers inside decimals: the library reads 3 and 5 in 3.5."""
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else score
 
 
 def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return the lowest score for numbers that were not given, and for values between 24 and 25."""
+    """Return the lowest score if the numbers are not the given ones, or if the value is above 24 but below 25."""
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Return True if an expression has the target's value, no powers, and exactly these whole numbers."""
+    """Return True if an expression equals the target, has no power, and uses each of these whole numbers once."""
     try:
         tree = parse_arithmetic(answer)
         used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
@@ -117,7 +118,7 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return 1 for a conclusion that needs several premises, and 0 for any other formula.
 
-    If no such conclusion exists, as in problems that are never served, the library's score stays.
+    If no such conclusion exists, as in problems that are never served, return the library's score.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]

@@ -10,7 +10,7 @@ from .types import ProblemData
 
 ARITHMETIC = re.compile(r"[-\d\s+*/().]+")
 NAME = re.compile(r"[A-Za-z_]\w*\b(?!\s*\()")
-"""The name of a variable or constant. A parenthesis follows the names of functions."""
+"""The name of a variable or constant. A name before a parenthesis is a function and does not match."""
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
@@ -21,12 +21,12 @@ def arithmetic(answer: str, problem: ProblemData) -> str | None:
 
 
 def expression(answer: str, problem: ProblemData) -> str:
-    """Return the answer unchanged: the verifier of algebraic expressions rejects everything else."""
+    """Return the answer unchanged: the verifier rejects any string that is not an algebraic expression."""
     return answer
 
 
 def integral(answer: str, problem: ProblemData) -> str | None:
-    """Read an integral. Constants need usual names, such as C or C1; in an integral over x, X is no constant.
+    """Read an integral. A constant needs a usual name, such as C or C1. X is no constant in an integral over x.
 
     An answer may use X instead of x, or x instead of X, but not both, because the questions' examples mix them.
     """
@@ -42,7 +42,7 @@ def integral(answer: str, problem: ProblemData) -> str | None:
 
 
 def formula(answer: str, problem: ProblemData) -> str | None:
-    """Read a logical formula with the question's variables only."""
+    """Read a logical formula; None if it has a variable that the question does not have."""
     if len(answer) > logic.MAX_CHARACTERS:
         return None
     try:

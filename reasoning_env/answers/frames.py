@@ -18,15 +18,15 @@ from .literals import as_json, is_balanced
 Extract = Callable[[re.Match[str]], str | None]
 """Returns the part inside a matched frame; None if the match is no frame after all."""
 MAX_FRAMES = 8
-"""Most frames that are removed. `Answer: $**\"5\"**$` has four: a label, mathematics, emphasis and quotes."""
+"""Limit for the number of removed frames. `Answer: $**\"5\"**$` has four: a label, mathematics, emphasis and quotes."""
 REPLACED_SIGNS = "signs"
-"""Listed among an answer's frames if `without_markup` changed the answer."""
+"""Added to a verdict's `frames` if `without_markup` changed the answer."""
 MATHEMATICAL_NOTATION = "notation"
-"""Listed among an answer's frames if mathematical notation was converted to Python's notation."""
+"""Added to a verdict's `frames` if mathematical notation was converted to Python's notation."""
 
 
 def normalize_whitespace(answer: str) -> str:
-    """Remove spaces at the ends of lines, and shorten long runs of whitespace, on which patterns are slow."""
+    """Remove spaces at the ends of lines, and shorten long runs of whitespace, because patterns match them slowly."""
     text = LONG_WHITESPACE.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip()
 
@@ -36,8 +36,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the name of the outermost frame and the inner part; None if `text` has no frame.
 
-    `names` are names of the result, and `numbers` may follow a name. With `ends_in_full_stop`, a full stop at the end
-    belongs to the answer, unless the full stop follows a mark such as a quote.
+    `names` are names of the result, and the problem's `numbers` may follow a name. With `ends_in_full_stop`, a full
+    stop at the end belongs to the answer, unless the full stop follows a mark such as a quote.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if `shown` is None, or has exactly the problem's numbers in any order."""
+    """Return True if no numbers follow the name (None), or exactly the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -100,17 +100,17 @@ CLOSING_QUOTES: Mapping[str, str] = {
 """The closing quote for each opening quote."""
 
 LONG_WHITESPACE = re.compile(r"\s{60,}")
-"""Long whitespace, which is replaced by one space or newline: patterns take quadratic time on long runs."""
+"""A long run of whitespace. It is replaced by one space or newline, because patterns take quadratic time on it."""
 AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 RESULT_NAME = "name"
 NOT_RUN = "code_not_run"
-"""Listed among an answer's frames if the answer is code, and scoring the answer would require running the code."""
+"""Added to a verdict's `frames` if the answer is code that would have to be run to score it."""
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
 )
-"""Languages of code fences. Any other word after a fence may be part of the answer."""
+"""Language names that may follow the opening of a code fence. Any other word there may be part of the answer."""
 LABELS: Mapping[str, str] = {
     "English": (
         "(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final |correct )?(?:answer|result|solution|output)s?"
@@ -125,7 +125,7 @@ LABELS: Mapping[str, str] = {
     "Japanese": "\u7b54\u3048|\u56de\u7b54",
     "Korean": "\uc815\ub2f5|\ub2f5",
 }
-"""Labels before an answer, without the colon."""
+"""Pattern of the labels before an answer, by language, without the colon."""
 ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
 """Verbs between a label and the answer."""
@@ -139,7 +139,7 @@ RESULT_ARGUMENTS = (
 
 
 def _label_pattern(called: str, numbers: str = "(?!)") -> str:
-    """Return the pattern of a label and an answer: `Answer: 5`, `**Answer:** 5`, `The answer is 5`, a heading."""
+    """Return the pattern of a label `called` and an answer: `Answer: 5`, `**Answer:** 5`, `The answer is 5`."""
     return (
         rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{called})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"
@@ -151,7 +151,7 @@ def _label_pattern(called: str, numbers: str = "(?!)") -> str:
 
 @lru_cache(maxsize=200)
 def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a name of the result and an answer. A second name may follow in parentheses."""
+    """Return the pattern of an answer after one of `names`, as in `GCD: 4`. A second name may follow in parentheses."""
     name = "|".join(map(re.escape, names))
     return re.compile(_label_pattern(rf"(?:the )?(?:{name})(?: \((?:{name})\))?", RESULT_ARGUMENTS))
 
@@ -188,6 +188,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
         r"(?s)(?P<mark>\*\*\*|\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)",
         r"(?s)(?P<mark>\*|_(?!.*\n))(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark)).)*(?<!\s))(?P=mark)",
     ),
+    # The last `.` is the end of the closing quote, which `_inner_of_quotes` compares with the opening quote.
     _frame("quotes", rf"(?s)(?P<open>{'|'.join(CLOSING_QUOTES)})(?P<inner>.*).", extract=_inner_of_quotes),
     # `(3,355)` may be two numbers, or one number with a thousands separator.
     _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", extract=_inner_of_parentheses),

@@ -36,12 +36,12 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Reject long numbers, and nan: the library accepts nan in place of any number."""
+    """Return 0 for long numbers, and for nan, which the library accepts in place of any number."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
 def score_complex_as_library(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Score as the library does, but reject long numbers."""
+    """Score as the library does, but return 0 for long numbers."""
     return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0, False
 
 
@@ -63,7 +63,7 @@ def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare by edit distance only if both JSON trees are small: the time is the product of their `_tree_work`."""
+    """Compare by edit distance only if both JSON trees are small: the time grows with the product of `_tree_work`."""
     oracle = entry["answer"].strip()
     answer = answer.strip()
     first = answer.find("{")
@@ -88,7 +88,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the number of JSON nodes multiplied by their depth."""
+    """Return an upper bound of the number of JSON nodes, multiplied by the depth of the tree."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1
@@ -100,7 +100,7 @@ def _tree_work(text: str) -> int:
 
 
 def score_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the library's score of a wrong answer to `countdown`. A correction accepts the right answers."""
+    """Return the library's score of a wrong answer to `countdown`; `correct_countdown` raises it for right answers."""
     try:
         evaluate_exactly(parse_arithmetic(answer))
     except ExpressionError:
@@ -136,7 +136,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Limit the variables, because the verifier takes any string for a variable and tries all assignments."""
+    """Limit the number of variables, because the verifier takes any string for a variable and tries all assignments."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

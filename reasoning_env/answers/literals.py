@@ -23,7 +23,7 @@ CLOSING = {")": "]", "]": "]", "}": "}"}
 
 
 def is_balanced(text: str) -> bool:
-    """Return True if each parenthesis has its partner, as in `(a)(b)` but not `a)(b`."""
+    """Return True if all parentheses come in matching pairs, as in `(a)(b)` but not `a)(b`."""
     depth = 0
     for mark in text:
         if mark in "()":
@@ -49,7 +49,7 @@ def _is_json(text: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """Parse JSON, with all digits of decimal numbers; None for null, and if `text` is no JSON."""
+    """Parse JSON without rounding decimal numbers; None for null, and if `text` is not JSON."""
     try:
         value: object = json.loads(
             text, parse_constant=_no_number, parse_float=Decimal, object_pairs_hook=_with_different_keys
@@ -60,7 +60,7 @@ def json_value(text: str) -> object:
 
 
 def literal_value(text: str) -> object:
-    """Parse a literal; None for null, and if `text` is no literal. Tuples become lists, and keys become strings."""
+    """Parse a literal; None for null, and if `text` is not a literal. Tuples become lists, and keys become strings."""
     written = as_json(text)
     return None if written is None else json_value(written)
 
@@ -99,7 +99,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _add_sign(parts: list[str], sign: str) -> None:
-    """Add a bracket, comma or colon. Drops a comma before a closing bracket, and quotes a number before a colon."""
+    """Append `sign` to `parts`. Drop a comma before a closing bracket, and quote a number before a colon (a key)."""
     if sign in CLOSING:
         if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
             parts.pop()

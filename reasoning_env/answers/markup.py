@@ -18,17 +18,17 @@ CHARACTERS = str.maketrans(
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
-"""Replacements for minus signs, hyphens, quotes, spaces, arrows and full-width characters."""
+"""The ASCII character (or one common form) for look-alikes: minus signs, quotes, spaces, arrows, full-width letters."""
 FONTS = (
     "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
 )
-"""LaTeX commands that format the text in their braces."""
+"""LaTeX commands that format the content of their braces. The content stays."""
 SWITCHES = (
     "displaystyle|textstyle|scriptstyle|bfseries|itshape|centering|bf|it|rm|sf|tt|tiny|small|normalsize|large|Large|LARGE"
     "|huge|Huge|[bB]ig{1,2}[lr]?"
 )
-"""LaTeX commands that format the text after them."""
+"""LaTeX commands that format everything after them. They are removed."""
 LATEX_SIGNS: Mapping[str, str] = {
     **dict.fromkeys((" ", ",", ";", ":", "enspace", "space", "thinspace", "medspace", "thickspace"), " "),
     **dict.fromkeys(("quad", "qquad"), "  "),  # a single space may be a thousands separator
@@ -60,16 +60,16 @@ LATEX_FRACTION = re.compile(
     r"|\s?(?P<over>\d)\s?(?P<under>\d))"
 )
 DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
-"""Two backslashes, as in a string of source code: `\\\\boxed{5}`."""
+"""Two backslashes before a command, as in a string of source code: `\\\\boxed{5}`."""
 WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 """A brace, or an escaped character such as `\\{`."""
 MAX_NESTED = 4
-"""Most levels of nested LaTeX commands that are replaced; `\\text{\\textbf{yes}}` has two."""
+"""Maximum nesting of LaTeX commands that are replaced; `\\text{\\textbf{yes}}` has two."""
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
-"""A part in bold, italics, backticks or dollars, with spaces or punctuation on both sides, so that 2**3**4 is none."""
+"""A part in bold, italics, backticks or dollars. Spaces or punctuation must surround it, so 2**3**4 does not match."""
 EN_DASH_AS_MINUS = re.compile("(?<![\\w.)\\]] )(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
 NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 

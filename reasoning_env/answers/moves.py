@@ -13,7 +13,7 @@ MAX_COUNT_DIGITS = 9
 
 def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
     def bounded(move: re.Match[str]) -> str:
-        # The board is 6 cells wide, so no car moves further.
+        # The verifier moves a car cell by cell, so limit the distance. A board is 6 cells wide.
         return move[1] + str(6 if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), 6))
 
     return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
@@ -25,7 +25,7 @@ Cell = tuple[int, int]
 
 
 def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.01 if the board does not allow a move. The library shortens such moves instead."""
+    """Return 0.01 if a car cannot make one of the moves. The library shortens such a move, and accepts the answer."""
     if score < 1.0:
         return score
     rows = str(entry["question"]).partition("Board:")[2].split()
@@ -76,7 +76,7 @@ def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def _is_solved_by_last(board: str, moves: str) -> bool:
-    """Return True if every move is possible, and the last move is the first that solves the board."""
+    """Return True if every move is possible, and no move before the last solves the board."""
     rows = [line.replace(" ", "") for line in board.strip().split("\n")]
     signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
     walls = {cell for cell, sign in signs.items() if sign == "+"}
@@ -107,7 +107,8 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
         if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
             return ""  # not a move
         count = int(match[2])
-        return match[1] + str(count % 4 or min(count, 4))  # four turns of a side change nothing
+        # The verifier makes a list with `count` moves, so limit the count. Four turns of a side change nothing.
+        return match[1] + str(count % 4 or min(count, 4))
 
     words = answer.split()
     if len(words) > 2000:
@@ -134,7 +135,7 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return the lowest score for plans that move targets, and subtract a box's share for each impossible move.
+    """Return 0.05, the lowest score, for a plan that moves targets. Subtract 1 / boxes for each impossible move.
 
     The library skips impossible moves, so it accepts a plan that tries every move.
     """
@@ -177,5 +178,5 @@ def _are_adjacent(square: str, other: str) -> bool:
 
 
 def _square_of(text: str) -> str:
-    """Return the name of the square of an agent or a goal, as in the state."""
+    """Return the name of a square in the state, such as `1.5_0.5`, from `Agent[1.5, 0.5]` or `square_1.5_0.5`."""
     return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

@@ -54,7 +54,7 @@ def probability(answer: str, problem: ProblemData) -> str | None:
 
 
 def _percentage(answer: str) -> NumberValue | None:
-    """Parse a percentage above 0 and up to 100; None if `answer` is none."""
+    """Parse a percentage above 0 and up to 100; None for any other string."""
     value = simple_number(answer[:-1].rstrip()) if answer.endswith("%") else None
     if value is None or not 0 < value.exact <= 100:
         return None
@@ -63,7 +63,7 @@ def _percentage(answer: str) -> NumberValue | None:
 
 
 def fraction(answer: str, problem: ProblemData) -> str | None:
-    """Read a reduced fraction, as the questions ask. The fraction may end an equation: `6/8 = 3/4`."""
+    """Read a fraction, which must be reduced to be right. The fraction may end an equation: `6/8 = 3/4`."""
     sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
@@ -95,9 +95,9 @@ def digits(answer: str, problem: ProblemData) -> str | None:
 
 
 def _digits_without_base(answer: str, base: str) -> str | None:
-    """Return the digits without the mark of the base, such as `0x` or `_16`; None if the mark is of another base.
+    """Return the digits without the mark of their base, such as `0x` or `_16`; None if the mark names another base.
 
-    What looks like a prefix may be digits: 0b1 is a number in base 16.
+    A prefix of another base may be digits: 0b1 is a number in base 16.
     """
     match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
@@ -169,7 +169,7 @@ POINT = re.compile(
 """A point, possibly with names: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
 FLOAT_DIGITS = 9
 FLOAT_ERROR = Fraction(1, 10**FLOAT_DIGITS)
-"""Relative error of right values in floating point. It is far below the requested digits."""
+"""Relative error of expected values, which are floats. It is far below the precision that questions request."""
 
 
 def measure(answer: str, problem: ProblemData) -> str | None:
@@ -231,10 +231,10 @@ BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 
 
 def roots(answer: str, problem: ProblemData) -> str | None:
-    """Read all roots of a polynomial, in any order, each rounded or truncated to four decimals.
+    """Read all real roots of a polynomial, in any order, each rounded or truncated to four decimals.
 
-    The question asks to round, but to round down if the fifth decimal is 5 or more. So both results are right. A double
-    root may be listed twice.
+    Both are right, because the question contradicts itself: it says to round, and to round down if the fifth decimal is
+    5 or more. A double root may be listed twice.
     """
     names: set[str | None] = set()
     answer = _without_root_name(answer, names)
@@ -268,7 +268,7 @@ def _without_root_name(answer: str, names: set[str | None]) -> str:
 
 @dataclass(frozen=True)
 class _Root:
-    """A real root of a polynomial: as in the expected answer, and exactly."""
+    """A real root of a polynomial: the number in the expected answer (`shown`), and a more exact value."""
 
     shown: Fraction
     exact: Fraction
@@ -283,7 +283,7 @@ class _Root:
 
 
 def _real_roots(metadata: Mapping[str, Any]) -> list[_Root]:
-    """Return the real roots of a problem's polynomial. A double root appears as two roots that hardly differ."""
+    """Return the real roots of a problem's polynomial. numpy returns a double root as two roots that hardly differ."""
     import numpy as np
 
     terms = Counter[int]()
@@ -336,7 +336,7 @@ NUMBER_LIST = sequence(f"(?a:{NUMBER.pattern})", joint=r"\s*,\s*|\s+", write=","
 
 
 def numbers(answer: str, problem: ProblemData) -> str | None:
-    """Read a list of numbers, with or without quotes and brackets. Values and order must be right."""
+    """Read a list of numbers, with or without quotes and brackets, and compare by values and order."""
     found, right = NUMBER_LIST(answer, problem), NUMBER_LIST(problem.expected, problem)
     if found is None:
         return None

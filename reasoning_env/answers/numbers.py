@@ -1,4 +1,4 @@
-"""Answer types of numbers, with thousands separators, powers of ten, calculations before them, or rounding."""
+"""Answer types of numbers: with thousands separators or powers of ten, after a calculation, or rounded."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ ROUNDED = re.compile(r"\s?\u2248\s?")
 
 @dataclass(frozen=True)
 class NumberValue:
-    """The exact value of a number, and a simple notation: `1234.50` for `1,234.50`, `6/8` for `\\frac{6}{8}`."""
+    """The exact value of a number, and its plain notation: `1234.50` for `1,234.50`, `6/8` for `\\frac{6}{8}`."""
 
     exact: Fraction
     notation: str
 
 
 def number(answer: str, problem: ProblemData) -> str | None:
-    """Read a number in any notation, or a correct calculation that ends with the number."""
+    """Read a number in any notation, or a correct calculation that ends with a number, as in `2 + 3 = 5`."""
     value = number_value(answer)
     if value is None:
         return None
@@ -63,7 +63,7 @@ def without_degrees(answer: str) -> str:
 
 
 def number_or_text(answer: str, problem: ProblemData) -> str | None:
-    """Read a number if the expected answer is a number, and otherwise words in any case."""
+    """Read a number if the expected answer is a number. Otherwise, compare words and ignore upper and lower case."""
     return number(answer, problem) if NUMBER.fullmatch(problem.expected) else text()(answer, problem)
 
 
@@ -83,7 +83,7 @@ def number_value(answer: str) -> NumberValue | None:
 
 
 def side_value(side: str) -> Fraction | None:
-    """Return the value of a side of an equation, a number or a calculation; None for any other side."""
+    """Return the value of a number or a calculation, such as one side of an equation; None for anything else."""
     value = simple_number(side)
     return calculate(side) if value is None else value.exact
 
@@ -134,9 +134,9 @@ def without_rounding_sign(answer: str) -> str:
 
 
 def candidate(answer: str, problem: ProblemData) -> str | None:
-    """Read one of the candidates in the question. The number must be right to three decimals.
+    """Read a number, which is right if it equals the right candidate of the question to three decimals.
 
-    The question may list a candidate in two forms, such as 791,044.979 and 7.910449790000001e+05. Both are right.
+    The question may write equal candidates differently, as 791,044.979 and 7.910449790000001e+05. Both are right.
     """
     solution = problem.metadata["solution"]
     shown = zip(problem.metadata["candidates"], problem.metadata["formatted_candidates"], strict=True)
@@ -149,7 +149,7 @@ def candidate(answer: str, problem: ProblemData) -> str | None:
 
 
 def simple_number(answer: str) -> NumberValue | None:
-    """Return the value of a fraction, or of a number that may have thousands separators or a power of ten."""
+    """Parse a fraction, or a number with or without thousands separators and a power of ten; None for anything else."""
     parts = fraction_parts(answer)
     if parts is not None:
         return NumberValue(Fraction(*parts), f"{parts[0]}/{parts[1]}") if parts[1] else None
@@ -163,7 +163,7 @@ def simple_number(answer: str) -> NumberValue | None:
 
 
 def fraction_parts(answer: str) -> tuple[int, int] | None:
-    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, not reduced; None for no fraction."""
+    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, not reduced; None for anything else."""
     inner = answer.strip()
     is_negative = inner.startswith("-(")
     inner = inner[is_negative:]
@@ -176,6 +176,6 @@ def fraction_parts(answer: str) -> tuple[int, int] | None:
 
 
 def whole_number(answer: str) -> int | None:
-    """Parse a whole number with or without thousands separators; None if `answer` is none."""
+    """Parse a whole number with or without thousands separators; None for anything else."""
     match = WHOLE_NUMBER.fullmatch(answer.strip())
     return int(re.sub("[ ,]", "", match["digits"])) if match else None

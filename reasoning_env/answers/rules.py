@@ -12,7 +12,7 @@ Entry = Mapping[str, Any]
 
 
 class Dataset(Protocol):
-    """The part of the library's dataset that guards use."""
+    """The part of the library's datasets that guards and corrections use."""
 
     config: Any
 
@@ -44,11 +44,12 @@ class AnswerRules:
     max_partial: float = 1.0
     """The highest score of a wrong value."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Returns more guesses from an entry's metadata. Partial credit starts at the score of the best guess."""
+    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above the best guess's
+    score earns partial credit."""
     ends_in_full_stop: bool = False
     """True if right answers may end in a full stop."""
     result_names: tuple[str, ...] = ()
-    """Names of the result that may precede a value, as in `GCD: 4`. A name in braces stands for that key's value in the
-    metadata. The numbers in the metadata may follow a name: `gcd(8, 12) = 4`."""
+    """Names of the result that may precede a value, as in `GCD: 4`. A metadata key in braces stands for its value. The
+    numbers in the metadata may follow a name: `gcd(8, 12) = 4`."""
     is_formula: bool = False
     """True if answers are formulas in Python's notation. Then mathematical notation, such as `10x^7`, is read too."""

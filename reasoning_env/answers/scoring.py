@@ -22,14 +22,14 @@ from .types import ProblemData
 from .values import any_value, is_value
 
 FIELD = re.compile(r"\{(\w+)\}")
-"""A key of the metadata, which stands in braces in `AnswerRules.result_names`."""
+"""A key of the metadata in braces, as in `AnswerRules.result_names`."""
 LEAST_PARTIAL = 1e-6
-"""Lower scores become 0: tiny differences are no signal, but normalised advantages would amplify them."""
+"""Scores below this limit become 0, because a trainer that normalises advantages would amplify tiny differences."""
 
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """An answer without the formatting in `frames`; `notation` is the value for the verifier, None without a value."""
+    """An answer without the formatting in `frames`. `notation` is what the verifier gets; None if no value was read."""
 
     text: str
     notation: str | None
@@ -168,7 +168,7 @@ class Scorer:
 
     @cached_property
     def _result_names(self) -> tuple[str, ...]:
-        """The task's names of the result. Names in braces are replaced by values of the metadata."""
+        """Return the task's names of the result, with each key in braces replaced by its value in the metadata."""
         metadata = {key: value for key, value in self._problem.metadata.items() if isinstance(value, str)}
         return tuple(
             name.format_map(metadata) for name in self.rules.result_names if set(FIELD.findall(name)) <= set(metadata)
@@ -222,9 +222,9 @@ class Scorer:
             score = _clamped(self.rules.correction(notation, pickle.loads(self.entry), self.dataset, score))
         if self.rules.type is None:
             return score
-        if score >= 1.0:
+        if score >= 1.0:  # with a single right answer, the verifier is wrong to accept another value
             return 1.0 if self.rules.several_right_answers else 0.0
-        if right and right in notation:
+        if right and right in notation:  # do not reward a list of options that includes the right one
             return min(FORM_SCORE, self._without_length_share(notation, score))
         return min(score, self.rules.max_partial)
 
@@ -243,7 +243,7 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """The score of the best wrong guess. Computed only when needed: most answers get no partial credit."""
+        """Return the score of the best wrong guess. Most answers get no partial credit and do not need this score."""
         made = guesses(pickle.loads(self.entry), self.rules.guesses)
         scores = [_score_or_none(self._guess_score, guess) for guess in made]
         return max((score for score in scores if score is not None and score < 1.0), default=0.0)

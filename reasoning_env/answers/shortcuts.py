@@ -1,7 +1,7 @@
-"""Make shortcuts, which are answers that need no reasoning: copied parts of the question, boards with filled cells.
+"""Make shortcuts, which are answers that need no reasoning: copied parts of the question, boards filled by a rule.
 
 The audit reports the scores of shortcuts. If a shortcut solves too many problems of a task, some of these problems are
-rejected. Partial credit starts at the score of the best shortcut to the same problem. Takes linear time.
+rejected. Only a score above the best shortcut's score earns partial credit. Making shortcuts takes linear time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 
 
 def copies(problem_text: str) -> dict[str, str]:
-    """Return parts of a question, by name. As answers, they only copy the question."""
+    """Return parts of a question, by name, that a policy could copy as its answer."""
     text = problem_text.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
@@ -65,14 +65,14 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Return the question's board, filled by each rule in `fills`, by the name of the rule; {} if no cell is empty."""
+    """Return the question's board as each rule in `fills` fills it, by the rule's name; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the character that an answer puts into the question's only empty cell; else the answer in lower case."""
+    """Return the character in the answer that fills the question's only empty cell; else the answer in lower case."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -80,7 +80,7 @@ def choice(problem_text: str, answer: str) -> str:
 
 
 def _board(problem_text: str) -> tuple[str, str]:
-    """Return the board of a question, and the sign for empty cells, which is "" if no cell is empty."""
+    """Return the board in a question and the character that marks its empty cells; "" if no cell is empty."""
     board = [line for line in last_grid(problem_text) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANK_MARKS):
         board = _board_with_signs(problem_text) or board
@@ -90,11 +90,11 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""Texts that replace every number of an answer, by name."""
+"""Constants that replace every number of an answer, by name."""
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return the answer with its numbers replaced, by name; {} if it has mostly words, or letters before digits."""
+    """Replace the numbers of an answer by each constant of LAYOUTS; {} if it is mostly words, or has names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -102,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of at least two lines with the same number of cells, at least two; [] if there is none."""
+    """Return the last block of two or more lines that have the same number (two or more) of cells; [] without one."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -123,7 +123,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the lines without words around the last line with an empty cell. Lines of signs may separate the rows."""
+    """Return the block of wordless lines that has the last line with an empty cell. Signs may separate its rows."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
@@ -138,7 +138,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's empty cells one by one. Lines of signs stay unchanged; a board with such lines has no boxes."""
+    """Fill a board's empty cells one by one; lines of signs stay unchanged. Only boards as in sudoku have boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -179,7 +179,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Rules that fill in a legal digit, as a beginner does. Partial credit starts at the score of these boards."""
+"""Rules that fill in a legal digit, as a beginner does. They count as guesses, but the audit does not report them."""
 
 
 def _last(items: Sequence[str]) -> str:
@@ -187,9 +187,9 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The highest score for an answer that only has the right form. Scores up to FORM_SCORE are not rescaled."""
+"""The highest score for an answer that no answer type can read. Scores up to FORM_SCORE are not rescaled."""
 MAX_PARTIAL = 0.98
-"""The highest partial score, so that a score of at least 0.99 always means a right answer."""
+"""The highest score of a wrong answer, so that a score of at least 0.99 always means a right answer."""
 
 
 def above_guessing(score: float, guess: float) -> float:
@@ -201,7 +201,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that need no reasoning. `own` makes more guesses from the metadata."""
+    """Return answers to an entry that need no reasoning, and those that the task's `own` function makes."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

@@ -1,9 +1,9 @@
 """Answer types: functions that read a whole answer as a value.
 
 A type takes an answer without formatting and returns the value in the notation that the verifier expects, or None if
-the answer is no value of this type. The expected answer earns full marks. If a task has several right answers, the
-verifier scores the notation. A type never searches inside an answer. So an answer with "not", a second answer or an
-extra sign is unreadable, without a rule for each of these cases.
+the answer is no value of this type. If the type returns the expected answer, the answer scores 1. If a task has several
+right answers, the verifier scores the notation. A type never searches inside an answer. So an answer with "not", a
+second answer or an extra sign is unreadable, without a rule for each of these cases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ProblemData:
-    """The parts of a problem that a type may use: the expected answer ("" if there is none) and the metadata."""
+    """What an answer type knows about the problem: the expected answer ("" if there is none) and the metadata."""
 
     expected: str
     metadata: Mapping[str, Any]
@@ -108,7 +108,7 @@ def sequence(
 
 
 def unquoted(word: str) -> str:
-    """Return a word without the quotes around it."""
+    """Return a word without quotes around it; unchanged if it has none."""
     match = QUOTED.fullmatch(word)
     return word if match is None else match["inner"]
 

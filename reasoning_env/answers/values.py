@@ -16,7 +16,7 @@ def json_text(answer: str) -> str | None:
 
 
 def value(answer: str, problem: ProblemData) -> str | None:
-    """Read a list or an object, and compare by value. True does not equal 1."""
+    """Read a list or an object, and compare it with the expected answer as JSON. True does not equal 1."""
     return _compared(json_text(answer), problem.expected)
 
 
@@ -33,7 +33,7 @@ def is_value(answer: str) -> bool:
 
 
 def _compared(answer: str | None, right: str) -> str | None:
-    """Return the expected answer for JSON of the same value. Return any other answer unchanged."""
+    """Return `right` if both are JSON with equal values; otherwise return `answer` unchanged."""
     if answer is None:
         return None
     if answer.strip() == right.strip():

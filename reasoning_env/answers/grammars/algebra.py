@@ -1,4 +1,4 @@
-"""Compare answers with integrals and polynomials, by their values at random points.
+"""Check integrals and products of polynomials by evaluating them at random points.
 
 Only elementary functions can be called, and a polynomial must be multiplied out. So an answer cannot restate the
 question, for example with an integral, `expand` or `Subs`.
@@ -21,17 +21,17 @@ from .expressions import OPERATIONS, Arithmetic, ExpressionError, evaluate_exact
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Most functions, and powers with variable exponents, in an integral. They are slow; right answers have a few."""
+"""Limit for calls of functions and general powers in an integral. They are slow, and right answers have few."""
 POLYNOMIAL_POINTS, LARGEST_INTEGER = 4, 10**6
-"""Number of random points, and the largest value of a variable. Two polynomials of degree 100 agree there with a
-probability of 1e-16."""
+"""Number of random points, and the limit of a variable's value. Two different polynomials of degree 100 agree at all
+points with a probability of at most 1e-16."""
 
 INVERSE_FUNCTIONS = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh"})
 SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
 """Smallest and largest absolute value of a random point. Points are log-uniform."""
 MAX_POINTS = 120
 AGREEING = 6
-"""Number of points at which the derivatives must agree."""
+"""Number of points at which the derivative of the answer must equal the integrand."""
 DIGITS = 140
 """Precision, in decimal digits, with which derivatives are calculated."""
 STEP = "1e-40"
@@ -39,7 +39,7 @@ STEP = "1e-40"
 TOLERANCE = mpmath.mpf("1e-60")
 """Two values count as equal up to this relative difference."""
 LARGEST_PART = 1e26
-"""A point counts only if all values are from 1 / LARGEST_PART to LARGEST_PART: other values could hide terms."""
+"""A point counts only if all intermediate values are from 1e-26 to 1e26, because other values could hide a term."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -67,7 +67,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
     Raises ExpressionError for strings outside the grammar or its limits, and for products that are not multiplied out.
     """
     trees = [parse_expression(text, MAX_TREE_PARTS) for text in (answer, polynomial)]
-    drawn = random.Random(answer)
+    drawn = random.Random(answer)  # seeded, so that the same answer always gets the same score
     names = sorted(frozenset[str]().union(*map(_names, trees)))
     for _ in range(POLYNOMIAL_POINTS):
         point = {name: Fraction(drawn.randrange(LARGEST_INTEGER)) for name in names}
@@ -78,7 +78,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 class _Part(NamedTuple):
-    """A part of a polynomial: its value at a point, whether it has variables, and whether it is a sum of them."""
+    """The value of a part of a polynomial. `varies`: the part has variables. `is_sum`: it is a sum with variables."""
 
     value: Fraction
     varies: bool = False
@@ -140,7 +140,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     general_powers = sum(not isinstance(power.right, ast.Constant) for power in powers)
     if len(_calls(tree)) + general_powers > MAX_CALLS:
         raise ExpressionError(f"more than {MAX_CALLS} functions")
-    drawn = random.Random(answer)
+    drawn = random.Random(answer)  # seeded, so that the same answer always gets the same score
     _check_calls(tree, variable, drawn)
     for power in powers:
         _check_power(power, variable, drawn)
@@ -196,7 +196,7 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
     """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError if the tree is another function, which three random points show.
+    Raises ExpressionError for any other function. Three random points are compared to detect it.
     """
     constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -211,8 +211,8 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
     """Return True if the derivative of a tree equals the target at AGREEING points and differs at no point.
 
-    Points count only if both values are real. Each point is first evaluated in floating point, where huge values
-    overflow, and the point is skipped. With many digits, calculating such values would not end.
+    Points at which a value is not real are skipped. So are points at which floating-point arithmetic overflows, because
+    with many digits, the calculation of such huge values would not end.
     """
     agreeing = 0
     constants = sorted((_names(tree) | _names(target)) - {variable})
@@ -253,7 +253,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True
-        """False once a value was so large that it could hide a term, or so small that a term could hide it."""
+        """False after a value that is so large that it could hide a term, or so small that a term could hide it."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},

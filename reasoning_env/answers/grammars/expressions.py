@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 MAX_OPERAND_DEPTH = 100
-"""Most levels of nested operands. A chain of sums or products is one level."""
+"""Maximum nesting of operands. A chain of sums or products is one level."""
 MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
-"""Most bits of an intermediate value in exact arithmetic."""
+"""Maximum number of bits of an intermediate value in exact arithmetic."""
 IMAGINARY_UNITS = "ijIJ"
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
@@ -104,8 +104,8 @@ class Arithmetic(Generic[Value]):
         return OPERATIONS[sign](*operands)  # type: ignore[no-any-return]
 
     def value(self, node: ast.expr) -> Value:
-        """Return the value of a tree. Raises ExpressionError. Recursion would be too deep for chains of operators."""
-        chain = []
+        """Return the value of a tree. Raises ExpressionError."""
+        chain = []  # a loop, because recursion would be too deep for a chain of sums or products
         while isinstance(node, ast.BinOp):
             chain.append((type(node.op), node.right))
             node = node.left
@@ -150,7 +150,7 @@ class _ExactArithmetic(Arithmetic[Fraction]):
 
 
 def evaluate_exactly(node: ast.expr, names: Mapping[str, Fraction] | None = None) -> Fraction:
-    """Return the value of a tree of numbers and operators. `names` gives the values of names.
+    """Return the value of a tree of numbers, operators and the names in `names`, which maps them to their values.
 
     Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of more than MAX_BITS
     bits.
@@ -180,7 +180,7 @@ def evaluate_complex(node: ast.expr) -> complex:
 
 
 def within_bits(value: Fraction, times: int = 1) -> Fraction:
-    """Return the value. Raises ExpressionError if the value to the power `times` has more than MAX_BITS bits."""
+    """Return `value`. Raises ExpressionError if `value**times` would have more than MAX_BITS bits."""
     if times * max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise ExpressionError("a value has too many digits")
     return value

@@ -24,9 +24,9 @@ from typing import Any
 from .expressions import OPERATIONS, ExpressionError
 
 MAX_NODE_DEPTH = 150
-"""Most levels of nested nodes. Each level needs up to four nested calls, and Python allows 1,000."""
+"""Maximum nesting of nodes. Each level needs up to four nested calls, and Python allows 1,000."""
 MAX_VALUE_SIZE = 100_000
-"""Most bits of a power or shift, and most items of a repeated list. Larger values take minutes or all memory."""
+"""Maximum bits of a power or shift, and items of a repeated list. Larger values take minutes or all memory."""
 
 PYTHON_OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     **OPERATIONS,
@@ -125,7 +125,7 @@ class Calculation:
         return self._value(tree, 0)
 
     def text(self, text: str) -> Any:
-        """Return the value of a string literal."""
+        """Return the value of a string literal. A subclass may return another object."""
         return text
 
     def named(self, name: str) -> Any:
@@ -197,7 +197,7 @@ class Calculation:
 
 
 def _size(sign: Callable[..., Any], left: Any, right: Any) -> int:
-    """Return the approximate number of bits of a power or shift, or of items of a repeated list or string."""
+    """Return about how many bits a power or shift has, or how many items a repeated list or string; 0 for others."""
     if sign is operator.mul:
         items, times = (left, right) if isinstance(left, str | list | tuple) else (right, left)
         return len(items) * _whole(times) if isinstance(items, str | list | tuple) else 0
