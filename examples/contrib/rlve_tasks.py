@@ -309,7 +309,7 @@ class RlveSource(Source):
         known = self._parameters(task.removeprefix(PREFIX), 0, 0)
         unknown = [name for name in params if name not in known]
         if unknown:
-            return f"{task}: there is no parameter {unknown[0]!r}; there is {', '.join(known) or 'none at all'}"
+            return f"{task}: there is no parameter {unknown[0]!r}; choose from: {', '.join(known) or 'none'}"
         return super().check(task, params, level)
 
     def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Decide whether an answer is retried or scored 0, or its group is dropped, after a failure of its worker."""
+"""After a worker fails on an answer, decide whether to retry the answer, to score it 0, or to drop its group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .worker import MAX_KILLS, DeadlineExceeded, TooManyThreads, WorkerAsleep, W
 MAX_ENDED_WORKERS = 2
 """If this many workers end while they score an answer, the answer scores 0. A single end may have other causes."""
 MAX_FAULTS = 2
-"""Number of infrastructure errors at one answer after which its group is dropped."""
+"""After this many infrastructure errors on one answer, its group is dropped."""
 
 
 class AnswerFailure(Enum):
-    """A failure while an answer was scored. MAX_ANSWER_FAILURES says how often it may happen, and what follows."""
+    """A kind of failure while an answer was scored. MAX_ANSWER_FAILURES limits how often each kind may happen."""
 
     TIMED_OUT = "the answer exceeded its deadline"
     ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
@@ -32,8 +32,8 @@ MAX_ANSWER_FAILURES = {
     AnswerFailure.FAULT: MAX_FAULTS,
     AnswerFailure.PERMANENT: 1,
 }
-"""Number of failures of each kind at one answer that end its retries. For TIMED_OUT and ENDED_WORKER, the answer is to
-blame and scores 0. For the other kinds, the answer is not to blame, and its group is dropped."""
+"""After this many failures of a kind on one answer, the answer is not retried. After TIMED_OUT and ENDED_WORKER, the
+answer is to blame and scores 0. After the other kinds, the answer is not to blame, and its group is dropped."""
 
 
 class CannotBeScored(ScoringError):
@@ -60,7 +60,7 @@ def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
 
 
 def reason_for(error: Exception, end: WorkerEnd) -> Reason:
-    """Return the reason for a score of 0."""
+    """Return the reason that a verdict of 0 reports for a failure."""
     if isinstance(error, DeadlineExceeded | WorkerAsleep):
         return Reason.TIMEOUT
     died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory

@@ -109,9 +109,9 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
-    """Reply to score requests until the socket closes: one frame when the task is built, then one frame per answer.
+    """Reply to score requests until the socket closes: one reply when the task is built, then one reply per answer.
 
-    A turn ends after SLICE_S. The remaining answers get no frame, and the pool sends them again later. `explain`
+    A turn ends after SLICE_S. The remaining answers get no reply, and the pool sends them again later. `explain`
     returns a string that is appended to a verifier's error message.
     """
     while (request := read_frame(sock)) is not None:
@@ -163,7 +163,7 @@ def _reply(sock: socket.socket, request: Frame, header: Mapping[str, object], bl
 
 
 def _describe(error: BaseException) -> str:
-    # The result fits into a verifier worker's frame, even if JSON needs twelve bytes per character.
+    # The limit of a verifier's reply leaves room for 300 characters, even if JSON needs twelve bytes for each.
     return error_text(error)[:300]
 
 
@@ -191,12 +191,13 @@ class Forker:
         self._kills_before: dict[int, int] = {}
         """The result of `kills_for_memory` at the time when a running worker was forked, by the worker's process id."""
         self._ends: dict[int, int] = {}
-        """Exit codes of workers that ended and were not replaced yet, by process id."""
+        """Exit codes of workers that ended and have no replacement yet, by process id."""
 
     def run(self) -> None:
         """Fork and kill workers until the socket closes."""
         while True:
-            # The timeout is needed because a worker's socket closes shortly before `waitpid` can collect the worker.
+            # A worker can be waited for only some time after it closed its socket. Without the timeout, a worker that
+            # ends after the last order would stay a zombie.
             readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
                 if _has_ended(pid):
@@ -246,6 +247,7 @@ class Forker:
                 kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
         code = DISCONNECTED_STATUS if lives_on else os.waitstatus_to_exitcode(status)
+        # A forked worker's peak memory includes the memory that this process has at the time of the fork.
         grown_mb = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         self._ends[pid] = detect_out_of_memory(code, grown_mb, kills)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
@@ -253,8 +255,8 @@ class Forker:
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
         """Run the worker in this forked process, then exit. This call never returns.
 
-        The worker's first frame has its process id, and the exit code of the worker that it replaces. If a layer of
-        the session's sandbox cannot be applied, the first frame has that error instead.
+        The worker's first message has its process id, and the exit code of the worker that it replaces. If a layer of
+        the session's sandbox cannot be applied, the first message has that error instead.
         """
         status = 1
         try:
@@ -332,7 +334,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
-        # Read the settings although they are not used. Otherwise, sending them fails, and the error is never read.
+        # Read the settings, although they are not used. Otherwise the pool cannot send them and never reads the error.
         read_frame(orders)
         return
     frame = read_frame(orders)
@@ -380,7 +382,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The source of problems, the information that the pool gets about it, and what verifiers may read and do."""
+    """The source of problems, what the pool is told about it (`hello`), and what verifier workers may read and do."""
 
     source: Source
     hello: Mapping[str, object]

@@ -23,7 +23,7 @@ class DatasetCache:
     """The most recently used datasets of the library `module`, by task."""
 
     DATASETS_PER_TASK = LEVEL_STEPS + 1
-    """Limit of cached datasets per task, enough for all levels, which come in any order. All tasks take 180 MB."""
+    """Maximum number of cached datasets per task: one for each level. The datasets of all tasks take 180 MB."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module

@@ -250,7 +250,7 @@ class ForkServer:
         restrictions = Restrictions(**hello["restrictions"])
         lost = None if at_start is None else at_start.lost(restrictions)
         if lost is not None:
-            raise WorkerError(f"new workers would lack a layer of the sandbox that the first ones had: {lost}")
+            raise WorkerError(f"new workers would lack a layer of the sandbox that the first workers had: {lost}")
         self.restrictions = restrictions
         return LibraryInfo(
             version=hello["version"],
@@ -269,7 +269,7 @@ class ForkServer:
         )
 
     async def _await_import(self, channel: Channel) -> Frame:
-        """Return the first frame after the imports. Before each import, the process sends a frame with a module's name.
+        """Return the first message after the imports. Before each import, the process sends the module's name.
 
         `_importing` is the module that is being imported. After SLOW_IMPORT_S seconds, a warning names that module.
         """
@@ -304,7 +304,7 @@ class ForkServer:
                     self._send_order(ORDER.pack(replaced_pid, role, False), theirs)
                 hello = (await self._first_frame(channel)).header
                 if "error" in hello:
-                    raise WorkerError(f"a worker cannot be restricted as the first ones were: {hello['error']}")
+                    raise WorkerError(f"a worker cannot be restricted as the first workers were: {hello['error']}")
                 worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker, threaded=self._threaded)
             except DeadlineExceeded:
                 self._answers = False
@@ -317,7 +317,7 @@ class ForkServer:
             return worker, _read_end(hello["replaced_code"])
 
     async def _first_frame(self, channel: Channel) -> Frame:
-        """Return the first frame of a started process.
+        """Return the first message of a started process.
 
         Raises WorkerError if a signal stopped the fork server, and the errors of `Channel.receive`. If a signal stopped
         the new worker, the worker is killed.
@@ -405,7 +405,7 @@ def _read_end(code: int | None) -> WorkerEnd:
 
 
 _started_ahead: list[ForkServer] = []
-"""At most one fork server that was started ahead. The next pool that needs the installed library uses it."""
+"""At most one fork server, started by `start_ahead`. The next pool that needs the installed library uses it."""
 
 
 def start_ahead() -> None:
@@ -445,7 +445,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server, with MAX_FAILED_STARTS attempts if it is killed. Return facts on the library."""
+        """Start the first fork server and describe the library. If the start is killed, try up to MAX_FAILED_STARTS."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()
@@ -468,7 +468,7 @@ class ForkServers:
                 raise
             except ConfigError as error:  # a module of `task_modules` changed while the pool was open
                 raise WorkerError(str(error)) from error
-            except Exception as error:  # an error would end the slot's owner, and jobs could wait for ever
+            except Exception as error:  # any other error would end the slot's owner, and jobs could wait for ever
                 logger.exception("a %s cannot be started", role.name.lower())
                 raise WorkerError(f"a worker cannot be started: {error_text(error)}") from error
 

@@ -56,7 +56,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level in [0, 1]. `draw` in [0, 1) picks one of two if `drawn` is set."""
+        """Return the fields' values at a level in [0, 1]. If `drawn`, `draw` in [0, 1) picks one of two neighbours."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -82,7 +82,7 @@ class DifficultyMap:
         self.configs = configs
         self._curricula = curricula
         self._attributes = lru_cache(maxsize=None)(self._read_attributes)
-        # The size is twice the number of tasks times levels.
+        # 4096 is about twice the number of tasks times levels.
         self._resolve_cached = lru_cache(maxsize=4096)(self._resolve)
 
     @classmethod
@@ -92,7 +92,7 @@ class DifficultyMap:
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
     def adjustable(self, task: str) -> bool:
-        """Return True if a task has levels. For a composite, always return True, although it depends on the members."""
+        """Return True if a task has levels; always True for a composite, even if none of its members has levels."""
         return task == COMPOSITE or bool(self._attributes(task))
 
     def parameters(
@@ -261,7 +261,7 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels, with the easiest default before them if the first level is at or above the hardest default."""
+    """Return the levels. If the first level is at or above the hardest default, put the easiest default before it."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
@@ -299,13 +299,13 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
-    """Return an error message about the first name that is not one of `choices`; None if all names are."""
+    """Return an error message about the first name that is not one of `choices`; None if there is no such name."""
     for name in names:
         if name in RESERVED_FIELDS:
             return f"remove {name}: it cannot be set, because every problem gets its own"
         if name not in choices:
             nearest = difflib.get_close_matches(name, choices, n=3, cutoff=0.4) or choices[:10]
-            return f"there is no {what} {name!r}; there is {', '.join(nearest) or 'none at all'}"
+            return f"there is no {what} {name!r}; choose from: {', '.join(nearest) or 'none'}"
     return None
 
 

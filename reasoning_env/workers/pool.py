@@ -135,7 +135,7 @@ class WorkerPool:
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failures: dict[Role, WorkerError] = {}
-        """The last failed start of each role. A successful start removes it."""
+        """The error of each role's last failed start. A successful start removes the error."""
         self._outages = {role: OutageLog(logger) for role in Role}
         self._closed = False
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)

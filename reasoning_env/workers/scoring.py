@@ -157,8 +157,7 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verdict whose error is an operation that the sandbox refused. Log the first such verdict of a
-        task."""
+        """Count a verdict whose error is an operation that the sandbox refused. Log a task's first such verdict."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)
@@ -196,7 +195,7 @@ class BatchScorer:
         used = Stopwatch(worker)
         try:
             return await receive_in_cpu_time(worker, limit_s, WORKER_START_TIMEOUT_S)
-        except WorkerAsleep:
+        except WorkerAsleep:  # a subclass of NoCpuTime, but the answer is to blame for it
             raise
         except NoCpuTime as error:
             raise ScoringError(f"{batch.problem.task}: {error}") from None
@@ -233,6 +232,7 @@ class _VerdictReply(msgspec.Struct):
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Literal["scored", "verifier_error"]
     scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # longer than any deadline
+    # Names of the formats that were removed from the answer: at most two for each frame, and two for what is inside.
     frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 2)] = ()
     parts: Annotated[dict[PartName, Finite], msgspec.Meta(max_length=MAX_VERDICT_PARTS)] | None = None
     error: str | None = None

@@ -158,7 +158,7 @@ async def test_invalid_rlve_parameters_raise(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, params={"digits": 1})
     assert problem.params == {"digits": 1}
     faults = await session.pool.check([("rlve/Doubling", {"digit": 1}, None)])
-    assert faults == ["rlve/Doubling: there is no parameter 'digit'; there is digits"]
+    assert faults == ["rlve/Doubling: there is no parameter 'digit'; choose from: digits"]
 
 
 @on_module_loop

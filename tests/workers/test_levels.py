@@ -181,8 +181,8 @@ def test_library_curriculum_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("params", "level", "message"),
     [
-        ({"widht": 2}, None, "made_up: there is no parameter 'widht'; there is width, words"),
-        ({"zzz": 2}, 0.5, "made_up: there is no parameter 'zzz'; there is low, high, width, words"),
+        ({"widht": 2}, None, "made_up: there is no parameter 'widht'; choose from: width, words"),
+        ({"zzz": 2}, 0.5, "made_up: there is no parameter 'zzz'; choose from: low, high, width, words"),
         ({"seed": 2}, None, "made_up: remove seed: it cannot be set, because every problem gets its own"),
         ({"width": 4}, None, 'made_up: the library rejects {"width": 4} (AssertionError: no such width)'),
         ({"low": 6}, None, 'made_up: the library rejects {"low": 6} (AssertionError: low must not be above high)'),
@@ -200,8 +200,8 @@ def test_invalid_task_parameters_are_reported(params: dict[str, Any], level: flo
     ("params", "message"),
     [
         ({}, "composite: datasets must list at least one member"),
-        ({"members": []}, "composite: there is no parameter 'members'; there is datasets"),
-        ({"datasets": [{"name": "chain_sun"}]}, "composite: there is no task 'chain_sun'; there is chain_sum"),
+        ({"members": []}, "composite: there is no parameter 'members'; choose from: datasets"),
+        ({"datasets": [{"name": "chain_sun"}]}, "composite: there is no task 'chain_sun'; choose from: chain_sum"),
         ({"datasets": [{"name": "ab", "config": {"size": 3}}]}, "composite: ab: remove size: it cannot be set"),
         (MEMBERS, None),
     ],

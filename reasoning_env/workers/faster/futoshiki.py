@@ -252,7 +252,7 @@ def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[
 
     def keeps(cell: Cell, number: int, grid: Grid) -> bool:
         if cell not in needed and rules.has_other(grid, *cell, number):
-            needed.add(cell)  # for later calls too: removing more clues keeps the second solution
+            needed.add(cell)  # later calls pass grids with fewer clues, which also have the second solution
         return cell in needed or not solver.succeeds([*chain(*grid)])
 
     return keeps

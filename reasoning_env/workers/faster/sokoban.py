@@ -152,7 +152,7 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
 
 
 def get_state(player: Any) -> str:
-    """Return the board as a string. Its elements are listed once, because they change in place."""
+    """Return the board as a string. The list of the board's elements is built once, because they change in place."""
     if not player.curr_state:
         player.elements = player.game.puzzle.flatten().tolist()
     return "".join(map(CHARACTER, player.elements))
