@@ -47,9 +47,9 @@ def find_task(name: str) -> Task:
 
 
 def question_count(name: str, level: float | None) -> float:
-    """Return about how many different questions a task has at a level in [0, 1], or at its defaults if `level` is None.
+    """Return the approximate number of different questions at a level in [0, 1], or at the defaults if `level` is None.
 
-    Return infinity for MANY_QUESTIONS or more, and if the count was not measured. For a level between two
+    Return infinity if the number is MANY_QUESTIONS or more, or was not measured. For a level between two
     QUESTION_LEVELS, return the count at the nearer of the two.
     """
     counts = find_task(name).question_counts

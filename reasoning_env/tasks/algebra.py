@@ -24,7 +24,7 @@ ADVANCED_GEOMETRY = Task(
 
 
 def _loses_digits(entry: Entry) -> bool:
-    """Return True if floating-point arithmetic rounded the result, as it does for products of 16 digits or more."""
+    """Return True if the library's floats rounded the result, which happens if a product has 16 digits or more."""
     metadata = entry["metadata"]
     a, b = map(Fraction, metadata["num1"])
     c, d = map(Fraction, metadata["num2"])
@@ -72,8 +72,8 @@ INTERMEDIATE_INTEGRATION = Task(
     levels=(
         FieldLevels(
             ("problem_type_weights",),
-            # The columns: linear, radical, logarithm or inverse trigonometric, trigonometric, polynomial times another
-            # function, exponential, cyclic, and repeated integration by parts.
+            # Each column is the weight of a kind of integral: linear, radical, logarithm or inverse trigonometric,
+            # trigonometric, polynomial times another function, exponential, cyclic, repeated integration by parts.
             (
                 [0.4, 0.3, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
                 [0.2, 0.2, 0.2, 0.2, 0.0, 0.2, 0.0, 0.0],
@@ -167,7 +167,7 @@ SIMPLE_INTEGRATION = Task(
     faster=Replacement("algebra.simple_integration", "15e275301091a609", "small.install_simple_integration"),
     levels=(
         FieldLevels(
-            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "one term more is a large step"
+            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "one more term is a large step"
         ),
     ),
     clarification=Clarification(

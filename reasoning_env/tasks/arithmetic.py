@@ -13,7 +13,7 @@ from ..answers.shortcuts import FORM_SCORE, SHOWN_NUMBER
 from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, frequent, wrong
 
 MAX_TERMS = 10_000
-"""Limit for numbers, operators and parentheses of an expression; the library's longest has a few hundred."""
+"""Limit for the numbers, operators and parentheses of an expression. The library's longest have a few hundred."""
 
 BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, answer=AnswerRules(notations.digits))
 
@@ -91,7 +91,7 @@ GCD = Task(
     "gcd",
     "arithmetic",
     has_small_pool=True,
-    levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "4 or more numbers mostly have gcd 1"),),
+    levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "the gcd of 4 or more numbers is mostly 1"),),
     rejected=(frequent("1", served=0.8),),
     answer=AnswerRules(
         numbers.number,
@@ -119,16 +119,16 @@ NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(no
 NUMBER_FORMAT = Task(
     "number_format",
     "arithmetic",
-    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "3 decimals need this difference"),),
+    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "questions show only 3 decimals"),),
     answer=AnswerRules(numbers.candidate),
 )
 
 FACTORS = range(-3, 4)
-"""Factors in the linear rules that a reader might find in a sequence."""
+"""Coefficients of the linear rules by which a reader might continue a sequence."""
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
-    """Return True if a linear rule over the last two numbers fits the sequence but continues it with a wrong answer.
+    """Return True if a linear rule for the last two numbers fits the sequence, but does not give the answer.
 
     For example, in -1, 1, 0, 1, 1, 2 each number could be the sum of the two before it, so that 3 is next. The library
     squares a number first, so its answer is 5.
@@ -151,8 +151,8 @@ NUMBER_SEQUENCE = Task(
     has_small_pool=True,
     question_counts=(3100, 1700, 2000, 2100, 2500, 2200),
     levels=(
-        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squaring never ends with more terms"),
-        FieldLevels(("max_complexity",), (1, 2, 3), "repeated squaring never ends with more operations"),
+        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "with more terms, repeated squaring never ends"),
+        FieldLevels(("max_complexity",), (1, 2, 3), "with more operations, repeated squaring never ends"),
     ),
     rejected=(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
@@ -176,7 +176,7 @@ NUMBER_SORTING = Task(
 
 
 def _has_two_signs(entry: Entry) -> bool:
-    """Return True for an even power of a negative number: `-3^2` can be 9 or -9."""
+    """Return True for an even power of a negative number, because `-3^2` can mean 9 or -9."""
     return float(entry["metadata"]["base"]) < 0 and int(entry["metadata"]["exponent"]) % 2 == 0
 
 

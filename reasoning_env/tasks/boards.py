@@ -160,7 +160,7 @@ MODULO_GRID = Task(
     "cognition",
     has_small_pool=True,
     levels=(
-        FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
+        FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config rejects 0"),
         FieldLevels(
             ("max_divisor",),
             (10, 10, 12, 15, 17, 49),
@@ -191,10 +191,10 @@ POOL_MATRIX = Task(
 
 
 def _has_unknowable_colour(entry: Entry) -> bool:
-    """Return True if the answer has a colour that no grid of the question can explain.
+    """Return True if the answer has a colour that the grids of the question cannot explain.
 
-    A colour can come from the output of an example. It can come from the test grid only if some example keeps a colour
-    of its input.
+    A colour is explained if an example's output has the colour. A colour of the test grid is also explained if the
+    output of at least one example keeps a colour of its input.
     """
     grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
     *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]
@@ -219,7 +219,7 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to five, a quarter of the answers is 2"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "up to five rectangles give the answer 2 too often"),),
     clarification=added(
         "which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",

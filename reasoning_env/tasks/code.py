@@ -30,7 +30,7 @@ WITHOUT_DEFINITE_OUTPUT = re.compile(
 last alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
 
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
-"""The text before the program. The program ends the question."""
+"""End of the text before the program in a question. The rest of the question is the program."""
 
 _DIGESTS = """
 01204ebb 0ebc6bc5 16d76eb7 1eae57cc 24063787 24463bdb 299f4c47 2eec7dfe 33cef350 356c79be 366b59a3 3b260483
@@ -40,7 +40,7 @@ d3d5d5f6 d606cec1 d778cc3b ded92c4c eba73b32 ed8828d9 eefdb8a5 f2d2a924 f9947fe3
 """
 
 UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
-"""Digests of programs whose input or output differs between processes, or whose output does not match the shown input.
+"""Digests of programs whose input or output differs between processes, or whose answer does not fit the shown input.
 
 The output depends on the order of a set, on the release of Python or numpy, or on the processor's instructions. 15
 programs change their input, so the question shows an input that does not lead to the answer. Some programs take
@@ -49,7 +49,7 @@ seconds, so a deadline may end them. `python -m tools.unstable_programs --python
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return everything that the question of an item shows, except the input."""
+    """Return an entry with the known part of an item's question, which is everything except the input."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}

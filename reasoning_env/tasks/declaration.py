@@ -15,8 +15,8 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""Number of different questions that is enough for a task. If 300 random questions have no repetition, a task has this
-many with 99 % confidence (`tools/pools.py`)."""
+"""Number of different questions that is enough for a task. If no question repeats among 300 random ones, the task has
+at least this many with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of each task were counted."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
@@ -42,15 +42,15 @@ class FieldLevels:
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """Let the seed pick one of two neighbouring levels, for fields with too few values to interpolate."""
+    """If True, the seed picks one of the two nearest levels. Set for fields with too few values to interpolate."""
 
 
 @dataclass(frozen=True)
 class Clarification:
     """A change of the question that removes an ambiguity.
 
-    - `ambiguity` names what the library's question leaves open.
-    - `wording` is the text that the clarified question adds; braces mark a word that depends on the problem.
+    - `ambiguity` says what is unclear in the library's question.
+    - `wording` is what the clarified question adds; braces mark a word that depends on the problem.
     - `rewrite` returns the clarified question of an entry. It returns the question unchanged if the question is already
       clear, or if its wording is not the library's.
     """
@@ -66,23 +66,23 @@ def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
 
 
 def added(ambiguity: str, wording: str, *, after: str) -> Clarification:
-    """Return a clarification that inserts the sentence `wording` after the text `after` of the question."""
+    """Return a clarification that inserts the sentence `wording` into the question, right after the words `after`."""
     return Clarification(ambiguity, wording, replacing(after, f"{after} {wording}"))
 
 
 Corrected = tuple[str | None, Mapping[str, object]]
-"""The right answer (None if several answers are right), and the changed metadata that the library's verifier reads."""
+"""The right answer (None if several are right), and the changed metadata that the library's verifier reads."""
 
 
 class Cause(StrEnum):
-    """Why a problem is rejected and drawn again. The values appear in metrics and reports."""
+    """Why a problem is rejected and replaced by another. The values appear in metrics and reports."""
 
     WRONG = "wrong"
     """The expected answer is wrong, or the question has two meanings."""
     COPIED = "copied"
     """The answer is a part of the question."""
     EASY = "easy"
-    """A simple rule solves the problem without the task's own method."""
+    """A simple rule solves the problem without the reasoning that the task tests."""
     FREQUENT = "frequent"
     """The same answer is right too often."""
 
@@ -92,7 +92,7 @@ class RejectionRule:
     """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
     `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed picks the entries. The
-    share is the largest at which policies without reasoning stay below their reward limit.
+    share is as large as possible while policies without reasoning score below the bound of the audit.
     """
 
     cause: Cause
@@ -107,12 +107,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Reject entries that a simple rule solves. `served` is the share of these entries that is used anyway."""
+    """Reject entries that a simple rule solves. `served` is the share of these entries that is served anyway."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Reject entries whose answer can be copied from the question. The share `served` of them is used anyway."""
+    """Reject entries whose answer can be copied from the question. The share `served` of them is served anyway."""
     return RejectionRule(
         Cause.COPIED,
         "its right answer can be copied from the question",
@@ -122,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Reject entries with the most frequent right answer. The share `served` of them is used anyway."""
+    """Reject entries with the right answer `answer`. The share `served` of these entries is served anyway."""
     return RejectionRule(
         Cause.FREQUENT,
         f"its answer is {answer}, which is right too often",
@@ -133,7 +133,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors that the library raises for some seeds, and why such a seed has no problem."""
+    """Errors that the library raises for some seeds. A seed with such an error has no problem, for the given reason."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -168,14 +168,14 @@ class Task:
 
     # How many questions there are
     has_small_pool: bool = False
-    """True if two of 3,000 random seeds at the defaults gave the same question, which means that the task has fewer
-    than about five million questions."""
+    """True if two of 3,000 random seeds at the defaults gave the same question. The task then has fewer than about five
+    million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Number of different questions at the defaults, then at each of QUESTION_LEVELS (`python -m tools.pools`). None
     means MANY_QUESTIONS or more. If there are fewer numbers, the other levels were too slow to measure. A task without
     levels has one number."""
 
-    # How the library makes them
+    # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
     """Levels that replace levels of the library at which it fails, takes seconds to minutes, makes wrong answers, or
     makes problems no harder. None if the library's levels change nothing: the task then counts as a task without
@@ -190,8 +190,8 @@ class Task:
     class_data: str = ""
     """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
-    """Returns the known part of an entry before the entry is generated, so that entries that will be rejected are not
-    generated. Set for slow tasks."""
+    """Returns the part of an entry that is known before generation, so that rejected entries need not be generated. Set
+    for slow tasks."""
     reads_clock: bool = False
     """True if the generator runs code that may read the time, or writes today's date. The generator then runs with a
     frozen clock."""
@@ -215,10 +215,10 @@ class Task:
 
     # How answers are scored
     answer_leak: str = ""
-    """How the questions reveal their answers, whichever problems are rejected; "" if they do not. A task whose
-    questions reveal their answers is not used for training."""
+    """How questions reveal their answers, so that rejecting problems does not help; "" if they do not. Training leaves
+    out a task whose questions reveal their answers."""
     verifier_flaw: str = ""
-    """Which wrong answers the library's verifier rewards; "" if there are none. Strict rewards correct the verifier."""
+    """Which wrong answers the library's verifier rewards; "" if none. Strict rewards do not reward these answers."""
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How answers are parsed and scored."""
     scores_without_params: bool = False

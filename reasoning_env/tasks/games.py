@@ -42,7 +42,7 @@ COUNTDOWN = Task(
     "games",
     faster=Replacement("games.countdown", "349cd7042a92a8b5", "small.install_countdown"),
     levels=(
-        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "15 numbers take seconds to generate"),
+        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "a problem with 15 numbers takes seconds"),
         FieldLevels(
             ("min_target", "max_target"),
             ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
@@ -64,7 +64,7 @@ FUTOSHIKI = Task(
     "futoshiki",
     "games",
     question_counts=(None, None),
-    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a 9 x 9 board takes up to 3 s"),),
+    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "9 x 9 takes up to 3 s to make"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
     answer=A_BOARD,
 )
@@ -154,9 +154,9 @@ KNIGHT_SWAP = Task(
     "games",
     question_counts=(None, 1100),
     levels=(
-        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config rejects 4, and 6 to 9 take up to 4 s"),
-        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 knights take up to 9 s"),
-        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "the steps that these knights need"),
+        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "4 is rejected, and 6 to 9 nodes take up to 4 s"),
+        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 per side take up to 9 s"),
+        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "these knights need so many steps"),
         FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "larger boards are nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
@@ -171,7 +171,7 @@ KNIGHT_SWAP = Task(
 
 
 def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
-    """Apply the question's own rules to the last card; the library says Pass or Chi for some cards that make a Peng."""
+    """Apply the question's rules to the last card; the library answers Pass or Chi for some cards that make a Peng."""
     rounds = entry["metadata"]["rounds"]
     first_hand = re.search(r"initial cards ([A-Z]+)", str(entry["question"]))
     if first_hand is None:
@@ -208,7 +208,7 @@ MINI_SUDOKU = Task(
     "games",
     has_small_pool=True,
     question_counts=(5000, 6900, 6400),
-    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "most of 4 blanks are alone in their row"),),
+    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "with 4 blanks, most are alone in their row"),),
     answer=A_BOARD,
 )
 
@@ -219,7 +219,7 @@ N_QUEENS = Task(
     question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
         FieldLevels(("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s"),
-        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "the board must have this many queens"),
+        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "a board has only n queens to remove"),
     ),
     constructor_params=("n",),
     scores_without_params=True,
@@ -330,7 +330,7 @@ SUDOKU = Task(
     "games",
     faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "sudoku.install"),
     question_counts=(None, None, None),
-    levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 blanks take up to 1 s"),),
+    levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 blanks take up to 1 s to generate"),),
     answer=A_BOARD,
 )
 

@@ -42,9 +42,9 @@ EVERY_STEP = "the library raises this parameter and the others at the same level
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if there are two people with the same role, and the number of claims with `and` reveals the role.
+    """Return True if two people have the same role, and the number of claims with `and` reveals the role.
 
-    With `and` in both claims, the roles are revealed; with `and` in neither, only if both people are knights.
+    `and` in both claims reveals the roles. `and` in neither claim reveals the roles only if both people are knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -56,7 +56,7 @@ def _solved_by_conjunctions(entry: Entry) -> bool:
 
 
 def same_roles(metadata: Mapping[str, Any]) -> list[str]:
-    """Return four guesses: everybody is a knight, everybody is a knave, and the two roles alternate (from either)."""
+    """Return four guesses: all are knights, all are knaves, or the two roles alternate, starting with either role."""
     knight = str(metadata["knight_knave_terms"]["a_knight"])
     knave = str(metadata["knight_knave_terms"]["a_knave"])
     in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
@@ -87,7 +87,7 @@ KNIGHTS_KNAVES = Task(
 def _counts_unseen(entry: Entry) -> bool:
     """Return True if all outputs of the examples are 0 or 1, and the right answer is a larger number.
 
-    For example, "count the fives" and "is there a five?" are then both rules that explain the examples.
+    Then several rules explain the examples, such as "count the fives" and "is there a five?".
     """
     shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
@@ -138,7 +138,7 @@ def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
 
 
 def _concludes_nothing(entry: Entry) -> bool:
-    """Return True if the premises together imply no simple statement."""
+    """Return True if `simple_conclusion` finds no conclusion, and the library's conclusion needs only one premise."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return False
@@ -208,14 +208,16 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     if len(found) < len(texts):
         raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
     classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
-    kinds = list(itertools.product((False, True), repeat=len(classes)))  # a kind has a flag per class: in it or not
+    # Objects of one kind are in the same classes: a kind has a flag for each class. To find a counterexample, try all
+    # worlds. A world is a bit mask of the kinds that have objects.
+    kinds = list(itertools.product((False, True), repeat=len(classes)))
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds that `members` accepts. A `world` is a bit mask of the kinds with objects."""
+        """Return a bit mask of the kinds for which `members` returns True."""
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and True if one of them must have objects ("Some"), False if none may have."""
+        """Return a bit mask of kinds, and whether one of these kinds must have objects ("Some") or none may."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)
@@ -265,9 +267,9 @@ ZEBRA_PUZZLES = Task(
         FieldLevels(
             ("num_people",),
             (4, 4, 4, 5, 5),
-            "with fewer people, a guess is often right; 6 people take 3 s to generate, and 7 over 10 s",
+            "with fewer people, a guess is often right; a puzzle with 6 takes 3 s, and one with 7 over 10 s",
         ),
-        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "6 take 3 s to generate, and 7 take over 10 s"),
+        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "a puzzle with 6 takes 3 s, one with 7 over 10 s"),
     ),
     faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
     options=4,

@@ -27,8 +27,8 @@ def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
 def clarify(task: Task, entry: Entry, dataset: Dataset) -> Entry:
     """Return the entry with a clarified question, or the unchanged entry if the question is already clear.
 
-    The model gets the clarified question, the verifier scores with it, and the problem's reference has its hash. The
-    metadata of an entry with a clarified question has `clarified: true`.
+    The model gets the clarified question, the verifier scores with the clarified question, and the problem's reference
+    has the hash of the clarified question. The metadata then has `clarified: true`.
     """
     if task.clarification is None:
         return entry
@@ -47,13 +47,13 @@ class Flaw:
 
 
 def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
-    """Return the flaw of a seed for which the library raised an error; None for an unexpected error."""
+    """Return why a seed has no problem, after an error that the task declares; None for any other error."""
     rule = task.failure
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 
 
 def find_flaw(task: Task, entry: Entry, seed: int) -> Flaw | None:
-    """Return why an entry must not be served; None if it may be served. `seed` is the entry's own seed."""
+    """Return why an entry must not be served; None if it may be served. `seed` picks the entries served anyway."""
     for rule in task.rejected:
         if rule.applies(entry) and hash_fraction("served", seed) >= rule.served:
             return Flaw(rule.cause, rule.reason)

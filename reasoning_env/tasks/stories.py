@@ -15,13 +15,13 @@ from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels
 
 
 def _repeats_number(entry: Entry) -> bool:
-    """Return True if the first two numbers are equal, so that the problem does not test which of them is needed."""
+    """Return True if the first two numbers are equal, so that confusing the two gives the right answer too."""
     first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
 
 def _name_brother(entry: Entry, dataset: Dataset) -> str:
-    """Say in the question whose brother the man is. The library's question names him once, without relatives."""
+    """Say in the question whose brother the man is. The library's question does not say it."""
     question = str(entry["question"])
     found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
     if found is None or found[1] == found[2]:
@@ -30,7 +30,7 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Count all women in both of Matilda's circles, except Matilda: the two numbers in the question, minus 1.
+    """Count all women in Matilda's two circles, except Matilda: the sum of the two numbers in the question, minus 1.
 
     The library adds 1 to the number of women in the first circle, and ignores the second circle.
     """
@@ -46,7 +46,7 @@ AIW = Task(
     "logic",
     has_small_pool=True,
     question_counts=(8300, 1900, 6600, None, None, None),
-    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "at 4, a number in the question is often right"),),
+    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "with 4, a number in the question is often right"),),
     rejected=(easy("its first two numbers are the same", _repeats_number),),
     right_answer=_count_colleagues,
     clarification=Clarification(
@@ -75,7 +75,7 @@ def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
 
 
 def _with_years(question: str, start: date, end: date) -> str:
-    """Return the question with the year after both of its dates. The library writes the start's year after the end."""
+    """Return the question with the right year after each date. The library writes the start's year after the end."""
     first = f"{start:%A, %B} {start.day}"
     last = f"{end:%A, %B} {end.day}"
     dated = question.replace(f"{last}, {start.year}", f"{last}, {end.year}")
@@ -264,7 +264,7 @@ LEG_COUNTING = Task(
     "arithmetic",
     levels=(
         FieldLevels(
-            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "most single animals have four legs"
+            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "with 1 animal, 4 is often right"
         ),
     ),
     clarification=Clarification(
@@ -275,7 +275,7 @@ LEG_COUNTING = Task(
 
 
 def _names_several(entry: Entry) -> bool:
-    """Return True if not exactly one person does what the question asks about. Only English questions are checked."""
+    """Return True if nobody or several people do what the question asks about. Only English questions are checked."""
     text, who, asked = str(entry["question"]).rpartition("Who ")
     activity = asked.split("?")[0]
     return bool(who) and text.count(f" {activity}.") != 1
@@ -322,7 +322,7 @@ def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration.
 
     The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds instead of
-    rounding them. An answer in another language than English is returned unchanged.
+    rounding them. Return an answer unchanged if it is not in English.
     """
     if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
         return str(entry["answer"]), {}

@@ -29,9 +29,9 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Return True if the cipher text replaces a letter outside A to Z by a letter of A to Z, as the library does.
+    """Return True if the cipher text has a letter from A to Z in place of an accented letter, as in the library.
 
-    A fork of the library may have the alphabet of another language, whose letters then appear in the cipher text.
+    A fork of the library may use another alphabet. Its cipher texts have accented letters too, and are not ambiguous.
     """
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 
@@ -108,7 +108,7 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if a grouping of `groupings` is right. This is frequent, because anagrams are listed side by side."""
+    """Return True if one of `groupings` is right. This is frequent, because questions list anagrams side by side."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
@@ -240,7 +240,7 @@ CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
-    """Return True if a punctuation mark stands alone or the sentence is truncated, so that several orders are right."""
+    """Return True if a punctuation mark stands alone or the sentence is truncated, so that its order is unclear."""
     sentence = str(entry["answer"])
     alone = any(not re.search(r"\w", piece) for piece in sentence.split())
     return alone or CUT_SENTENCE.fullmatch(sentence) is not None
@@ -362,7 +362,9 @@ WORD_LADDER = Task(
     constructor_params=("min_word_length", "max_word_length"),
     levels=(
         FieldLevels(
-            ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "word lengths are 3 to 5"
+            ("min_word_length", "max_word_length"),
+            ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)),
+            "the config accepts 3 to 5",
         ),
         FieldLevels(
             ("min_chain_length", "max_chain_length"),
