@@ -33,7 +33,7 @@ OVERALL = "mean over tasks"
 class ProblemScore:
     """The score of one problem in an evaluation: the mean over its completions.
 
-    `index` is the problem's number in its task.
+    `index` is the problem's number among the evaluated problems of its task.
     """
 
     task: str
@@ -50,8 +50,8 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation's problems, by reference without release; `results` is None for other files of
-    groups."""
+    """The scores of an evaluation's problems, by reference without the library's release; `results` is None if the
+    scores come from a file of groups."""
 
     path: Path
     results: Results | None = field(repr=False)
@@ -66,7 +66,7 @@ class RunScores:
         return {"preset": self.results["preset"], **self.results["settings"], **versions}
 
     def can_be_compared(self, other: RunScores) -> bool:
-        """Return whether some problem is in both evaluations."""
+        """Return True if at least one problem is in both evaluations."""
         return not self.problems.keys().isdisjoint(other.problems)
 
 
@@ -117,7 +117,7 @@ class Comparison:
 
     @property
     def different(self) -> Sequence[str]:
-        """The tasks and indices at which the two evaluations have different problems."""
+        """Task and index of each place at which the two evaluations have different problems."""
         both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
         return [f"{task} {index}" for task, index in sorted(both, key=str)]
 
@@ -138,7 +138,7 @@ class Comparison:
 
 
 def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | None]]:
-    """Return task and index of the problems that the other evaluation does not have."""
+    """Return task and index of the problems of `run` that `other` does not have."""
     unpaired = [problem for name, problem in run.problems.items() if name not in other.problems]
     return {(problem.task, problem.index) for problem in unpaired}
 
@@ -170,9 +170,9 @@ def read_scores(path: Path) -> RunScores:
 
 
 def compare(first: RunScores, second: RunScores) -> Comparison:
-    """Compare two evaluations over the problems that both have.
+    """Compare two evaluations on the problems that both have.
 
-    Raises ConfigError if they have no problem in common; the message says what differs.
+    Raises ConfigError if they have no problem in common. The message names the settings that differ.
     """
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
@@ -188,7 +188,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the difference of the means over tasks. `pairs` has both scores of each problem, by task."""
+    """Return the difference in the mean over tasks. `pairs` has the two scores of each problem, by task."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -226,7 +226,7 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
     """Yield a line for each parameter whose sent values differ, and a line if different models answered.
 
-    Only parameters that a server refused are checked. All others were sent as in the settings, which are compared.
+    Only parameters that a server refused are checked: the settings, which are compared too, have all other parameters.
     """
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
@@ -238,9 +238,9 @@ def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[
 
 
 def describe_difference(name: str, first: object, second: object) -> str:
-    """Describe the two values of a setting in a line: the keys that differ, the lengths of lists, or the values.
+    """Describe in a line how the two values of a setting differ. The line is safe to print.
 
-    The line is safe to print.
+    For mappings, the line has the keys that differ; for lists, their lengths; for other values, the values.
     """
     if isinstance(first, dict) and isinstance(second, dict):
         names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
@@ -267,11 +267,11 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     """Return the paired permutation test of one or more changes in [-1, 1], with weights that sum up to 1.
 
     Under the null hypothesis, the signs of the changes are random. p is twice the share of sign assignments under which
-    the mean is at least as extreme as the observed mean. All assignments are tried for few changes, random ones for
-    more. The interval contains each value that the same test does not reject after subtracting the value from the
-    changes. Its ends are quantiles of the means of subsets of the changes (Hartigan 1969, "Using subsample values as
-    typical values"). With fewer than six different changes, the interval is [-1, 1]. For equal changes, it is the
-    interval of `bootstrap_interval`.
+    the mean is at least as extreme as the observed mean. The test tries all assignments for up to `_ALL_SUBSETS_OF`
+    changes, and random assignments for more changes. The interval contains each value that the same test does not
+    reject after subtracting the value from the changes. The ends of the interval are quantiles of the means of subsets
+    of the changes (Hartigan 1969, "Using subsample values as typical values"). With fewer than six changes, the
+    interval is [-1, 1], unless all changes are equal. For equal changes, it is the interval of `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -305,6 +305,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _ALL_SUBSETS_OF = 12
-"""Up to this many changes, all subsets are used: 4,096. For more changes, as many random subsets are used."""
+"""Up to this many changes, all 4,096 subsets are used. For more changes, `_SUBSETS` random subsets are used."""
 _SUBSETS = 4095
 """Number of random subsets. At p = 0.05, the standard error of p is 0.005."""

@@ -52,7 +52,7 @@ FOLDER_SETTING = "data_dir_to_save_evals"
 
 
 class MadeWith(TypedDict):
-    """The identity of an evaluation: an evaluation with the same identity resumes it."""
+    """The identity of an evaluation. A new evaluation resumes an unfinished evaluation that has the same identity."""
 
     model: Name
     server: dict[Name, Name]
@@ -126,7 +126,7 @@ class EvaluationFolder:
         self.sent = no_requests()
         """The record of the requests for all samples."""
         self._header = header
-        # After an evaluation is cancelled, a thread may still write a result while the folder is closed.
+        # A thread may still be writing a result when a cancelled evaluation closes the folder.
         self._lock = threading.Lock()
         samples = path / SAMPLES
         # The identity is also saved beside new samples, so that they can be resumed without results.json.
@@ -134,7 +134,7 @@ class EvaluationFolder:
         self._file = KeyedFile(samples, made_with, setting=FOLDER_SETTING, on_line=self._add)
 
     def append(self, task: str, number: int, line: bytes) -> DumpedGroup:
-        """Write the whole line of a problem, or raise OutputError and write nothing."""
+        """Append a problem's line. If the line cannot be written completely, write nothing and raise OutputError."""
         key = f"{task}/{number}"
         with self._lock:
             self._file.append(key, line)
@@ -142,7 +142,7 @@ class EvaluationFolder:
             return self.samples[task, number]
 
     def write_results(self, results: Mapping[str, object], *, finished: bool) -> Results:
-        """Replace results.json and return its content; raises OutputError."""
+        """Write a new results.json and return its content; raises OutputError if it cannot be written."""
         document = {"format": FORMAT, "finished": finished, **self._header, **results}
         kept = f"{len(self.samples)} of {document['problems']} problems are safe in {self.path / SAMPLES}"
         with output_errors(self.path / RESULTS, kept):
@@ -223,7 +223,7 @@ def open_folder(
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder of the evaluation that no process writes to; None if there is none.
 
-    In that case, log the newest unfinished folder of the same model, and the settings that differ.
+    If there is none, log the newest unfinished folder of the same model, and the settings that differ.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

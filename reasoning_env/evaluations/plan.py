@@ -34,10 +34,10 @@ NO_LIMIT = 2**24
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
-    """Raise ConfigError for an `eval_seed` on the command line together with a preset; `typed` has the options."""
+    """Raise ConfigError if the command line has an `eval_seed` and a preset; `typed` has the names of its options."""
     if settings.eval_preset is not None and "env.eval_seed" in typed:
         raise ConfigError(
-            "a preset has seeds of its own", setting="eval_seed", remedy="remove the seed or {eval_preset}"
+            "a preset has its own seeds", setting="eval_seed", remedy="remove the seed or {eval_preset}"
         )
 
 
@@ -65,7 +65,7 @@ class EvaluationSettings(Protocol):
     """The settings of an evaluation that are not part of `ReasoningSettings`."""
 
     max_token_length: int
-    """Most tokens of prompt and completion together."""
+    """Maximum tokens of prompt and completion together."""
     max_eval_workers: int | None
     data_dir_to_save_evals: str | None
 
@@ -74,7 +74,7 @@ class EvaluationSettings(Protocol):
 
 
 def limits_completions(session: EvaluatingSession) -> bool:
-    """Return whether the user or a preset limits the tokens of a completion."""
+    """Return True if the user or a preset limits the tokens of a completion."""
     return session.eval_plan.preset is not None or session.settings.eval_max_completion_tokens is not None
 
 
@@ -85,11 +85,11 @@ def choose_sampling(
     contexts: Iterable[int | None] = (),
     token_limit: int | None = None,
 ) -> Sampling:
-    """Return the sampling of an evaluation.
+    """Return the sampling parameters of an evaluation.
 
     If the user or a preset limits the tokens of a completion, the limit of prompt and completion together is the
-    smallest of `contexts` (the servers' context lengths; None if unknown) and a `max_token_length` of the user.
-    Otherwise this limit is `token_limit`, or `max_token_length` if `token_limit` is None.
+    smallest of `contexts` (the servers' context lengths; None if unknown) and the `max_token_length`, if the user set
+    it. Otherwise this limit is `token_limit`, or `max_token_length` if `token_limit` is None.
     """
     own = session.settings
     sampling = Sampling(
@@ -118,12 +118,13 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
     # Prompts of presets have at most 1024 tokens, except some large puzzles.
     if sampling.token_limit < MAX_COMPLETION_TOKENS + 1024:
         found.append(
-            f"prompt and completion have {sampling.token_limit} tokens here, and the published completions "
-            f"{MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
+            f"prompt and completion together have at most {sampling.token_limit} tokens here, and the published "
+            f"completions alone had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
         )
     if sampling.max_completion_tokens != MAX_COMPLETION_TOKENS and TOKEN_LIMIT not in refused:
         found.append(
-            f"a completion has {sampling.max_completion_tokens} tokens; the published ones {MAX_COMPLETION_TOKENS}"
+            f"a completion has at most {sampling.max_completion_tokens} tokens; the published completions had up to "
+            f"{MAX_COMPLETION_TOKENS}"
         )
     for name, values in sent["parameters"].items():
         if name not in ("temperature", "top_p", *LIMIT_NAMES, *refused):
@@ -135,7 +136,7 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
 
 
 def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
-    """Describe an evaluation in a line: problems, completions, tokens, prompt and sampling."""
+    """Describe an evaluation in a line: problems, completions, tokens, prompt and sampling parameters."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
     completions = problems * plan.repeats
@@ -158,9 +159,9 @@ def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
 def identify(
     session: EvaluatingSession, sampling: Sampling, model: ServedModel, *, step: int | None, version: str
 ) -> MadeWith:
-    """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it.
+    """Return the identity of the evaluation for `results.json` (see `MadeWith`).
 
-    `step` is the trainer's; None without a trainer. `version` is this package's.
+    `step` is the trainer's step; None without a trainer. `version` is this package's version.
     """
     plan = session.eval_plan
     settings = {

@@ -44,7 +44,7 @@ class PublishedPreset(Preset):
         return frozenset(self.tasks) - self.other_questions - self.other_scoring
 
     def difference(self, task: str) -> Literal["questions", "scoring"] | None:
-        """Return what differs from the published runs in a task; None if nothing differs."""
+        """Return what has changed in a task since the published runs; None if nothing has changed."""
         if task in self.other_questions:
             return "questions"
         return "scoring" if task in self.other_scoring else None
@@ -72,13 +72,13 @@ def load_published(name: str) -> PublishedPreset:
 def remarks_on(
     plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float | None
 ) -> Iterator[str]:
-    """Yield the differences from the published runs because of which scores are not comparable, a sentence each.
+    """Yield a sentence for each difference from the published runs that makes scores incomparable.
 
     `temperature` is None if requests had no temperature.
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
+            f"reasoning-gym is {library.version}; which tasks have the published questions and scoring is known for "
             f"{preset.library} only"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
@@ -91,7 +91,7 @@ def remarks_on(
 
 
 def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> None:
-    """Set `differs` in each task's row to what differs from the published runs."""
+    """Set `differs` in each task's row to what has changed since the published runs."""
     for task, row in tasks.items():
         row["differs"] = preset.difference(task)
 

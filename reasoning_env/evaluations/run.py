@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEFAULT_WORKERS = 16
-"""Problems in flight by default. A server that accepts fewer requests refuses some, and the client then sends fewer."""
+"""Problems in flight by default. If a server refuses some of the requests, the client sends fewer at a time."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class EvaluatedProblem:
 
 
 class Evaluation:
-    """One evaluation of a model on the set of a session: `open`, `run`, `conclude`.
+    """One evaluation of a model on a session's evaluation set. Call `open`, `run` and `conclude`.
 
     `announcement` describes the evaluation in a line. The folder keeps the finished problems if the run is interrupted.
     """
@@ -126,9 +126,9 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Why problems were dropped before the first completion; logged later, as the final error may say the same."""
+        """Reasons of drops before the first completion, by count. They are logged later, or are the final error."""
         self._has_completion = False
-        """Whether a problem was evaluated since this start."""
+        """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -151,7 +151,7 @@ class Evaluation:
 
         Args:
             version: Version of this package, for the results.
-            token_limit: Most tokens of prompt and completion together; None for `max_token_length`.
+            token_limit: Maximum tokens of prompt and completion together; None for `max_token_length`.
             step: Step of the trainer; None without a trainer.
             resume: Resume an equal evaluation that was interrupted.
 
@@ -225,7 +225,7 @@ class Evaluation:
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)
         if budget < self._sampling.least_budget:
-            error = ConfigError(f"{budget} tokens are left for a completion")
+            error = ConfigError(f"the prompt leaves {budget} tokens for a completion")
             return self._drop(problem, messages, DropReason.PROMPT_TOO_LONG, error)
         started = time.monotonic()
         answered: list[SentRequest] = []
@@ -303,7 +303,7 @@ class Evaluation:
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
-            missing = f"; {self._not_made.total()} more could not be made" if self._not_made.total() else ""
+            missing = f"; {self._not_made.total()} more could not be generated" if self._not_made.total() else ""
             return f"The results are in {folder}{failed}{missing}."
         if not self._folder.samples:
             return "No problem was evaluated, and no folder is kept."
@@ -348,7 +348,7 @@ def set_fingerprint(references: Iterable[str]) -> str:
 
 
 async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
-    """Call `work` with each item as soon as the item arrives, for at most `at_once` items at a time.
+    """Call `work` with each item as soon as the item arrives, with at most `at_once` calls at a time.
 
     On an error, cancel and await all other calls, then raise the error.
     """

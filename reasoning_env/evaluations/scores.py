@@ -6,7 +6,7 @@ from .folder import Results
 
 
 def score_lines(results: Results) -> list[str]:
-    """Return a line with the overall score and, with several categories, a line with the score of each.
+    """Return a line with the overall score and, if there are several categories, a line for each category.
 
     Empty if the evaluation is not finished, or no completion was scored.
     """
@@ -23,7 +23,7 @@ def score_lines(results: Results) -> list[str]:
 
 
 def metrics(results: Results) -> dict[str, float]:
-    """Return the metrics of an evaluation, without unknown values."""
+    """Return the metrics of an evaluation by name. Metrics whose value is unknown are left out."""
     overall = results["overall"]
     assert overall is not None, "conclude() writes the row of all tasks"
     values: dict[str, float | None] = {

@@ -94,9 +94,9 @@ class TaskTally:
     figures: dict[Figure, list[float]] = field(
         default_factory=lambda: {"mean_score": [], "accuracy": [], "library_score": []}
     )
-    """For each statistic, the mean of each problem over its completions."""
+    """For each statistic, a list of the problems' means over their completions."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Problems by their numbers of completions and of correct completions."""
+    """How many problems have a given number of completions and of correct completions."""
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
@@ -304,11 +304,11 @@ NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", 
 NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
 """Fields of a request that do not change which completions the model samples."""
 TOKEN_LIMIT = "max_tokens"
-"""The name of the token limit in `changed`, whatever its name at the server."""
+"""The name of the token limit in `SentRequests.changed`, even if the server uses another name for it."""
 SYSTEM_MESSAGE = "system_message"
-"""The name in `changed` for a system message that was moved into the question."""
+"""The name in `SentRequests.changed` for a system message that was moved into the question."""
 MAX_RECORDED_VALUES = 8
-"""Most different values of a parameter, and most different models, that a record keeps."""
+"""Maximum number of different values of a parameter, and of different models, in a record."""
 
 
 class ParameterChange(TypedDict):
@@ -323,7 +323,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values of each parameter as sent, null for requests without it; of a token limit, only the largest."""
+    """The values with which each parameter was sent; null if a request lacks it. Of a token limit, only the largest."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]
@@ -368,7 +368,7 @@ def _record(requested: Mapping[str, Any], sent: Mapping[str, Any], model: str) -
 
 
 def merge_records(first: SentRequests, second: SentRequests) -> SentRequests:
-    """Return the record of the requests of both records."""
+    """Combine two records into the record of all their requests."""
     if not first["requests"] or not second["requests"]:
         return first if first["requests"] else second
     parameters: dict[str, list[JsonValue]] = {}

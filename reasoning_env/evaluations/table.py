@@ -22,7 +22,7 @@ from .summary import SYSTEM_MESSAGE, TOKEN_LIMIT, ParameterChange, SentRequests,
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
 MAX_TASKS = 20
-"""Most tasks that a terminal shows."""
+"""Maximum number of tasks that a terminal shows."""
 MANY_FAILED = 0.05
 """Above this share of failed completions, the scores do not represent the whole set."""
 UNKNOWN = "-"
@@ -85,9 +85,9 @@ def remarks(results: Results) -> list[str]:
 
 
 def not_as_requested(results: Results) -> list[str]:
-    """Return how requests and answers differ from what was requested, a sentence each.
+    """Return a sentence for each difference between the requested and the actual parameters and models.
 
-    Sentences that are already among the differences from published runs are omitted.
+    Omit sentences that results.json already lists among the differences from published runs.
     """
     if "sent" not in results:
         return []
@@ -128,13 +128,13 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
-    """Return the values of a parameter as sent; [None] if it was not sent. TOKEN_LIMIT finds the limit by any name."""
+    """Return the sent values of a parameter; [None] if it was not sent. TOKEN_LIMIT stands for all names of the limit."""
     names = LIMIT_NAMES if name == TOKEN_LIMIT else (name,)
     return next((sent["parameters"][each] for each in names if each in sent["parameters"]), [None])
 
 
 def show_values(values: Sequence[object]) -> str:
-    """Return the values of a parameter for a sentence: `0.6`, `0.6 and nothing`."""
+    """Format the values of a parameter for a sentence: `0.6` or, if some requests lack it, `0.6 and nothing`."""
     return " and ".join("nothing" if value is None else _show(value) for value in values)
 
 
@@ -208,7 +208,7 @@ def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """Return missing completions and problems, then wrong outcomes by frequency, in at most `room` characters."""
+    """Return counts of missing completions and problems, then the other outcomes by frequency, in `room` characters."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")

@@ -21,15 +21,17 @@ R = TypeVar("R", bound=msgspec.Struct)
 BODY_TIMEOUT_S = 30.0
 """Time limit for sending the body of a request."""
 BODIES_AT_ONCE = 18
-"""Number of bodies of the largest size that may be in memory, each from its first byte until its reply is sent."""
+"""The bodies in memory may have as many bytes as this many bodies of the largest size. A body counts from its first
+byte until its reply is sent."""
 TEXTS_AT_ONCE = 2
-"""Number of requests of the largest size that may be decoded at a time. Decoding may multiply their memory by four."""
+"""The decoded requests may take as much memory as this many requests of the largest size, decoded."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
 MAX_DEPTH = 32
-"""Maximum nesting of lists and objects. Workers, which read rows too, accept a few hundred."""
+"""Maximum nesting of lists and objects. It is low enough for the workers, which also read rows and accept a few
+hundred levels."""
 PIECE_BYTES = 1 << 16
-"""Number of bytes to search at a time."""
+"""Number of bytes of a body to search for values at a time."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
 """Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
@@ -38,7 +40,7 @@ TEXT_GROWTH = 4
 class ByteSemaphore:
     """A semaphore that counts bytes: a caller waits until enough bytes are free.
 
-    Small requests may overtake large ones, so a small request waits only if no byte is free.
+    Small requests may overtake large ones, so a small request waits only if almost no bytes are free.
     """
 
     def __init__(self, size: int) -> None:
@@ -142,7 +144,7 @@ class BodyReader:
 
 
 async def run_in_thread_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
-    """Call `work` for `size` bytes: directly up to SHORT_BODY bytes, else on a thread."""
+    """Call `work`, which processes `size` bytes: directly for up to SHORT_BODY bytes, else on a thread."""
     return work(*arguments) if size <= SHORT_BODY else await in_background(work, *arguments)
 
 

@@ -32,7 +32,7 @@ RAISES_KIND = "raises"
 """The `kind` of a refusal if the score function raised at every completion, so that waiting does not help."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
-"""Statuses after which the client sends the same request again."""
+"""HTTP statuses after which the client waits and sends the same request again."""
 
 
 class JudgeClient:
@@ -127,7 +127,7 @@ class JudgeClient:
 
 @dataclass(frozen=True)
 class _JudgeReply:
-    """A reply; `body` is not validated."""
+    """A reply of the server. `body` is the raw body, which may be anything."""
 
     status: int
     retry_after: str | None
@@ -147,7 +147,7 @@ class _JudgeReply:
 
 
 def judge_token() -> str | None:
-    """Return the token of server and clients from the environment variable; None if it is not set.
+    """Return the token that the server requires and clients send, from TOKEN_VARIABLE; None if it is not set.
 
     Raises ConfigError for a token that HTTP headers cannot transport unchanged.
     """

@@ -36,7 +36,7 @@ def completion_behind(prompt: str, query: str) -> str | None:
     start = seen.find(asked[-length:], 0, len(asked) + PROMPT_END) if asked else -1
     if start == -1:
         return None
-    # The position in `raw` after the same number of bytes that are not whitespace.
+    # The position in `raw` at which the prompt ends: before it are `start + length` bytes that are not whitespace.
     place = bisect_left(
         range(len(raw)), start + length, key=lambda at: at - sum(raw.count(b, 0, at) for b in _WHITESPACE)
     )

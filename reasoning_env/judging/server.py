@@ -73,10 +73,10 @@ class JudgeServer:
     """The routes of a judge server. If `token` is set, every request except /health needs this bearer token."""
 
     AT_ONCE = 8
-    """Completions judged concurrently for one request that has several references. At 64, four such requests delayed a
-    group of 8 answers by 3 s."""
+    """Maximum completions that are judged at a time for one request with several references. With 64, four such
+    requests delayed a group of 8 answers by 3 s."""
     SHUTDOWN_TIMEOUT_S = 2.0
-    """Time for requests in progress at shutdown. aiohttp may wait for this time twice."""
+    """Seconds that requests in progress get at shutdown. aiohttp may wait for this time twice."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class JudgeServer:
             self.metrics.requests -= 1
 
     def _route(self, request: web.BaseRequest) -> Route:
-        """Return the function for a request. Raises Refused (401, 404 or 405)."""
+        """Return the function that handles a request. Raises Refused (401, 404 or 405)."""
         if request.path != "/health" and not self._is_authorized(request):
             raise Refused(401, "send the server's token in the header Authorization: Bearer TOKEN")
         if request.path not in {*self._posts, *self._gets}:
@@ -299,7 +299,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. For a row, the score function sets `parts`; `error` is its error message."""
+    """Return a verdict as JSON values. For a row, `parts` and `error` come from the score function."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

@@ -18,7 +18,7 @@ S = TypeVar("S", contravariant=True)
 
 
 class Kind(StrEnum):
-    """How the values of a metric are aggregated. Prometheus always gets totals since the start of the run."""
+    """How the values of a metric are aggregated. Prometheus gets sums and counts since the start of the run."""
 
     COUNT = "count"
     """A total since the start of the run. A count with a label also has its sum over all labels in wandb."""
@@ -52,12 +52,12 @@ class Metric(Generic[S]):
 
     @property
     def label(self) -> str:
-        """The name of the metric's label; empty if it has none."""
+        """The name of the metric's label; empty if the metric has no label."""
         found = re.search("[A-Z]+", self.name)
         return found[0].lower() if found else ""
 
     def name_for(self, label: str) -> str:
-        """Return the name with a value of the label filled in."""
+        """Return the metric's name in which `label`, a value of the label, replaces the part in capitals."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
     @property
@@ -94,7 +94,7 @@ def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
 
 
 def for_wandb(readings: Iterable[Reading]) -> dict[str, float]:
-    """Return the values by wandb name. Means and shares of no values are left out."""
+    """Return the values by wandb name. A mean or share of an empty tally is left out."""
     values: dict[str, float] = {}
     for reading in readings:
         metric = reading.metric

@@ -36,7 +36,7 @@ UNFINISHED = (
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""Reasons for a score of 0 that a token limit can cause."""
+"""Reasons for a score of 0 that a completion can have because a token limit ended it."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -75,9 +75,9 @@ class Tally:
 def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") -> str:
     """Return the outcome of a completion: one of OUTCOMES.
 
-    If `reason` is None, the completion counts as scored. `cut` is True if the completion reached a token limit; it is
-    `truncated` if the limit ended it before its answer was complete. `thinking` is the reasoning that the server
-    returned separately.
+    If `reason` is None, the completion counts as scored. `cut` is True if the completion reached a token limit. The
+    outcome is `truncated` if the limit ended the completion before its answer was complete. `thinking` is the reasoning
+    that the server returned separately.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -93,7 +93,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """How the scores within a group compare."""
+    """Whether the scores of a group differ (`with_signal`) and, if not, which score all rollouts have."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"
@@ -103,7 +103,7 @@ class GroupOutcome(StrEnum):
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:
-    """Return whether a group has a signal and, if not, why. A group of one completion always counts as a signal."""
+    """Return whether the scores of a group differ. A group of one completion always counts as `with_signal`."""
     if len(group.rollouts) == 1 or group.has_signal:
         return GroupOutcome.WITH_SIGNAL
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):

@@ -18,7 +18,7 @@ from .metric import Kind, Metric
 logger = logging.getLogger(__name__)
 
 FIRST_VERDICTS = 100
-"""If a score function raises an error for this many completions, and for all so far, it counts as broken."""
+"""A score function counts as broken if it has raised an error for all completions so far, and for at least so many."""
 
 
 class OwnVerdicts:

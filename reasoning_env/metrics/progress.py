@@ -33,7 +33,10 @@ class ProgressReader:
         *,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name. Means and numbers of waiting and lost groups are optional."""
+        """Return totals and recent rates by name.
+
+        Means are left out before the first group, and numbers of waiting and lost groups if they are 0.
+        """
         total = self._recorder.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
         words: dict[str, object] = {
@@ -56,7 +59,7 @@ class ProgressReader:
         return words
 
     def _rates(self, total: Sums) -> dict[str, str]:
-        """Return recent rates and, if there are recent groups, means. Keep `total` for later readings."""
+        """Return recent rates and, if there are recent groups, their means. Keep `total` for later calls."""
         now_s = self._clock()
         while len(self._readings) > 1 and self._readings[1][0] <= now_s - self.WINDOW_S:
             self._readings.popleft()

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class RecentAnswers:
-    """The latest answers of each task, to detect a collapsed policy with the same answer to all problems of a task."""
+    """The latest answers of each task, to detect a policy that gives the same answer to all problems of a task."""
 
     KEPT = 1_000
     """Number of answers kept per task. The standard error of a share is then at most 0.016."""
@@ -45,8 +45,8 @@ class RecentAnswers:
 class MetricsRecorder:
     """Counts groups and dropped problems. Use it on the event loop only.
 
-    A group is added to one total: the total of its task since the last report. All other totals are computed from
-    these when they are read.
+    A group is added to one total only: the total of its task since the last report. All other totals are computed
+    from the totals of tasks when they are read.
     """
 
     REMARK_INTERVAL = 200
@@ -64,7 +64,7 @@ class MetricsRecorder:
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's own for completions"
-        """Name of the token limit in remarks. An adapter that knows its trainer's option sets its name."""
+        """Name of the token limit in warnings. An adapter that knows the trainer's option sets the option's name."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if the group will not be sent to a trainer."""

@@ -95,7 +95,7 @@ REMARKS: Mapping[str, Remark] = {
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
-    """Return the remarks for the given shares of outcomes, by outcome. `limit` names the token limit."""
+    """Return the remarks on outcomes that are frequent enough, by outcome. `limit` names the token limit."""
     return {
         word: remark.text(shares[word], limit)
         for word, remark in REMARKS.items()

@@ -90,7 +90,7 @@ def _resident_bytes(pid: int) -> int:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """Counts of the stream. The metrics in `STREAM` describe them.
+    """Counts of the problem stream. The metrics in `STREAM` describe them.
 
     `flawed` counts by cause, and `repeated` by task. `quarantined` has the names of tasks.
     """
@@ -105,7 +105,7 @@ class StreamStats:
 
 
 _CAUSES = (*Cause, Rejection.HELD_OUT, Rejection.TOO_LONG)
-"""Why training rejects problems."""
+"""The reasons why training rejects a generated problem."""
 STREAM: Sequence[Metric[StreamStats]] = (
     Metric("problems/ready", Kind.NOW, "problems generated in advance", lambda stream: stream.ready),
     Metric(
@@ -139,10 +139,10 @@ STREAM: Sequence[Metric[StreamStats]] = (
 
 @dataclass(frozen=True)
 class TaskReport:
-    """Share of draws, pass rate and signal chance of a task, each in [0, 1].
+    """A task's share of the sampled problems, its pass rate and its signal chance, each in [0, 1].
 
-    Pass rate and signal chance are estimates for the levels that are drawn. `level` is the mean level of the next
-    draws, in [0, 1], or None without a curriculum.
+    The signal chance is the probability that the scores of a group differ. Pass rate and signal chance are estimates at
+    the levels that the sampler uses now. `level` is the mean of these levels, in [0, 1], or None without a curriculum.
     """
 
     share: float

@@ -14,13 +14,13 @@ from ..errors import ConfigError
 from .text import describe_connection
 
 BACKLOG = 1024
-"""Limit for connections that wait to be accepted. With aiohttp's default of 128, some clients in a burst of 1,000
-connections must retry after one second, two seconds, and so on."""
+"""Maximum number of connections that wait to be accepted. With aiohttp's default of 128, some clients in a burst of
+1,000 connections must retry after one second, two seconds, and so on."""
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Host and port, and the names of the two settings for error messages. Port 0 picks a free port."""
+    """Host and port of a server, and the settings that error messages name. With port 0, the system picks the port."""
 
     host: str
     port: int

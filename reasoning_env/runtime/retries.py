@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-"""The first and the longest pause. They are short, so that a server is used within seconds of its restart."""
+"""The first and the longest pause between tries. Both are short, so that a restarted server is used within seconds."""
 
 
 def pauses() -> Iterator[float]:
@@ -36,7 +36,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If the last warning is less than REPEAT_S old, an outage is logged only after it lasted this many seconds."""
+    """If the previous outage was logged in the last REPEAT_S, log a new outage only after it lasted this long."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True
@@ -75,7 +75,7 @@ class OutageLog:
 
 @dataclass
 class FailureStreak:
-    """Counts failures in a row. `last` is the text of the latest failure."""
+    """Counts failures since the last success. `last` describes the latest failure."""
 
     count: int = 0
     last: str = ""

@@ -27,7 +27,7 @@ def pluralize(number: int, noun: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the class of an error and its message, if there is one, in one line."""
+    """Return the class of an error and its message, if it has one, in one line."""
     name = type(error).__name__
     words = " ".join(str(error).split())
     return f"{name}: {words}" if words else name
@@ -44,7 +44,7 @@ def describe_connection(error: OSError) -> str:
 
 
 def short(value: object) -> object:
-    """Return the value, or its type if the `repr` has over 80 characters."""
+    """Return the value for an error message; if its `repr` has over 80 characters, return its type instead."""
     return value if len(repr(value)) <= 80 else type(value)
 
 
@@ -60,7 +60,7 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 
 
 AsJson = Callable[[object], str | None]
-"""Converts a value that JSON cannot represent."""
+"""Converts a value that JSON cannot represent to a string, or to None for null."""
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 

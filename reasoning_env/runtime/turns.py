@@ -16,13 +16,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""A thread for prompts and for decoding tokens, which release the interpreter lock. It is separate from BACKGROUND, so
-that replies, which take much memory, do not wait for other work."""
+"""A thread that builds prompts and decodes tokens, which releases the interpreter lock. The thread is separate from
+BACKGROUND, so that replies, which take much memory, do not wait for other work."""
 
 NUMBERS_PER_TURN = 2**15
-"""Numbers that are converted per iteration of the loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
+"""Maximum numbers to convert per iteration of the loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 PIECES_PER_BATCH = 8
-"""Limit for the number of calls that are sent to the thread at a time."""
+"""Maximum number of calls that are sent to the thread at a time."""
 MAX_BATCH_S = 0.005
 """Seconds after which the thread starts no further call of a batch, so that finished calls do not wait."""
 
@@ -94,9 +94,9 @@ def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
 
 @dataclass(frozen=True)
 class _Turns:
-    """The state that all callers on one event loop share.
+    """The queue, the lock and the semaphore that all callers on one event loop share.
 
-    At most two replies are read and parsed at a time, because a reply takes several times the memory of its rollouts.
+    `room` lets at most two replies be read and parsed at a time: a reply takes several times its rollouts' memory.
     """
 
     pieces: _Pieces = field(default_factory=_Pieces)
@@ -127,7 +127,8 @@ async def in_turn(work: Callable[[], T]) -> T:
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
     """Return the results of `work` on sequences, with about NUMBERS_PER_TURN numbers per iteration of the loop.
 
-    Short sequences share an iteration, because yielding costs more than they do. A small total needs no yield.
+    Short sequences share an iteration, because yielding would take longer than converting them. If all sequences
+    together are short enough for one iteration, this function does not yield.
     """
     if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]

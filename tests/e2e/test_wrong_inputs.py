@@ -108,7 +108,7 @@ SETTINGS = [
     ("evaluate m -t 1", "unexpected argument '-t'; options begin with --"),
     ("audit --seed nan", "--seed: must be a whole number; got 'nan'"),
     ("evaluate --preset rg-medium", "--preset: must be one of 'rg-easy', 'rg-hard'; got 'rg-medium'"),
-    ("evaluate --preset rg-easy --seed 3", "--seed: a preset has seeds of its own"),
+    ("evaluate --preset rg-easy --seed 3", "--seed: a preset has its own seeds"),
     ("serve --env.group_size 0", "--env.group_size: must be at least 1; got '0'"),
     ("process --env.total_steps 0", "--env.total_steps: must be at least 1, or -1; got 0"),
     ("process --env.data_path_to_save_groups folder", "--env.data_path_to_save_groups: folder is a folder"),
