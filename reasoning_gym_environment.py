@@ -253,7 +253,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        """Log the metrics of the interval, and `wandb_metrics`."""
+        """Log the metrics since the last call, and `wandb_metrics`."""
         await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report.interval()}, self._run.clients)
 
     async def _send_scored_data_to_api(
@@ -327,7 +327,7 @@ class ReasoningGymEnv(BaseEnv):
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:
-        """Print a summary of the run."""
+        """Print a table of the scores by task and, after `process`, where the groups are."""
         self._run.mode.print_summary(self._run.session.metrics)
 
     @classmethod

@@ -11,8 +11,8 @@
     with Bridge(score="my_rewards:score") as bridge:
         verdicts = bridge.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
-Any number of threads may call at the same time. `close` ends running calls with a RuntimeError. On an event loop, use
-`anext`, `ajudge` and `averdict` instead of `next`, `judge` and `verdict`.
+Any number of threads may use a bridge at the same time. `close` ends running calls with a RuntimeError. On an event
+loop, use `anext`, `ajudge` and `averdict` instead of `next`, `judge` and `verdict`.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Bridge:
     # ---- on the bridge's thread
 
     async def _start(self) -> None:
-        """Start the session, once."""
+        """Start the session; a second call has no effect."""
         if self._starting is None:
             self._starting = asyncio.create_task(self.session.start())
         await asyncio.shield(self._starting)

@@ -135,7 +135,7 @@ class DropReason(StrEnum):
 
 
 class Rejection(StrEnum):
-    """Why this run skips a valid problem and draws another."""
+    """Why this run skips a valid problem and generates another problem instead."""
 
     HELD_OUT = "held_out"
     """The evaluation set has the same question."""
@@ -147,7 +147,7 @@ class Rejection(StrEnum):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of reasoning-gym or of a user's module. `category` is its group of tasks there (`algebra`, `games`).
+    """A task of reasoning-gym or of a user's module, with its category, such as `algebra` or `games`.
 
     `left_out` is the reason why training excludes the task unless the user names it; "" for all other tasks.
     """
@@ -277,8 +277,9 @@ class Problem:
     - `answer` is the right answer as a string; None for tasks with many right answers.
     - `metadata_json` is the library's metadata as a JSON string, not parsed because few callers need the metadata.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
-    - `params` are the parameters of generation. `level` is their difficulty, which may differ from the level of the
-      spec; None at the library's defaults. For `composite`, `params` are the request's, `level` the member's.
+    - `params` are the parameters of generation, and `level` is their difficulty; None for the library's defaults. The
+      level may differ from the level of `spec`, if the library rejects the parameters of that level. A problem of
+      `composite` has the request's parameters, and the level of the member task that made the problem.
     - `reference` is the problem's public name, from which any process can generate the problem again.
     - `as_library` marks a problem of `rewards: library`: completions are scored as in the library's own evaluation.
     """
@@ -323,9 +324,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A conversation for the model to continue: messages, rendered text, token ids of the text.
+    """A conversation for the model to continue: its messages, the rendered text, and the token ids of the text.
 
-    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate.
+    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate of
+    the prompt's tokens.
     """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -350,7 +352,7 @@ class Sampling:
 
     @property
     def least_budget(self) -> int:
-        """Minimum tokens for a completion. Problems whose prompt leaves fewer are skipped and counted."""
+        """Minimum tokens for a completion. Problems whose prompt leaves fewer tokens are skipped and counted."""
         least = min(64, self.token_limit // 4)
         return least if self.max_completion_tokens is None else min(least, self.max_completion_tokens)
 

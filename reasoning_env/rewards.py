@@ -32,7 +32,7 @@ LONG_TEXTS = 100_000
 
 @dataclass(frozen=True)
 class Extraction:
-    """The answer of a completion. If it is None, `reason` says why the completion scores 0."""
+    """The answer of a completion. If the answer is None, `reason` says why the completion scores 0."""
 
     answer: str | None
     reason: Reason | None = None
@@ -123,7 +123,7 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
     """Return the matches of `pattern.finditer(text)`. No match may be empty or longer than `longest` characters.
 
-    Long texts are searched in windows, because `re` keeps the interpreter lock during a search.
+    Long texts are searched in pieces of WINDOW characters, because `re` keeps the interpreter lock during a search.
     """
     return pattern.finditer(text) if len(text) <= WINDOW else _find_in_windows(pattern, text, longest)
 
@@ -203,7 +203,7 @@ def check_subject(subject: object) -> None:
 
 
 def check_whole_problem(problem: object) -> None:
-    """Raise ConfigError unless the argument is a problem. A reference has no question and no position in a run."""
+    """Raise ConfigError unless the argument is a problem. A reference, which `judge` accepts, is not enough here."""
     if not isinstance(problem, Problem):
         raise ConfigError("must be a Problem", setting="problem", got=problem)
 

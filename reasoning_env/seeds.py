@@ -5,8 +5,8 @@ not give independent problems. A training seed consists of
 
     1 bit split | 6 bits instance | 25 bits hash
 
-Training and evaluation have no common seeds, and neither have the first 64 instances. Instance 64 has the seeds of
-instance 0 in a different order, and so on. An evaluation seed is the split bit and 31 bits of hash.
+Training and evaluation have no common seeds, and no two of the first 64 instances have common seeds. Instance 64 has
+the seeds of instance 0 in a different order, and so on. An evaluation seed is the split bit and 31 bits of hash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def hash_fraction(*parts: object) -> float:
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
-    """Return the seed of one attempt at a position of the training stream, in [0, 2**31)."""
+    """Return the seed of an attempt to generate problem number `index` of the training stream, in [0, 2**31)."""
     code = hash_int("train", run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
     return instance % INSTANCES * INSTANCE_SEEDS + code
 

@@ -166,7 +166,7 @@ class Session(Generic[T]):
     # ---- start and end
 
     async def start(self) -> LibraryInfo:
-        """Start the workers, plan training and evaluation, and return facts about the library.
+        """Start the workers, plan training and evaluation, and return information about the library.
 
         Raises:
             ConfigError: A setting of tasks is invalid, or the score function cannot be used.
@@ -251,7 +251,7 @@ class Session(Generic[T]):
     # ---- the loop
 
     async def next(self) -> T:
-        """Return the next problem that fits the context, as returned by `prepare`.
+        """Return the next problem that fits into the model's context, as `prepare` returns it.
 
         The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set.
 
@@ -460,7 +460,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """Facts about the library in the workers. This and the next three properties need `start`."""
+        """Information about the library in the workers. Call `start` before you read this or the next three."""
         return self._require(self._library)
 
     @property
@@ -510,7 +510,7 @@ class Session(Generic[T]):
         return 0 if self._stream is None else self._stream.in_flight
 
     async def reject(self, problem: Problem) -> Rejection | None:
-        """Return why this session skips a problem; None for a problem that it serves."""
+        """Return why this session skips a problem; None if it serves the problem."""
         prepared = await self._prepare_or_reject(problem)
         return prepared if isinstance(prepared, Rejection) else None
 

@@ -128,7 +128,7 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
-    """Return the sent values of a parameter; [None] if it was not sent. TOKEN_LIMIT stands for all names of the limit."""
+    """Return the sent values of a parameter; [None] if it was not sent. TOKEN_LIMIT means any name of the limit."""
     names = LIMIT_NAMES if name == TOKEN_LIMIT else (name,)
     return next((sent["parameters"][each] for each in names if each in sent["parameters"]), [None])
 

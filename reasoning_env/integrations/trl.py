@@ -73,14 +73,14 @@ class TrlEnvironment:
         self._objects: Any = None
         self._batch: Sequence[Completion] | None = None
         self._judging: asyncio.Task[list[Verdict | None]] | None = None
-        """Judges `_batch`."""
+        """The task that judges `_batch`. All functions of `rewards` wait for this task."""
 
     def rows(self) -> IterableDataset:
         """Return an endless data set with the columns `prompt` (a conversation) and `reference`.
 
         A row is generated when the trainer iterates over the data set.
         """
-        # datasets pickles the generator and its arguments to hash them, so the argument is only a number.
+        # The package `datasets` pickles the generator and its arguments to hash them, so the argument is a number.
         _environments[id(self.bridge)] = self
         return IterableDataset.from_generator(_draw_rows, gen_kwargs={"number": id(self.bridge)})
 
@@ -184,7 +184,7 @@ class TrlEnvironment:
                 groups[name].append((verdict, cut))
         for name, group in groups.items():
             problem = self.problems.pop(name, None)
-            if problem is not None:  # rows of an evaluation are not from this environment
+            if problem is not None:  # rows of the trainer's evaluation data set do not come from this environment
                 self.bridge.observe(problem, [verdict for verdict, _ in group], cut=[cut for _, cut in group])
 
 

@@ -57,7 +57,7 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
 
     - Consecutive paths of dumps in the same folder are one run.
     - Each file of `process` is a run, even inside a folder. Files that `process` derives from it are skipped.
-    - A folder without files of groups means its subfolders.
+    - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.
 
     Raises ConfigError for a path that cannot be read, or that contains no file of groups.
@@ -130,10 +130,11 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 
 
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Return the evaluations of each training, in the order of their steps; a training has two or more.
+    """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. If a step is not above
-    the training's first step, a new training begins. A resumed training repeats steps; the later evaluation counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. In the order of time,
+    an evaluation at or below the first step of a training begins a new training. A resumed training repeats steps; the
+    later evaluation of a step counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

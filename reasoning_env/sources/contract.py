@@ -44,7 +44,7 @@ class SourceTask:
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem. `flawed` counts the problems that were generated and rejected before this one, by cause.
+    """A generated problem. `flawed` counts the problems that were rejected before this one, by cause.
 
     `entry` is the source's own record of the problem, which `scorer` gets unchanged. `answer` is None if many answers
     are right.

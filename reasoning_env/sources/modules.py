@@ -36,7 +36,7 @@ class TaskModuleError(Exception):
 
 @dataclass(frozen=True)
 class ImportedModules:
-    """The imported modules: the module of each task that was registered with reasoning-gym, and other sources."""
+    """The module of each task that was registered with reasoning-gym, and the sources that `make_source()` returned."""
 
     modules: Mapping[str, TaskModule]
     sources: Sequence[Source]
@@ -243,6 +243,6 @@ def _source_files(module: ModuleType) -> list[Path]:
 
 
 def read_paths(module: ModuleType) -> tuple[str, ...]:
-    """Return the folder of a package, or the single file of a module."""
+    """Return the paths that workers may read: the folder of a package, or the single file of a module."""
     folders = tuple(str(folder) for folder in getattr(module, "__path__", ()))
     return folders or (str(module.__file__),)

@@ -25,9 +25,9 @@ from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 SCORE_TASK = "score"
 """The task name for rows, because rows belong to no task."""
 MAX_VERDICT_PARTS = 32
-"""Most numbers in a verdict besides the score."""
+"""Maximum number of values in a verdict besides the score."""
 MAX_PART_NAME = 60
-"""Most characters in the name of such a number, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
+"""Maximum characters in the name of such a value, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def problem_of_row(row: Row) -> Problem:
 
 
 def row_json(row: Row) -> str:
-    """Return a row as JSON. NumPy's arrays and numbers become lists and numbers; others raise ConfigError."""
+    """Return a row as JSON. NumPy's arrays and numbers become lists and numbers; other objects raise ConfigError."""
     try:
         return json.dumps(dict(row), allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:

@@ -44,7 +44,7 @@ class Means(TypedDict):
 
 
 class ShownRow(Means):
-    """The numbers of a task or of a whole run."""
+    """The numbers that the page shows about a task or a whole run."""
 
     groups: int
     rollouts: int
@@ -57,7 +57,7 @@ class ShownRow(Means):
     """Mean tokens of a completion; None unless more than half of the completions have a number of tokens."""
     characters: float | None
     plain: list[float] | None
-    """Mean score by the library, mean score, number of rollouts with two different scores, number with both scores."""
+    """[mean library score, mean score, rollouts whose two scores differ, rollouts that have both scores]"""
 
 
 class TaskRow(ShownRow):

@@ -38,7 +38,7 @@ DOCTYPE = b"<!doctype html>"
 
 
 class PageRun(RunFigures):
-    """A run and the numbers about it."""
+    """The name, path and numbers of a run."""
 
     name: str
     path: str
@@ -200,7 +200,7 @@ def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
     """Return the pairs of runs to compare: all pairs, but only a few among the evaluations of one training.
 
     Comparing all evaluations with each other would take minutes. An evaluation of a training is compared with the first
-    and with the previous evaluation of its training. Only the last one is compared with other runs.
+    and with the previous evaluation of this training. The last evaluation is also compared with other runs.
     """
     inner = {run for of_training in series for run in of_training["runs"][:-1]}
     pairs = set(itertools.combinations([run for run in range(runs) if run not in inner], 2))
@@ -314,7 +314,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
 
 
 def format_marks(thinking: Thinking) -> list[list[str | bool]]:
-    """Return for each format: opening mark, closing mark, whether it has channels, whether case is ignored."""
+    """Return for each thinking format: opening mark, closing mark, whether it has channels, whether it ignores case."""
     return [
         [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]
         for thinking_format in thinking.formats
@@ -322,7 +322,7 @@ def format_marks(thinking: Thinking) -> list[list[str | bool]]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows the problem with the system prompt of the line; None for a line without a seed."""
+    """Return the command that shows a group's prompt; None for a group without reference and seed."""
     system = group.prompt[0]["content"] if group.prompt and group.prompt[0]["role"] == "system" else ""
     prompt = [] if system == SYSTEM_PROMPT else ["--system_prompt", system]
     if group.reference is not None:

@@ -19,7 +19,7 @@ Key = tuple[int, str]
 
 @dataclass
 class _KeptGroups:
-    """The kept groups of a task with the same outcome: the groups with the highest random numbers."""
+    """Those groups of a task with one outcome that are kept, because they have the highest random numbers."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
