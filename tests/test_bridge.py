@@ -127,15 +127,15 @@ def test_bridge_judges_completions_given_as_messages(bridge: Bridge) -> None:
     [
         (
             "<answer>1</answer>",
-            "completions: must be a list of texts; got '<answer>1</answer>'; for a single completion write [text]",
+            "completions: must be a list of completions; got '<answer>1</answer>'; pass a single one as [completion]",
         ),
-        (7, "completions: must be a list of texts; got 7; for a single completion write [text]"),
-        (["a", 7], "completions[1]: must be a text, a message with `content`, or None for no completion; got 7"),
+        (7, "completions: must be a list of completions; got 7; pass a single one as [completion]"),
+        (["a", 7], "completions[1]: must be a string, a message with `content`, or None for no completion; got 7"),
         (
             [{"text": "a"}],
-            "completions[0]: must be a text, a message with `content`, or None for no completion; got {'text': 'a'}",
+            "completions[0]: must be a string, a message with `content`, or None for no completion; got {'text': 'a'}",
         ),
-        ([[]], "completions[0]: must be a text, a message with `content`, or None for no completion; got []"),
+        ([[]], "completions[0]: must be a string, a message with `content`, or None for no completion; got []"),
     ],
 )
 def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text: str) -> None:

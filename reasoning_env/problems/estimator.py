@@ -8,7 +8,7 @@ the counts, the estimator computes for each arm
 - a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
   rule on a grid). A few groups suffice for estimates at every level.
 - a *chance of a signal*: the share of groups with a signal, mixed with the chance that the pass rate predicts.
-- a *weight* among the arms of the task. The nearer the pass rate is to the target, the larger is the weight.
+- a *weight*, the arm's share of the task's draws. The nearer the pass rate is to the target, the larger is the weight.
 - the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. Chances and
   weights are multiplied by this value, so that an arm with few questions is drawn less often once they repeat. The
   value is never 0, so a learner that succeeds at a single level keeps that level.
@@ -27,9 +27,9 @@ from ..records import LEVEL_STEPS
 from .state import ArmState
 
 LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))
-"""Levels to choose from, which are the levels for which workers have parameters."""
+"""The levels that the estimator chooses from. Workers have parameters for exactly these levels."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
-"""Levels of a task that has a single arm."""
+"""The levels of a task without a curriculum: a single arm, which has no level."""
 START_LEVEL = 0.3
 """The level at which, a priori, the pass rate most likely equals the target."""
 
@@ -49,7 +49,7 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """The pass rate of each arm under one hypothesis, and the logarithm of its prior probability."""
+    """One hypothesis about a learner: the pass rate of each arm, and the logarithm of its prior probability."""
 
     INDEPENDENT_ROLLOUTS = 4.0
     """A group counts as this many independent rollouts, because rollouts of one problem are correlated."""
@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def level(self) -> float | None:
-        """Mean level of the next draws; None if no arm has a level."""
+        """The mean level of the next draws; None if no arm has a level."""
         levels = [level for level in self.levels if level is not None]
         return self._mean(levels) if levels else None
 
@@ -113,7 +113,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """The product of the chance of a signal and the value of a new draw: the weighted mean over the arms."""
+        """The weighted mean, over the arms, of the chance of a signal multiplied by the value of a new draw."""
         return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -124,17 +124,18 @@ class SignalEstimator:
     """Estimates for all tasks, from groups of `group_size` rollouts.
 
     Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels are chosen for pass rates near
-    `target`, in (0, 1). `questions` has the known numbers of different questions, by task and level. `state` is the
+    `target`, in (0, 1). `questions` has the numbers of different questions, by task and level; a missing number
+    means infinity. `state` is the
     result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
     """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
     RATE_GROUPS = 2.0
-    """The chance of a signal that the pass rate predicts counts as much as this many groups."""
+    """Weight of the chance of a signal that the pass rate predicts: as much as this many observed groups."""
     FOCUS = 6.0
     """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
-    fifth of the weight."""
+    fifth of the weight of a level with a pass rate of 0.7."""
 
     def __init__(
         self,
@@ -177,14 +178,14 @@ class SignalEstimator:
         return self._estimates[task]
 
     def state(self) -> dict[str, object]:
-        """Return the counts as JSON: rows of level and counts, by task."""
+        """Return the counts as JSON: by task, a list of `ArmState`."""
         return {
             task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return the counts of the arms that the task still has, because changed settings may have removed arms."""
+        """Return the counts of an earlier run, without arms that no longer exist because the settings have changed."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -217,7 +218,7 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, values, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Return the chance that the scores of the arm's next group differ."""
+        """Return the chance that the scores of the arm's next group differ: a mix of prediction and observation."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
@@ -241,7 +242,7 @@ def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
 
 
 def _divergence(target: float, rate: float) -> float:
-    """Return the Kullback-Leibler divergence of two Bernoulli rates: 0 if the rates are equal, else positive."""
+    """Return the Kullback-Leibler divergence from `rate` to `target`: 0 if the two are equal, otherwise positive."""
     return target * math.log(target / rate) + (1.0 - target) * math.log((1.0 - target) / (1.0 - rate))
 
 

@@ -3,9 +3,9 @@
 The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet` or, for a preset, a `PresetSet`
 (`presets.py`).
 
-The set depends only on tasks, parameters, numbers, level and seed. The problems of a task are numbered. Problem n is
-the first draw for n whose question differs from the questions of problems 0 to n - 1, so problem n is generated after
-problem n - 1. If no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
+The set depends only on tasks, parameters, level, seed and number of problems. Problem n of a task is the first draw for
+n whose question differs from the questions of problems 0 to n - 1, so problem n is generated after problem n - 1. If
+no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EvaluationSet:
     """
 
     library_seeds = False
-    """Whether the seeds are the library's own (of a published evaluation). Training may draw the same seeds."""
+    """True for published evaluations, which use the library's own seeds. Training may draw the same seeds."""
 
     def __init__(
         self,
@@ -103,10 +103,10 @@ class EvaluationSet:
         return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
 
     async def has_question(self, problem: Problem) -> bool:
-        """Return True if the set has the problem's question, in its task or in a composite. Whitespace is ignored.
+        """Return True if the set has the problem's question, ignoring whitespace.
 
-        If the task has so many questions that none repeats, always return False, unless the set uses the library's own
-        seeds.
+        Always return False if the task has so many questions that none repeats, unless the set uses the library's own
+        seeds. A question of a composite counts as a question of its source task, too.
         """
         task = problem.task
         if task == COMPOSITE:
@@ -153,7 +153,7 @@ class EvaluationSet:
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
-        """Generate one draw for a number; None if a lower number has exhausted the task."""
+        """Generate one draw for problem `number`; None if no draw for a lower number had a new question."""
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:
@@ -168,11 +168,11 @@ class EvaluationSet:
         return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:
-        """Return True if each problem of the task depends on the problems before it, because questions may repeat."""
+        """Return True if each problem depends on the problems with lower numbers, because questions may repeat."""
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """If questions may repeat, wait for the previous problem, which waits for the problem before it, and so on.
+        """Wait for the previous problem, which waits for all problems before it. Return at once if no question repeats.
 
         Raises the error with which the previous problem failed.
         """

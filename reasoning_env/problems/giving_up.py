@@ -24,15 +24,15 @@ Imports nothing of the package.
 """
 
 MAX_REJECTED = 300
-"""Limit of rejected problems in a row. If 1 % of the problems may be served, 5 % of the searches fail (0.99**300)."""
+"""Limit of rejected problems in a row. If a task may serve 1 % of its problems, 5 % of searches fail (0.99**300)."""
 MAX_FAILURES = 3
 """Limit of failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""Number of problems that do not fit, from which a level may be excluded. If half of a level's problems fit, the first
-eight all fail to fit in 0.4 % of the runs."""
+"""Number of problems that must not fit before a level is excluded. If half of a level's problems fit, the first eight
+all do not fit in 0.4 % of the runs."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""Limit of problems that do not fit before a run ends, as many as quarantine a task. Drawing so many takes seconds."""
+"""A run ends if its first 900 problems do not fit. As many rejections quarantine a task. They take seconds."""
 MAX_REPEATS = 100
 """Limit of repeated questions in a row. After so many, about 99 % of a task's questions were served."""

@@ -52,11 +52,11 @@ class TaskPlan:
 
     @property
     def all_params(self) -> dict[str, Mapping[str, object]]:
-        """Parameters for generation, by task: the user's, and the members of a composite."""
+        """The parameters for generation, by task: the user's parameters, and the members of a composite."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
-        """Return a spec with another task and level, unless they are None. Raises ConfigError for invalid ones."""
+        """Return the spec with another task and level, unless these are None. Raises ConfigError for an invalid one."""
         if task is not None and task not in self.tasks:
             remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
@@ -266,12 +266,13 @@ def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **mo
             "task_params": {task: dict(params) for task, params in plan.params.items()},
             "task_weights": dict(plan.weights),
         }
+    # `tasks` already leaves out the excluded tasks.
     decided = {name: value for name, value in decided.items() if name != "exclude_tasks"}
     return dict(json.loads(json.dumps({**decided, **more})))
 
 
 BUSY_MACHINE_S = 600.0
-"""Seconds in which even a busy machine gives a process one minute of processor time."""
+"""Wall-clock limit in seconds. Even a busy machine gives a process one minute of processor time within this limit."""
 
 
 async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
@@ -304,7 +305,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of trying a task: an error message, and whether one seed made the same problem twice."""
+    """The result of trying a task: an error message (or None), and whether a seed made the same problem twice."""
 
     fault: str | None = None
     is_repeatable: bool = True
@@ -330,7 +331,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """The problems of an evaluation, and how to evaluate on them.
+    """Which problems an evaluation uses, and how often each is sampled (`repeats`).
 
     `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. If
     `system_prompt` is None, the training prompt is used.

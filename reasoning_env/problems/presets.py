@@ -1,4 +1,4 @@
-"""Presets: the protocols of published evaluations, and their problems.
+"""Presets: the settings of published evaluations, and the problems of these evaluations.
 
 `evaluations/published.py` has the published results.
 
@@ -38,7 +38,7 @@ MAX_COMPLETION_TOKENS = 32_768
 
 @dataclass(frozen=True)
 class Preset:
-    """A protocol: its tasks, their parameters that differ from the library's defaults, and completions per problem."""
+    """A published evaluation: tasks, parameters that differ from the library's, and completions per problem."""
 
     name: str
     tasks: tuple[str, ...]
@@ -68,7 +68,7 @@ class PresetSet(EvaluationSet):
 
     @cached_property
     def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
-        """Limits a task to two generations at a time, so that a task that always fails is detected early."""
+        """By task, a limit of two generations at a time, so that a task that always fails is detected early."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property

@@ -33,7 +33,7 @@ _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def hash_question(question: str) -> str:
-    """Return the hash of a question for its reference: 16 hexadecimal digits."""
+    """Return the hash of a question for its reference: 16 hexadecimal digits. Lone surrogates are allowed."""
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -44,7 +44,7 @@ def hash_without_whitespace(question: str) -> str:
 
 def without_release(reference: str) -> str:
     """Return a reference without the library release, to compare references that different releases made."""
-    fields = reference.split(":", 6)
+    fields = reference.split(":", 6)  # the last field, the parameters, may contain colons
     return ":".join([*fields[:4], *fields[5:]])
 
 
@@ -56,7 +56,7 @@ def module_of(reference: str) -> str | None:
 
 
 def describe_release(release: str) -> str:
-    """Return the name of a release for messages: `reasoning-gym 0.1.25`, or the name and version of a module."""
+    """Return the name of a release for messages: `reasoning-gym 0.1.25`, or `NAME@VERSION` of a module."""
     return release if "@" in release else f"reasoning-gym {release}"
 
 
@@ -162,7 +162,7 @@ class Reference:
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
-        """Return a spec that makes exactly this problem, for a position of a stream."""
+        """Return a spec that makes exactly this problem, at position `index` and draw `attempt` of a stream."""
         request = ProblemRequest(
             task=self.task,
             seed=self.seed,

@@ -19,7 +19,7 @@ class Remaker:
     """
 
     CACHE_BYTES = 64 * 2**20
-    """Bytes of the cache. A problem has a few kilobytes, and its completions mostly arrive within a minute."""
+    """Limit of the cache in bytes. It holds thousands of problems, because a problem has a few kilobytes."""
 
     def __init__(self, pool: Pool, *, deadline_s: float, cpu_s: float) -> None:
         self._pool = pool
@@ -58,7 +58,7 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn once per pair of releases that answers are judged by a different release than the reference names."""
+        """Warn, once for each pair of releases, that one release judges answers to problems of the other."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
@@ -89,7 +89,7 @@ class ProblemCache:
         return problem
 
     def put(self, reference: str, problem: Problem) -> None:
-        """Cache a problem, and evict others to make room."""
+        """Cache a problem, and evict the least recently used problems to make room."""
         self._drop(reference)
         self._problems[reference] = problem
         self._bytes += _size(reference, problem)

@@ -20,7 +20,7 @@ class RepeatCounter:
     WARN_SHARE = 0.1
     """Share of repeated questions above which a task is logged."""
     MIN_QUESTIONS = 100
-    """Number of questions of a task from which its share of repeated questions is meaningful."""
+    """The share of repeated questions is checked only after this many questions of a task."""
 
     def __init__(self) -> None:
         self._bits = bytearray(self.BITS // 8)

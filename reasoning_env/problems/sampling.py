@@ -36,7 +36,7 @@ class TaskSampler:
     """
 
     EVEN_SHARE = 0.25
-    """Part of adaptive draws that is spread evenly over the tasks, so that no task is drawn too rarely."""
+    """Share of adaptive draws that is split evenly between the tasks, so that no task is drawn too rarely."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TaskSampler:
         return ProblemSpec(request, Split.TRAIN, index, attempt)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """Return the next attempt at a position: the same task and parameters, at a level that is not excluded."""
+        """Return the next attempt at a position: same task, same parameters, and same level unless it is excluded."""
         attempt = spec.attempt + 1
         level = spec.level
         if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
@@ -85,7 +85,7 @@ class TaskSampler:
         self._weights.pop(task, None)
 
     def exclude_levels(self, task: str, level: float) -> None:
-        """Stop drawing problems of a task at this level and above. This has no effect on a fixed level."""
+        """Stop drawing problems of a task at this level and above. A fixed level (`level`) is drawn anyway."""
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
@@ -94,7 +94,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return a report of each task; quarantined tasks have a share of 0. Empty without an estimator."""
+        """Return a report of each task; {} without an estimator. Quarantined tasks have a share of 0."""
         if self._estimator is None:
             return {}
         shares = self._shares()
@@ -136,6 +136,7 @@ class TaskSampler:
 def pick(weights: Mapping[T, float], number: float) -> T:
     """Pick a key with a probability proportional to its weight. `number`, uniform in [0, 1), decides."""
     limits = list(accumulate(weights.values()))
+    # Rounding may make the product equal to the last limit.
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
 
 

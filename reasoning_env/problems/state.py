@@ -13,7 +13,7 @@ from ..storage.values import Count, Name, Number, Share, describe
 from .references import Reference
 
 NOT_GENERATED = "0" * 16
-"""Replaces the question's hash in the reference of a problem that was drawn but not generated."""
+"""Stands for the question's hash in the reference of a problem that was drawn but not yet generated."""
 
 
 def _check_reference(text: str) -> str:
@@ -25,7 +25,7 @@ def _check_reference(text: str) -> str:
 
 
 GroupCount = Annotated[Number, Field(ge=0)]
-"""A decaying count of groups."""
+"""A count of groups that decays with each new group, so that it is no whole number."""
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
@@ -65,7 +65,7 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return a drawn position of the stream as a list. `question_hash` is None if its problem was not in flight."""
+    """Return a drawn position of the stream as a list. `question_hash` is None unless its problem was served before."""
     reference = Reference(
         task=spec.task,
         split=spec.split,

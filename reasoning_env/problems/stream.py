@@ -49,14 +49,14 @@ T = TypeVar("T")
 
 
 class ExhaustedError(GenerationError):
-    """Too many draws in a row were rejected, so the task probably has no other problem to serve."""
+    """Too many draws in a row were rejected, so the task probably has no further problem that may be served."""
 
 
 class DrawAttempts:
     """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
 
     `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
-    failure is raised unchanged. `rejected` and `repeats` are the counts of an earlier search for the same problem.
+    failure is raised unchanged. `rejected` and `repeats` are the counts of an interrupted search to continue.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
@@ -166,7 +166,7 @@ class Exclusions:
     """Excludes tasks that fail repeatedly, and levels whose problems mostly do not fit, from further draws.
 
     Args:
-        sampler: The sampler that stops drawing them.
+        sampler: Stops drawing the excluded tasks and levels.
         state: The result of `state()` in an earlier run; other keys are ignored.
     """
 
@@ -302,7 +302,7 @@ class ProblemStream(Generic[T]):
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
-        """Start generating. Otherwise, the first call of `next` starts."""
+        """Start generating ahead. Without this call, the first call of `next` starts."""
         depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
         while len(self._ahead) < depth:
             position = self._draw_next()
@@ -313,7 +313,7 @@ class ProblemStream(Generic[T]):
     async def next(self) -> T:
         """Return the next prepared problem, which is in flight from now on.
 
-        While no worker can be started, this waits. Raises GenerationError, ClosedError, any error of `prepare`, and
+        Wait while no worker can be started. Raises GenerationError, ClosedError, any error of `prepare`, and
         ConfigError if no problem fits.
         """
         async with self._turn:
@@ -321,7 +321,7 @@ class ProblemStream(Generic[T]):
                 raise ClosedError("the stream of problems is closed")
             self.start()
             head = self._ahead[0]
-            if not head.ready.done():
+            if not head.ready.done():  # `wait`, because a cancelled `await` would also cancel the generation
                 await asyncio.wait([head.ready])
             if head.ready.cancelled():
                 raise ClosedError("the stream of problems is closed")
@@ -463,6 +463,6 @@ class ProblemStream(Generic[T]):
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark the error of a task as retrieved, because if all positions fail, `next` raises only the first error."""
+    """Mark the error of a task as retrieved: `next` raises only the first, and asyncio would log the others."""
     if not task.cancelled():
         task.exception()

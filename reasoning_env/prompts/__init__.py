@@ -1,1 +1,1 @@
-"""Prompts: messages, chat templates, thinking, and completions from tokens to text and back."""
+"""Prompts: messages, chat templates and thinking formats. Completions: from tokens to text, and from text to tokens."""

@@ -20,12 +20,12 @@ Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
 PROBES = (PROBE_QUESTION, " 1 + 1 ", "\n\n\u0301x\n", "É\u2581日本")
 """Questions with different first and last characters, to check that a prompt can be encoded in two parts."""
 MAX_STARTS = 8
-"""Limit for the number of cached prompt beginnings. Training and evaluation use one each."""
+"""Limit for the number of cached prompt beginnings. Training and evaluation need one beginning each."""
 
 
 @dataclass(frozen=True)
 class _Start:
-    """The beginning of all prompts with one system prompt, and its tokens; empty if it cannot be encoded alone."""
+    """The beginning that all prompts with one system prompt share, and its tokens; empty if it cannot be split off."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()
@@ -134,18 +134,18 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> str:
-        """The string that ends a reply, which the model learns to write; "" if there is none."""
+        """The string that a model writes at the end of a reply; "" if the template has none."""
         return self.decode(self._ending) if self._ending else ""
 
     @property
     def hides_thinking(self) -> bool:
-        """Whether decoding without special tokens would lose the marks between thinking and answer."""
+        """True if decoding without special tokens would lose the marks between thinking and answer."""
         return bool(self._special_marks)
 
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
         """Return the tokens of a completion's text. A finished completion ends with the end-of-turn tokens.
 
-        Servers that reply with text leave out the end-of-turn tokens, although the model wrote them and trains on them.
+        Servers that reply with text leave out the end-of-turn tokens. They are added, because a model must learn them.
         """
         tokens = self.encode(text)
         ending = self._ending

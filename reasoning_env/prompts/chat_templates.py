@@ -39,7 +39,7 @@ def plain_text(messages: Messages) -> str:
 
 
 class Tokenizer(Protocol):
-    """The part of a transformers tokenizer that this package uses. Some have no `chat_template`."""
+    """The part of a transformers tokenizer that this package uses. Some tokenizers have no `chat_template`."""
 
     chat_template: str | Mapping[str, str] | None
     bos_token: str | None
@@ -65,12 +65,12 @@ class ChatLayout:
     jinja: str | Mapping[str, str] | None
     """The text of the template, or a mapping of names to templates."""
     formats_itself: bool = False
-    """Whether the tokenizer has no template and adds special tokens itself, as Mistral's own tokenizers do. It does not
-    parse special tokens in text."""
+    """True if the tokenizer has no template and adds special tokens itself, as Mistral's own tokenizers do. Such a
+    tokenizer does not parse special tokens in a string."""
     system_in_question: bool = False
-    """Whether the system message is put before the question, because the template accepts no system role."""
+    """True if the system message is put into the question, because the template accepts no system role."""
     content_as_list: bool = False
-    """Whether the content of a message is a list with one text part."""
+    """True if the template needs the content of a message as a list with one text part."""
 
     def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
         """Return the text of a conversation, by default up to the point where a reply begins."""
@@ -101,7 +101,7 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The turns of the probe. No string contains another, so that each can be counted in a prompt."""
+"""The turns of the probe conversation. No content contains another content, so that each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _read_template(path: str) -> str:
 
 
 def _text_start(tokenizer: Tokenizer) -> str:
-    """Return the beginning-of-text token that the tokenizer adds to a text; "" if it adds none."""
+    """Return the beginning-of-text token that the tokenizer adds to each string; "" if it adds none."""
     start = getattr(tokenizer, "bos_token_id", None)
     written = list(tokenizer.encode("a"))[:1]
     return str(tokenizer.bos_token) if start is not None and written == [start] else ""
@@ -209,7 +209,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return what is wrong with the prompt of the probe; None if nothing is missing."""
+    """Return an error message if the prompt of the probe lacks or repeats a part; None for a whole prompt."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -218,7 +218,7 @@ def _find_fault(layout: ChatLayout) -> str | None:
     for part, description in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
         times = text.count(part)
         if times == 0:
-            return f"it loses {description}"
+            return f"it leaves out {description}"
         if times > 1:
             return f"it writes {description} {times} times"
     return None if layout.formats_itself else _find_missing_header(layout, text)

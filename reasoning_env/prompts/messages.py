@@ -1,4 +1,4 @@
-"""Build the messages of a problem, and parse completions in all accepted forms."""
+"""Build the messages of a problem, and parse completions: strings, messages and conversations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Messages = Sequence[Mapping[str, str]]
 
 
 def system_prompt(setting: str, thinking: Thinking) -> str:
-    """Return the system prompt: the user's own or, by default, a prompt that fits the model's thinking format."""
+    """Return the system prompt: `setting` or, if it is the default, a prompt that fits the model's thinking format."""
     return NATIVE_SYSTEM_PROMPT if setting == SYSTEM_PROMPT and not thinking.asks_for_tags else setting
 
 
@@ -45,8 +45,8 @@ def read_completions(completions: object) -> list[str]:
     of the assistant counts), or None if the model wrote nothing. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
-        remedy = "for a single completion write [text]"
-        raise ConfigError("must be a list of texts", setting="completions", got=short(completions), remedy=remedy)
+        remedy = "pass a single one as [completion]"
+        raise ConfigError("must be a list of completions", setting="completions", got=short(completions), remedy=remedy)
     return [_text(completion, number) for number, completion in enumerate(completions)]
 
 
@@ -93,7 +93,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the text of a part with thinking, which Magistral writes as a list of text parts."""
+    """Return the thinking in a part. Magistral writes the thinking as a list of text parts, others as a string."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:
@@ -114,7 +114,7 @@ def _text(completion: object, number: int) -> str:
 
 
 def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
-    """Return the text of the assistant's last message, ignoring later messages. Raises ConfigError without one."""
+    """Return the text of the assistant's last message, ignoring later messages. Raises ConfigError if there is none."""
     message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
     if message is None:
         roles = ", ".join(sorted({str(message.get("role")) for message in messages}))
@@ -136,5 +136,5 @@ def _is_of_assistant(message: Mapping[str, object]) -> bool:
 
 
 def _completion_error(value: object, number: int) -> ConfigError:
-    expected = "must be a text, a message with `content`, or None for no completion"
+    expected = "must be a string, a message with `content`, or None for no completion"
     return ConfigError(expected, setting=f"completions[{number}]", got=short(value))

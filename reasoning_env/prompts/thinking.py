@@ -69,13 +69,13 @@ NAMES = (AUTO_FORMAT, NONE, *(thinking_format.name for thinking_format in FORMAT
 
 
 class Thinking:
-    """The thinking formats that are used for the completions of one model. `formats` must have no duplicates."""
+    """The thinking formats that are removed from the completions of one model. `formats` must have no duplicates."""
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
         self.names = tuple(thinking_format.name for thinking_format in self.formats)
         self.asks_for_tags = self.names == ("think",)
-        """Whether the system prompt should request `<think>` tags, because the model has no other format."""
+        """True if the system prompt should request `<think>` tags, because the model has no other format."""
         marks = [
             (mark, thinking_format)
             for thinking_format in self.formats
@@ -86,7 +86,7 @@ class Thinking:
         # Put the longest mark first, because the mark of a final channel begins with the mark of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         self.longest_mark = max((len(mark) for mark, _ in marks), default=0)
-        # Without ASCII, the long s would match s, and the Kelvin sign would match k.
+        # The flag `a` (ASCII), because without it the long s would match s, and the Kelvin sign would match k.
         patterns = [
             f"(?ai:{re.escape(mark)})" if thinking_format.any_case else re.escape(mark)
             for mark, thinking_format in longest

@@ -49,7 +49,7 @@ def test_template_that_needs_content_parts_gets_a_list(tokenizer: Any, content: 
 @pytest.mark.parametrize(
     ("template", "fault"),
     [
-        ("{{ messages[1].content }}", "loses the system prompt"),
+        ("{{ messages[1].content }}", "leaves out the system prompt"),
         (CHATML.replace("{{ m.content }}", "{{ m.content }}{{ m.content }}"), "writes the system prompt 2 times"),
         ("{% for m in messages %}", "TemplateSyntaxError"),
         (CHATML.replace("{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ""), "ignores add_gen"),
