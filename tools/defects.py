@@ -117,7 +117,7 @@ RIGHT_ANSWER = Fix(
 )
 CLARIFICATION = Fix(
     "clarified",
-    "A sentence makes the question clear.",
+    "An added sentence makes the question clear.",
     "tests/tasks/test_clarifications.py::test_clarified_question_has_the_documented_wording",
 )
 LEFT_OUT = Fix(
@@ -273,7 +273,7 @@ tasks (without `composite`), and how strict rewards fix each defect.
   the mean score of the answer. For each finding, `docs/defects.json` has a command that reproduces it.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
 - **Answer**: an answer that earns too much, or the library's wrong answer, cut to {SHOWN} characters.
-- **Fix**: the word for the [fix](#fixes).
+- **Fix**: a word that the [table of fixes](#fixes) explains.
 
 We reported these defects to reasoning-gym, where the issues are open: {reported}.
 

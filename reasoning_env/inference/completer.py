@@ -84,16 +84,16 @@ class ServerSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
     base_url: str = "http://localhost:9001/v1"
-    """Address of the inference server (`--openai.base_url`). Its query is added to every request. Without this setting,
-    the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and `process`, list them under
-    `openai` in a file."""
+    """Address of the inference server (`--openai.base_url`). Every request includes the query string of this address.
+    Without this setting, the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and
+    `process`, list them under `openai` in a file."""
     model_name: str | None = None
     """Name of the model on the server (`--openai.model_name`). None: in `evaluate`, the only model of the server."""
     api_key: str | None = None
     """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: OPENAI_API_KEY."""
     headers: Headers = Field(default_factory=dict)
-    """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. With headers,
-    the key is sent only if `api_key` is set."""
+    """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. With
+    `headers`, the environment sends a key only if `api_key` is set."""
     server_type: Annotated[str, AfterValidator(check_type)] = Field(
         default=AUTO, json_schema_extra={"enum": [*names_of_types()]}
     )

@@ -17,7 +17,7 @@ from ..records import Reason
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503)
 """Statuses of replies. Their counts start at 0, so that Prometheus can compute rates from the first reply on."""
 REQUEST_DURATIONS = Metric[object](
-    "judge/request_duration_s/ROUTE", Kind.HISTOGRAM, "seconds from the head of a request to its reply, by route"
+    "judge/request_duration_s/ROUTE", Kind.HISTOGRAM, "seconds from a request's headers to its reply, by route"
 )
 
 

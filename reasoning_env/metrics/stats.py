@@ -55,7 +55,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/fork_servers",
         Kind.COUNT,
-        "processes that were started to fork workers; above 1, some were replaced",
+        "processes that were started to fork workers; a number above 1 means that some were replaced",
         lambda pool: pool.stats.fork_servers_started,
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),

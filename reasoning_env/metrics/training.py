@@ -53,7 +53,7 @@ ANSWERS: Sequence[Metric[RecentAnswers]] = (
     Metric(
         "answers/most_frequent_share/TASK",
         Kind.NOW,
-        f"share of the most frequent answer among the last {RecentAnswers.KEPT:,} of a task",
+        f"share of the most frequent answer among a task's last {RecentAnswers.KEPT:,} answers",
         lambda answers: answers.shares_of_most_frequent(),
     ),
 )

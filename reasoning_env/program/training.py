@@ -55,8 +55,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1)] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means that evaluations use all requests
-    that `eval_handling` takes from training."""
+    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means as many requests as training
+    sends, or the share `1 - eval_limit_ratio` of these requests if `eval_handling` is not STOP_TRAIN."""
     data_dir_to_save_evals: str | None = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -75,7 +75,7 @@ class TrainingSettings(EvaluateSettings):
     tokenizer_name: str = DEFAULT_MODEL
     """Tokenizer of the model: a folder, or a name on the Hugging Face hub."""
     rollout_server_url: str = "http://localhost:8000"
-    """Address of the trainer's API, which receives the groups."""
+    """Address of the server that receives the groups."""
     total_steps: int = 1000
     """In `serve`: training steps to run. In `process`: groups to write. -1: no limit."""
     steps_per_eval: Annotated[int, Field(ge=-1)] = 100
@@ -90,10 +90,10 @@ class TrainingSettings(EvaluateSettings):
     top_p: Annotated[float, Field(gt=0.0, le=1.0), Affects("answers")] = 1.0
     """Nucleus sampling threshold in training."""
     mask_too_long_completions: Annotated[bool, Affects("answers")] = True
-    """Give truncated completions no weight in training: sets `set_advantage_to_zero` for them."""
+    """Send `set_advantage_to_zero` for truncated completions, so that the trainer ignores them."""
 
     dump_rollouts: bool = False
-    """Write groups to `data_dumps_dir` if one of their scores is above `rollout_save_score_threshold`."""
+    """Write groups to `data_dumps_dir` if a score of the group is above `rollout_save_score_threshold`."""
     dump_failed_rollouts: bool = False
     """Write groups to `data_dumps_dir` if all of their scores are 0."""
     rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
@@ -103,8 +103,8 @@ class TrainingSettings(EvaluateSettings):
     directory."""
 
     instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
-    """Number of this environment if a trainer has several; give each a different number. The number selects the
-    checkpoint folder and the problems."""
+    """Number of this environment. If a trainer has several environments, give each a different number. The number
+    selects the checkpoint folder and the problems."""
     resume_with_changes: bool = False
     """Resume a checkpoint even if it was written with another seed, other tasks or other settings that affect the
     problems. By default, such a checkpoint is an error."""

@@ -137,8 +137,8 @@ class ReasoningSettings(BaseModel):
     """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
     task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems")] = "uniform"
-    """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often if scores
-    within a task's groups differ."""
+    """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often tasks
+    whose groups have different scores."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems")] = None
     """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
     task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level`, or
@@ -178,8 +178,8 @@ class ReasoningSettings(BaseModel):
 
     rewards: Annotated[Rewards, Affects("problems", "answers", "evaluation")] = "strict"
     """Problems and verifiers to use. `strict`: corrected verifiers and answers, ambiguous questions clarified, flawed
-    problems skipped. `plain`: the same problems, scored by reasoning-gym's own verifiers. `library`: reasoning-gym's
-    problems and verifiers without any change, for comparisons."""
+    problems skipped. `plain`: the problems of `strict`, scored by reasoning-gym's own verifiers. `library`:
+    reasoning-gym's problems and verifiers without any change, for comparisons."""
 
     eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Affects("problems")] = None
     """Evaluate with the tasks, prompt and token limit of the Reasoning Gym paper, to compare with its published
@@ -214,7 +214,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Address space of a worker process, in megabytes, in addition to the memory for importing `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes, without the memory to import `task_modules`."""
 
     @property
     def generators(self) -> int:
