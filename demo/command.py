@@ -33,7 +33,7 @@ POLICY_LATENCY_S = 0.3
 LEARNS_IN = 80
 """Requests after which the policy has reached its full skill. A demo of ten batches makes about 100 requests."""
 TRAINING_STEP_S = 1.0
-"""A pause after each batch, so that you can watch the batches arrive."""
+"""Seconds that the trainer pauses after each batch, so that you can watch the batches arrive."""
 POLL_INTERVAL_S = 0.1
 VARIABLES = {"WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false", "NO_PROXY": rig.HOST, "no_proxy": rig.HOST}
 ROOT = Path(__file__).parents[1]
@@ -184,7 +184,7 @@ def _write_report(rollouts: Rollouts, environment_file: Path) -> None:
         print("\nA page with all rollouts and figures:", flush=True)
         page = rollouts.folder / "report.html"
         command = [sys.executable, str(environment_file), "report", *map(str, rollouts.files), "-o", str(page)]
-        # A terminal sends Ctrl-C to the child too, and its status shows the signal.
+        # On Ctrl-C, the terminal sends the signal to the child too, and the child's status shows the signal.
         status = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
         if status:
             print(f"demo: `report` did not write the page (status {status})", file=sys.stderr)

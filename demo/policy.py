@@ -15,8 +15,8 @@ from . import rig
 from .rules import solve
 
 SETTLED_SHARE = 0.3
-"""Share of questions that the policy always answers right, or always wrong. So their groups have equal scores, as most
-groups of a model in training. The mean over all questions does not change."""
+"""Share of questions that the policy always answers right, or always wrong. The groups of these questions have equal
+scores, like most groups in the training of a model. The mean score over all questions stays `skill`."""
 RAMBLE_CHARS = 12_000
 """Length of a rollout without an answer. It exceeds the usual token limits, so the rollout is truncated."""
 GUESS_WINDOW_CHARS = 2000
@@ -127,4 +127,4 @@ MISTAKES: dict[Callable[[str, str, random.Random], str], float] = {
     lambda right, wrong, rng: f"{_think(rng)}\n<answer></answer>": 1,
     _ramble: 1,
 }
-"""Functions from a right and a wrong answer to a text with a mistake, each with its weight."""
+"""Functions that return a completion with a mistake, given a right and a wrong answer; each with its frequency."""

@@ -14,7 +14,7 @@ REPLY_CHARS = 100
 
 @dataclass(frozen=True)
 class Example:
-    """A group with unequal scores: a few lines of text, its file, and its line number, counted from 1."""
+    """A group with unequal scores: a few lines that show it, its file, and its line number, counted from 1."""
 
     text: str
     path: Path

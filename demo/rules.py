@@ -144,4 +144,4 @@ RULES: Mapping[str, tuple[str, Callable[[re.Match[str]], str]]] = {
         lambda match: ", ".join(_ordered(match)),
     ),
 }
-"""By task: a pattern that finds the task's questions, and a function from the match to the answer."""
+"""For each task: a pattern that matches the task's questions, and a function that returns the answer for a match."""

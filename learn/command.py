@@ -1,6 +1,6 @@
 """`python -m learn`: a warm start, then RL with run-api, environment and server, each in its own process.
 
-All files of a run lie in one folder. The same command resumes the run, whichever process was killed.
+All files of a run are in one folder. If a process was killed, run the same command again to resume the run.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Run:
                 self._learn(trainer, processes)
 
     def _warm_model(self) -> tuple[Any, Any]:
-        """Return model and tokenizer after the warm start. An earlier warm start in the folder is used again."""
+        """Return model and tokenizer after the warm start. If the folder has a finished warm start, load that one."""
         from . import model as models
         from .warm_start import warm_start
 
@@ -194,7 +194,7 @@ class Run:
         self._log(f"the curves: {write_curves(self._folder, history)}")
 
     def _evaluate(self, *, sampled: bool = True) -> dict[str, Any]:
-        """Return the accuracies on the test set: greedy, and with `sampled` also pass@K."""
+        """Return the accuracies on the test set, by task: of greedy completions and, if `sampled`, also pass@K."""
         from .evaluation import K, accuracies
 
         asked = (self._model, self._tokenizer, self._problems, self._problems.tests)

@@ -16,7 +16,7 @@ PANELS = {
     "level": "level of difficulty",
 }
 SMOOTHED = 5
-"""Steps of the moving average."""
+"""Number of steps over which the moving average runs."""
 
 
 def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
@@ -48,7 +48,7 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _draw(panel: Any, history: Sequence[Mapping[str, Any]], name: str, style: str = "-") -> None:
-    """Draw the moving average of a figure."""
+    """Draw the moving average of the figure `name` into a panel."""
     measured = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
     values = [value for _, value in measured]
     windows = [values[max(0, end + 1 - SMOOTHED) : end + 1] for end in range(len(values))]

@@ -1,4 +1,4 @@
-"""Accuracy of a model on the test set: greedy, and pass@8."""
+"""Measure the accuracy of a model on the test set: of greedy completions, and as pass@8."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def accuracies(
 ) -> Mapping[str, float]:
     """Return the share of solved problems of each task, rounded to four digits.
 
-    Without `repeats`, a problem is solved by the greedy completion; with `repeats`, by any of `repeats` samples.
+    Without `repeats`, a problem counts as solved if the greedy completion is right. With `repeats`, it counts as solved
+    if at least one of `repeats` samples is right.
     """
     prompts = [prompt_tokens(tokenizer, problem.question) for problem in asked for _ in range(repeats or 1)]
     texts: list[str] = []

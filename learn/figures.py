@@ -33,7 +33,7 @@ class DumpedGroups:
 
 
 def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over the groups (None without groups), with a second check of the answers.
+    """Return means over the groups (None without groups), and the results of a second check of the answers.
 
     `right` is the share of rollouts that the second check accepts. `confirmed` is the number of rollouts with full
     marks that the second check accepts.

@@ -19,7 +19,9 @@ WARM_INSTANCE = 63
 
 
 class Problems:
-    """A bridge over `tasks`, open inside `with`. Methods block. `params` replace the easy parameters of the tasks."""
+    """The problems of `tasks`, from a bridge that is open inside `with`. Methods block the calling thread.
+
+    `params` has the parameters of each task, instead of the easy parameters of `learn.tasks`."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Problems:
         self._bridge.close()
 
     def warm(self, number: int) -> dict[str, list[Problem]]:
-        """Return the next problems of the warm start by task, about `number` of each task."""
+        """Return the next problems for the warm start by task, about `number` for each task."""
         drawn: dict[str, list[Problem]] = {task: [] for task in self._tasks}
         for _ in range(number * len(self._tasks)):
             problem = self._bridge.next()

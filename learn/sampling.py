@@ -22,7 +22,7 @@ class Sample:
 def sample(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], limits: Sequence[int], *, temperature: float = 1.0
 ) -> list[Sample]:
-    """Complete all prompts in one batch, each up to its limit of tokens; temperature 0 is greedy."""
+    """Complete all prompts in one batch, each up to its limit of tokens. With temperature 0, sampling is greedy."""
     end = tokenizer.eos_token_id
     device = model.device
     distinct = {tuple(prompt): None for prompt in prompts}

@@ -24,13 +24,13 @@ from .model import load, load_weights
 from .sampling import Sample, sample, text_of
 
 GATHER_S = 0.02
-"""How long a request waits for other requests to share a batch, in seconds."""
+"""Seconds that a request waits for other requests, so that they share a batch."""
 
 _Waiting = tuple[rig.GenerationRequest, "asyncio.Future[list[rig.Completion]]"]
 
 
 class ModelServer(rig.InferenceServer):
-    """Answers with samples of the model in `folder`. Concurrent requests share a batch."""
+    """Serves completions that are sampled from the model in `folder`. Concurrent requests share a batch."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         super().__init__(self.sample, tokenizer=str(folder), port=port)
@@ -40,7 +40,7 @@ class ModelServer(rig.InferenceServer):
         self._versions: dict[tuple[int, ...], int] = {}
         self._waiting: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
-        # All tokens of a batch are sampled with one version of the weights.
+        # While a batch is sampled, new weights wait, so that one version of the weights samples the whole batch.
         self._weights = threading.Lock()
 
     def make_app(self) -> web.Application:

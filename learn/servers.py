@@ -1,7 +1,7 @@
-"""The inference servers of a run, each in its own process: the small server of `learn`, or a real vLLM.
+"""The inference servers that a run can use, as a process: the small server of `learn`, or a real vLLM.
 
-After each step the trainer sends its weights to the server. vLLM reloads them from its folder while no request runs,
-which needs its development mode.
+After each step the trainer sends its weights to the server. vLLM reloads the weights from its folder while no request
+runs. Reloading needs vLLM's development mode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .errors import LearnError
 
 REQUEST_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 300.0
-"""Long, because a busy machine takes minutes to import PyTorch."""
+"""Seconds to wait for a server to start. A busy machine takes minutes to import PyTorch."""
 VLLM = "vllm.entrypoints.cli.main"
 VLLM_VARIABLES = {
     "VLLM_SERVER_DEV_MODE": "1",
@@ -102,9 +102,9 @@ class OwnServer:
 
 
 class Vllm:
-    """vLLM with a copy of the model in `model_folder`, written to `served`. Versions are unknown.
+    """vLLM with a copy of the model in `model_folder`, written to `served`. It does not report versions of weights.
 
-    The copy's output layer is not tied to the embedding: vLLM on a CPU does not reload tied weights.
+    In the copy, the output layer is not tied to the embedding, because vLLM on a CPU does not reload tied weights.
     """
 
     def __init__(self, model_folder: Path, served: Path) -> None:
@@ -160,7 +160,7 @@ class Vllm:
 def ask(url: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Send a request (GET without a body, otherwise POST) and return the JSON object of the reply.
 
-    Raises LearnError: the server does not answer, or answers something else.
+    Raises LearnError if the server does not reply, or if its reply is no JSON object.
     """
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}{path}", data=data, headers={"Content-Type": "application/json"})

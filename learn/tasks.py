@@ -16,7 +16,7 @@ SYSTEM_PROMPT = "Reply with <answer>the answer</answer>."
 
 @dataclass(frozen=True)
 class Task:
-    """A task: `params` make it easy, `phrases` occur in all its questions, `solve` answers a question."""
+    """A task: `params` make the task easy, `phrases` occur in all its questions, `solve` answers a question."""
 
     params: Mapping[str, Any]
     phrases: tuple[str, ...]
@@ -87,7 +87,7 @@ PARAMS = {name: dict(task.params) for name, task in TASKS.items()}
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Check an answer without the library: compare lists by value, and words in any case."""
+    """Return True if an answer is right, without the library: compare lists by value, and words without case."""
     given = answer.strip()
     right = TASKS[task].solve(question)
     if task == "number_sorting":

@@ -40,10 +40,10 @@ OPTIMIZER, PROGRESS = "optimizer.pt", "progress.json"
 
 @dataclass(frozen=True)
 class Recipe:
-    """Hyperparameters. `batch_size` counts rollouts, `passes` the updates per batch.
+    """Hyperparameters. `batch_size` counts rollouts, and `passes` counts the updates per batch.
 
-    `length` is the constant divisor of token sums, per rollout. `shuffle_rewards` permutes scores within each group:
-    a control in which the model must learn nothing.
+    The sum over the tokens of a batch is divided by `length` times the number of rollouts. `shuffle_rewards` permutes
+    the scores within each group: a control run, in which the model must learn nothing.
     """
 
     batch_size: int = 128
@@ -64,8 +64,8 @@ class Batch:
     """Rollouts with an advantage as rows, padded on the right.
 
     Shapes: `tokens` (rows, width); `active` and `old` (rows, width - 1), for tokens from index 1 on; `advantages`
-    (rows, 1). `active` marks the trained tokens, `old` holds log-probabilities at sampling. `rollouts` also counts the
-    rollouts without an advantage.
+    (rows, 1). `active` marks the trained tokens, and `old` has the log-probabilities at sampling. `rollouts` also
+    counts the rollouts whose advantage is 0, which have no row.
     """
 
     tokens: torch.Tensor
@@ -76,7 +76,7 @@ class Batch:
 
 
 def advantages(group: Mapping[str, Any]) -> list[float]:
-    """Return the advantage of each rollout of a group; 0 if an override says so."""
+    """Return the advantage of each rollout of a group; 0 for a rollout with the override `set_advantage_to_zero`."""
     scores = [float(score >= Verdict.CORRECT_SCORE) for score in group["scores"]]
     mean = sum(scores) / len(scores)
     overrides = group.get("overrides") or [{}] * len(scores)
@@ -135,7 +135,7 @@ class Trainer:
     """Trains on batches of run-api, sends the weights to the server and writes checkpoints.
 
     A new trainer resumes from the newest checkpoint in `folder`: weights, optimizer, step and `history`, to which the
-    caller appends. Steps after the checkpoint are repeated with other batches.
+    caller appends. Steps that were done after the checkpoint are done again, with new batches.
     """
 
     def __init__(self, model: Any, folder: Path, run_api_url: str, server: PolicyServer, recipe: Recipe, seed: int = 0):
@@ -170,7 +170,7 @@ class Trainer:
         return list(ask(self._run_api, "/batch").get("batch") or [])
 
     def train(self, groups: list[dict[str, Any]]) -> dict[str, float | None]:
-        """Take one step and return its figures."""
+        """Take one training step and return its figures, such as loss and entropy."""
         if self.recipe.shuffle_rewards:
             for group in groups:
                 self._rng.shuffle(group["scores"])
@@ -183,9 +183,8 @@ class Trainer:
             self._optimizer.zero_grad()
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
-            for group in (
-                self._optimizer.param_groups
-            ):  # warm up the learning rate, because Adam's first steps are as long as later ones
+            # Warm up the learning rate, because Adam's first steps are as long as later ones.
+            for group in self._optimizer.param_groups:
                 group["lr"] = self.recipe.learning_rate * min(1.0, (self.step + 1) / self.recipe.ramp_steps)
             self._optimizer.step()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}

@@ -1,4 +1,4 @@
-"""Supervised learning until pass@8 is 70 %. Then the model knows the format and a part of the answers."""
+"""Supervised learning until pass@8 is 70 %. The model then knows the answer format, and solves part of the problems."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .problems import Problems
 
 PROBLEMS_PER_TASK = 6000
 CHECK_PROBLEMS = 40
-"""Problems per task for measuring pass@8, from the same stream."""
+"""Problems per task with which pass@8 is measured. They come from the warm start's stream and are not trained on."""
 BATCH = 64
 CHECK_INTERVAL = 20
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
 MISTAKE_SHARE = 0.6
-"""Share of examples with a mistake, always of the same kind. The model repeats the mistake until RL corrects it."""
+"""Share of examples whose answer has a mistake (see `with_mistake`), which the model repeats until RL corrects it."""
 PASS_GOAL = 0.7
-"""The warm start ends when the mean pass@8 over tasks reaches this value, and no task is more than 0.1 below."""
+"""The warm start ends when the mean pass@8 over tasks reaches this value, and no task is more than 0.1 below it."""
 
 
 def warm_start(
@@ -61,7 +61,7 @@ def warm_start(
 
 
 def example(tokenizer: Any, problem: Problem, rng: random.Random) -> tuple[list[int], list[int]]:
-    """Return the tokens of a prompt and of a reply."""
+    """Return the tokens of a problem's prompt and of a reply, whose answer is right or, often, has a mistake."""
     answer = problem.answer or ""
     if rng.random() < MISTAKE_SHARE:
         answer = with_mistake(answer)

@@ -83,7 +83,7 @@ Policy = Callable[[GenerationRequest], Answer | Awaitable[Answer]]
 
 
 def logprob_of(token_id: int) -> float:
-    """Return a log-probability that depends only on the token id, so that tests can recognize the token."""
+    """Return a made-up log-probability that depends only on the token id, so that tests can recognize the token."""
     return LOGPROB_UNIT * (token_id + 1)
 
 

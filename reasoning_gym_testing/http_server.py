@@ -16,7 +16,8 @@ from aiohttp import web
 
 HOST = "127.0.0.1"
 PORTS = range(15_000, 32_000)
-"""Below the ports of outgoing connections, which could otherwise occupy the port of a stopped server."""
+"""The ports that servers use. They are below the ports of outgoing connections, which could otherwise occupy the port
+of a stopped server."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]

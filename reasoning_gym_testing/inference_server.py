@@ -25,7 +25,7 @@ from .http_server import FaultyServer
 from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
-"""The latency of a request is the mean plus or minus at most this share of the mean."""
+"""The latency of a request differs from the mean latency by at most this share of the mean."""
 MAX_KEPT_REQUESTS = 1000
 
 

@@ -59,7 +59,8 @@ def supervise(starter: socket.socket) -> list[str] | None:
     request = json.loads(starter.makefile().readline())
     _set_up_process(request)
     if not request["fork"]:
-        process = subprocess.Popen(request["command"], process_group=0)  # kept, because its finalizer may reap
+        # Keep a reference, because the finalizer of a Popen may wait for the process and take its exit status.
+        process = subprocess.Popen(request["command"], process_group=0)
         pid = process.pid
     elif (pid := os.fork()) == 0:
         starter.close()

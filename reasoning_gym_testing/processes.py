@@ -209,7 +209,7 @@ class Processes:
     def stop(self) -> None:
         """End all processes at once, and return when they have ended.
 
-        Blocks on purpose, so that nothing can interrupt it half-way.
+        This method is no coroutine, so that a cancellation cannot interrupt it half-way.
         """
         for process in self._started:
             process.release()

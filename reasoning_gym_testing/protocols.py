@@ -1,4 +1,4 @@
-"""The protocols of inference servers: the form of requests and replies.
+"""The protocols of inference servers: how requests are read and replies are written.
 
 Each protocol is a row of PROTOCOLS. The server reads requests and writes replies with this table, and has no code for a
 particular protocol, except that it can stream chats.
@@ -35,7 +35,7 @@ Completions = tuple[Completion, ...]
 
 @dataclass(frozen=True)
 class Protocol:
-    """The form of requests and replies of one kind of client.
+    """How the server reads the requests and writes the replies of one kind of client.
 
     - `path`: URL path of POST requests. Protocols may share a path.
     - `takes`: returns True if a request body belongs to this protocol. The first matching row of PROTOCOLS is used.

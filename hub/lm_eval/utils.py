@@ -12,7 +12,7 @@ from reasoning_env.integrations import process_bridge
 from reasoning_env.tasks import TASKS
 
 SETTINGS = os.environ.get("REASONING_SETTINGS", "{}")
-"""Keywords of `Bridge` as JSON."""
+"""Keyword arguments of `Bridge`, as a JSON object."""
 
 
 def load(task: str, **_: object) -> dict[str, Any]:
@@ -24,10 +24,10 @@ def load(task: str, **_: object) -> dict[str, Any]:
 
 @cache
 def make_rows(category: str) -> list[dict[str, str]]:
-    """Return a row for each problem of a category. The system prompt is a part of `prompt`, for base models too.
+    """Return a row for each problem of a category. `prompt` includes the system prompt, so that base models get it too.
 
-    The harness loads one task at a time. Starting the workers takes longer than generating the problems, so a category
-    is generated at once.
+    The harness loads one task at a time. Starting the workers takes longer than generating the problems, so the first
+    call for a category generates the problems of all tasks in this category.
     """
     with Bridge(**{**json.loads(SETTINGS), "tasks": f"category:{category}"}) as bridge:
         return [
@@ -44,5 +44,5 @@ def process_results(doc: dict[str, str], results: list[str]) -> dict[str, float]
     """Return the score of a completion, and 1 as `acc` for a right answer. Raises RuntimeError without a verdict."""
     [verdict] = process_bridge(SETTINGS).judge(doc["reference"], [results[0]])
     if verdict is None:
-        raise RuntimeError(f"no verdict on {doc['reference']}; the log above says why")
+        raise RuntimeError(f"no verdict on {doc['reference']}; see the log above for the cause")
     return {"score": verdict.score, "acc": float(verdict.correct)}

@@ -1,4 +1,4 @@
-"""The client: one WebSocket session of the server.
+"""The client: it opens one WebSocket session with the server.
 
 with ReasoningGymEnv(base_url="http://localhost:8000").sync() as env:
     result = env.reset(task="gcd", seed=7)
@@ -16,7 +16,7 @@ from openenv.core.client_types import StepResult
 
 try:
     from .models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState
-except ImportError:  # the folder itself is on the path, as it is for the server
+except ImportError:  # the modules of this folder are imported without their package
     from models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState
 
 

@@ -1,4 +1,4 @@
-"""What client and server say to each other. An episode is one problem and one answer."""
+"""The messages between client and server. An episode has one problem and one answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def as_text(value: Any) -> Any:
-    """Write what a client read as JSON from a model's reply as it stood there: `42` came as a number."""
+    """Convert a number or a list back to text, because some clients parse a reply such as `42` as JSON."""
     return json.dumps(value) if isinstance(value, int | float | list) else value
 
 
@@ -19,26 +19,26 @@ class ReasoningGymAction(Action):
 
 
 class ReasoningGymObservation(Observation):
-    """After a reset the messages of the problem, and after a step the reason of the reward and its parts.
+    """The problem's messages after a reset; the reason for the reward and the reward's parts after a step.
 
-    It never holds the right answer, nor the reference, from which the answer can be made again.
+    An observation never contains the right answer, nor the reference, from which the answer can be generated.
     """
 
     messages: list[dict[str, str]] = Field(default_factory=list, description="The conversation to complete")
-    reason: str | None = Field(default=None, description="How the reward came about: scored, no_answer, too_long ...")
+    reason: str | None = Field(default=None, description="Reason for the reward: scored, no_answer, too_long ...")
     parts: dict[str, float] = Field(default_factory=dict, description="Numbers whose product is the reward")
 
 
 class ReasoningGymState(State):
-    """For the trainer, not for the model: `reset(reference=...)` serves the same problem again."""
+    """The state of an episode, which only the trainer may see. `reset(reference=...)` serves the same problem again."""
 
     task: str | None = Field(default=None, description="Name of the task")
-    level: float | None = Field(default=None, description="Difficulty from 0 to 1; None at the library's defaults")
+    level: float | None = Field(default=None, description="Difficulty from 0 to 1; None for the library's defaults")
     reference: str | None = Field(default=None, description="The problem's public name")
 
 
 class ResetOptions(BaseModel):
-    """What `reset` takes. Without options, the next problem of the settings."""
+    """The options of `reset`. Without options, `reset` serves the next problem that the settings select."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

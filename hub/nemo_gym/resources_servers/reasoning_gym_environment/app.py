@@ -1,7 +1,7 @@
 """A resources server of NeMo Gym: rewards for problems by reference, judged in sandboxed worker processes.
 
-A row holds `responses_create_params` with the problem's messages, and `reference`. Without a verdict the reward is no
-measurement, and the sample is masked: it counts in no metric and no loss.
+A row has `responses_create_params` with the problem's messages, and `reference`. If a sample gets no verdict, the
+server masks the sample, so that NeMo Gym ignores its reward of 0 in metrics and in the loss.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from reasoning_env import Bridge, JudgeClient, ReasoningEnvError
 logger = logging.getLogger(__name__)
 
 BROKEN_OFF = ("failed", "cancelled")
-"""Statuses of a response that is not the model's own: the model server ended it."""
+"""Statuses of a response that the model server aborted."""
 NO_PARTS = {"format": 0.0, "answer": 0.0, "length": 0.0}
-"""Parts of a sample without a verdict. Every row has the same keys."""
+"""Parts of a sample without a verdict. They are present because all rows must have the same keys."""
 
 
 class ReasoningGymConfig(BaseResourcesServerConfig):
     """Configures the server.
 
-    `bridge` has keywords of `Bridge`, and in place of `judge` the address `judge_url` of a `judge` server whose workers
-    all processes share, with `judge_timeout_s`.
+    `bridge` has the keyword arguments of `Bridge`. Instead of `judge`, it may have `judge_url`, the address of a
+    `judge` server that all processes use, and `judge_timeout_s`.
     """
 
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
@@ -46,9 +46,9 @@ class ReasoningGymVerifyRequest(BaseVerifyRequest):
 
 
 class ReasoningGymVerifyResponse(BaseMultiRewardVerifyResponse):
-    """`reward` is the product of the parts. Metrics read the parts at the top level.
+    """`reward` is the product of `format`, `answer` and `length`, which are fields because metrics read only fields.
 
-    `reason` tells how the score came about, and `extracted_answer` which text was scored.
+    `reason` is the reason for the score, and `extracted_answer` is the answer that was scored.
     """
 
     reference: str
@@ -66,7 +66,7 @@ class ReasoningGymServer(SimpleResourcesServer):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        # The first call starts the workers: with several server processes, one of them only makes the others.
+        # The first call starts the workers, because a parent process that only forks server processes needs none.
         self._bridge = make_bridge(**self.config.bridge)
 
     async def verify(self, body: ReasoningGymVerifyRequest) -> ReasoningGymVerifyResponse:
@@ -95,7 +95,7 @@ def make_bridge(judge_url: str | None = None, judge_timeout_s: float = 120.0, **
 
 
 def without_verdict(body: ReasoningGymVerifyRequest, kind: str, reason: str) -> ReasoningGymVerifyResponse:
-    """Return a sample that is left out of metrics and of the loss, with the reason."""
+    """Return a masked sample, which metrics and the loss ignore, with the reason."""
     logger.warning("a sample is masked: %s", reason)
     return ReasoningGymVerifyResponse(
         **body.model_dump(),

@@ -1,4 +1,4 @@
-"""Make rows of NeMo Gym from rows of `problems`: JSON lines from standard input to standard output."""
+"""Convert rows that the command `problems` wrote to rows of NeMo Gym: JSON lines from stdin to stdout."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Columns of a row that are the task's own, for `gym env schema` and for the validation of data sets."""
+"""The columns that this environment adds to a row, for `gym env schema` and for the validation of data sets."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

@@ -1,4 +1,4 @@
-"""The server: `uvicorn server.app:app --port 8000` in the folder above."""
+"""The server. Start it in the parent folder: `uvicorn server.app:app --port 8000`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reasoning_env import ReasoningEnvError, ScoringError, WorkerError
 try:
     from ..models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState
     from .environment import ReasoningGymEnvironment, bridge, close_bridge
-except ImportError:  # the folder itself is on the path
+except ImportError:  # uvicorn runs in the parent folder, so the modules are imported without their package
     from models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState
     from server.environment import ReasoningGymEnvironment, bridge, close_bridge
 
 SESSIONS = 256
-"""Sessions at a time. A session is a thread that waits, and a problem."""
+"""Maximum number of sessions at a time. A session needs little: a problem, and a thread that mostly waits."""
 
 app = create_app(
     ReasoningGymEnvironment,
@@ -26,13 +26,14 @@ app = create_app(
     max_concurrent_envs=SESSIONS,
     state_cls=ReasoningGymState,
 )
-# Before the first request, so that wrong settings end the start, and /health means that problems can be served.
+# Create the bridge before the first request. So wrong settings end the start, and a reply of /health means that the
+# server can serve problems.
 app.router.on_startup.append(bridge)
 app.router.on_shutdown.append(close_bridge)
 
 
 @app.exception_handler(ReasoningEnvError)
 async def explain(_: Request, error: ReasoningEnvError) -> JSONResponse:
-    """Tell over HTTP what a WebSocket session tells as the message of an error."""
+    """Reply with the message of an error, which WebSocket sessions already send: status 503 if a retry may help."""
     is_ours = isinstance(error, ScoringError | WorkerError)
     return JSONResponse({"detail": str(error)}, status_code=503 if is_ours else 422)

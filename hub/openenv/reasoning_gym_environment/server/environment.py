@@ -19,33 +19,34 @@ from reasoning_env import Bridge, ConfigError, JudgeClient, Problem, ReasoningEn
 
 try:
     from ..models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
-except ImportError:  # the folder itself is on the path: `uvicorn server.app:app`
+except ImportError:  # uvicorn runs in the parent folder, so the modules are imported without their package
     from models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
 
 SETTINGS = "REASONING_SETTINGS"
-"""Variable with keywords of `Bridge` as JSON: {"tasks": "gcd,chain_sum", "complexity_level": 0.3}.
+"""Environment variable with the keyword arguments of `Bridge`, as a JSON object such as
+{"tasks": "gcd,chain_sum", "complexity_level": 0.3}.
 
-In place of `judge`, it has the address `judge_url` of a `judge` server, with `judge_timeout_s`.
+Instead of `judge`, it may have `judge_url`, the address of a `judge` server, and `judge_timeout_s`.
 """
 TRAIN_TASKS = 2**31
-"""Training problems have numbers without end. Training has as many seeds."""
+"""The number of training tasks that the server reports: the number of training seeds. The stream itself is endless."""
 LISTED_TASKS = 1000
-"""Most tasks of one reply, about 60 kB."""
+"""Maximum number of tasks in one reply, which then has about 60 kB."""
 
 
 class NoProblemError(ReasoningEnvError):
-    """A step without a problem."""
+    """The client called `step` without a problem to answer."""
 
     def __init__(self) -> None:
         super().__init__(
-            "there is no problem to answer: none was asked for, or it was answered already",
-            remedy="reset first, in the same WebSocket session (/ws); each HTTP request has a session of its own",
+            "there is no problem to answer: this session was not reset, or its problem was answered already",
+            remedy="call reset first, in the same WebSocket session (/ws); each HTTP request has its own session",
         )
 
 
 @cache
 def bridge() -> Bridge:
-    """Return the bridge of this process. The app calls this at its start."""
+    """Return the bridge of this process. The app calls this function when it starts."""
     given = os.environ.get(SETTINGS) or "{}"
     try:
         settings = json.loads(given)
@@ -61,12 +62,12 @@ def bridge() -> Bridge:
 
 @cache
 def evaluation_set() -> Sequence[Problem]:
-    """Return the fixed evaluation set, or the preset of the settings. The first call generates all of its problems."""
+    """Return the evaluation set that the settings select. The first call generates all of its problems."""
     return bridge().evaluation_problems()
 
 
 def close_bridge() -> None:
-    """End the workers; the next call of `bridge` makes others."""
+    """End the workers. The next call of `bridge` creates a new bridge, which starts new workers."""
     bridge().close()
     bridge.cache_clear()
     evaluation_set.cache_clear()
@@ -82,7 +83,10 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
         self._state = ReasoningGymState()
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ReasoningGymObservation:
-        """Return the messages of a problem. `ResetOptions` has the options. Raises ReasoningEnvError."""
+        """Begin an episode, and return the problem's messages. For the options, see `ResetOptions`.
+
+        Raises ReasoningEnvError if the options are wrong, or if the problem cannot be generated.
+        """
         asked = read_options({"seed": seed, "episode_id": episode_id, **options})
         problem, is_in_flight = find_problem(asked)
         self.close()
@@ -98,10 +102,10 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
     def step(
         self, action: ReasoningGymAction, timeout_s: float | None = None, **options: Any
     ) -> ReasoningGymObservation:
-        """Return the reward of a completion, which ends the episode. The workers' own deadlines hold.
+        """Return the reward of a completion and end the episode. `timeout_s` is ignored: workers have deadlines.
 
-        Raises NoProblemError, and ScoringError after an infrastructure error, which is never a reward of 0: the same
-        step may be taken again.
+        Raises NoProblemError without a problem, and ScoringError after an infrastructure error, which is never scored
+        0. After a ScoringError, the client may send the same step again.
         """
         problem = self._problem
         if problem is None:
@@ -120,7 +124,7 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
         return self._state
 
     def close(self) -> None:
-        """Give up the problem, if there is one."""
+        """Drop the problem of the session, if it has one."""
         if self._problem is not None and self._is_in_flight:
             bridge().observe(self._problem, [None])
         self._problem = None
@@ -143,7 +147,7 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
         return len(await asyncio.to_thread(evaluation_set))
 
     async def get_task(self, split: str, index: int) -> dict[str, object]:
-        """Return a task. Raises IndexError where there is none."""
+        """Return the description of a task. Raises IndexError if the split has no task with this index."""
         return describe(split, range(await self.num_tasks(split))[index])
 
     async def get_task_range(
@@ -155,12 +159,12 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
         return [describe(split, index) for index in chosen]
 
     async def list_tasks(self, split: str) -> list[dict[str, object]]:
-        """Return the first tasks of a split; `num_tasks` tells how many there are."""
+        """Return the first LISTED_TASKS tasks of a split; `num_tasks` returns the number of all tasks."""
         return await self.get_task_range(split, 0, LISTED_TASKS)
 
 
 def describe(split: str, index: int) -> dict[str, object]:
-    """Return a task for the routes of tasks: `reset` takes its split and index."""
+    """Return a task's description for the HTTP routes that list tasks. Its split and index are options of `reset`."""
     task: dict[str, object] = {"id": f"{split}-{index}", "split": split, "index": index}
     if split == "test":
         problem = evaluation_set()[index]
@@ -169,7 +173,7 @@ def describe(split: str, index: int) -> dict[str, object]:
 
 
 def read_options(given: dict[str, Any]) -> ResetOptions:
-    """Return the options of a reset. Raises ConfigError, in one line, for others and for such as exclude each other."""
+    """Return the options of a reset. Raises ConfigError for unknown options and for a wrong combination of options."""
     try:
         asked = ResetOptions.model_validate(given)
     except ValidationError as error:
@@ -188,7 +192,7 @@ def read_options(given: dict[str, Any]) -> ResetOptions:
 
 
 def find_problem(asked: ResetOptions) -> tuple[Problem, bool]:
-    """Return a problem, and whether it is in flight. A seed has no meaning beside a reference or an index."""
+    """Return a problem, and whether it is in flight. With a reference or an index, the seed is ignored."""
     if asked.reference is not None:
         return bridge().remake(asked.reference), False
     if asked.index is not None:
@@ -202,7 +206,7 @@ def find_problem(asked: ResetOptions) -> tuple[Problem, bool]:
 
 
 def find_task(split: str | None, index: int) -> Problem:
-    """Return the problem of an index. Raises ConfigError where there is none."""
+    """Return the problem with an index. Raises ConfigError if the split is missing or has no such index."""
     if split is None:
         raise ConfigError("is needed beside an index", setting="split", remedy="train or test")
     if split == "train":

@@ -1,6 +1,6 @@
-"""The server inside NeMo Gym's application, with real workers.
+"""Test the server inside NeMo Gym's application, with real workers.
 
-`gym env test --resources-server reasoning_gym_environment` runs these tests, and `make integrations` does.
+`gym env test --resources-server reasoning_gym_environment` and `make integrations` run these tests.
 """
 
 from __future__ import annotations
