@@ -127,6 +127,7 @@ class ReasoningGymEnv(BaseEnv):
         judged = await run.judge(group)
         packed: ScoredDataGroup | None = None
         if judged.has_signal or not run.mode.drops_equal_scores(self.config):
+            # A subclass may expect lists, as in BaseEnv. Without a subclass, arrays save time and memory.
             packed = await run.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
         run.observe(judged)
         return packed

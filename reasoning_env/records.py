@@ -450,7 +450,7 @@ class Rollout:
         """The parts of the verdict, with the length penalty's factor as `length`; empty without a verdict."""
         if self.verdict is None:
             return {}
-        # The length penalty applies only to scores of at least 0.5.
+        # A score of 0 has no length penalty, which applies only to scores of at least 0.5.
         left = self.score / self.verdict.score if self.verdict.score > 0 else 1.0
         return {**self.verdict.parts, "length": left}
 

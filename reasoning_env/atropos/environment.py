@@ -44,7 +44,7 @@ class Environment(Protocol):
     max_num_workers: int
     workers: set[asyncio.Task[object]]
     running_items: dict[UUID, dict[str, Any]]
-    """A dict for each worker; the value of `item` is a RolloutItem."""
+    """For each worker, a dict whose `item` is the RolloutItem that the worker collects."""
     backlog: list[RolloutItem]
     """Items of cancelled workers, which are collected again before new ones."""
     eval_runner: asyncio.Task[object] | None

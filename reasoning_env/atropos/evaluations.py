@@ -70,7 +70,7 @@ class ModelEvaluations:
             step=step,
             resume=False,
         )
-        if evaluation.announcement != self._announced:  # log it once: every evaluation has the same problems
+        if evaluation.announcement != self._announced:  # log once, because all evaluations have the same problems
             self._announced = evaluation.announcement
             logger.info("%s", self._announced)
         try:

@@ -95,10 +95,11 @@ def _build_servers(
 def choose_server_class(
     server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
 ) -> Callable[..., APIServer]:
-    """Return the class or function that creates servers: AtroposServer's, unless user code passed its own class.
+    """Return the class or function that creates servers: AtroposServer, unless user code set a class of its own.
 
-    Atropos itself creates the settings of local servers and of Slurm's servers, without a type.
+    Atropos creates settings without a type for local servers and for Slurm's servers. These servers get the type that
+    `configs` names.
     """
-    if not inspect.isabstract(server_cls):
+    if not inspect.isabstract(server_cls):  # BaseEnv's default is the abstract class APIServer
         return server_cls
     return partial(AtroposServer, named=named_format(configs[0] if isinstance(configs, list) else configs))

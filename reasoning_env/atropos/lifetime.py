@@ -40,7 +40,7 @@ class Lifetime:
     save_interval_s = 10.0
     """Seconds between two saves of the latest state. A killed run resumes from the last save."""
     least_drain_s = 3.0
-    """Minimum time at shutdown to deliver scored groups to run-api."""
+    """Seconds that the delivery of scored groups gets at shutdown, even if the deadline is earlier."""
 
     def __init__(self, run: Run, collect_state: Callable[[], Mapping[str, object]], *, testing: bool) -> None:
         self.checkpoints: CheckpointStore | None = None

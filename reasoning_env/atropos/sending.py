@@ -43,6 +43,7 @@ async def send_groups(
     for group in to_send:
         if config.include_messages and group.get("messages") is None:
             texts = map(env.tokenizer.decode, group["tokens"])
+            # As BaseEnv does: the whole rollout, decoded, as a message of the user.
             group["messages"] = [[{"role": "user", "content": text}] for text in texts]
         if env.jsonl_writer is not None:
             env.jsonl_writer.write(group)
@@ -53,6 +54,7 @@ async def send_groups(
         deliveries = await env._send_scored_data_to_api(to_send if isinstance(groups, list) else to_send[0]) or ()
     if item is not None:
         run.end(item.problem, deliveries)
+    # If run-api is slow, make the worker wait, so that the queue does not grow without limit.
     if deliveries and run.queue.stats.waiting > env.max_num_workers:
         await asyncio.wait(deliveries)
     for group in complete:

@@ -38,8 +38,8 @@ class Kind(StrEnum):
 class Metric(Generic[S]):
     """A metric that is read from a source of type S.
 
-    - `name` is wandb's name. The part before the first slash is a section; a part in capitals is a label and stands for
-      its value. Prometheus' name is derived from it.
+    - `name` is wandb's name. The part before the first slash is a section. A part in capitals is the name of a label
+      and stands for the label's value. Prometheus' name is derived from `name`.
     - `description` explains the metric to users.
     - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping of label values to
       these, or None if the value is unknown.

@@ -18,7 +18,7 @@ from .metric import Kind, Metric
 logger = logging.getLogger(__name__)
 
 FIRST_VERDICTS = 100
-"""A score function counts as broken if it has raised an error for all completions so far, and for at least so many."""
+"""Number of completions after which a score function counts as broken, if it raised an error for all of them."""
 
 
 class OwnVerdicts:

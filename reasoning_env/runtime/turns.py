@@ -24,7 +24,7 @@ NUMBERS_PER_TURN = 2**15
 PIECES_PER_BATCH = 8
 """Maximum number of calls that are sent to the thread at a time."""
 MAX_BATCH_S = 0.005
-"""Seconds after which the thread starts no further call of a batch, so that finished calls do not wait."""
+"""Seconds after which the thread starts no further call of a batch, so that the results of finished calls arrive."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:

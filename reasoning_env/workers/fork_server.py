@@ -52,7 +52,7 @@ WORKER_LIMITS = {
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """Settings of a pool: the user's settings, and internal ones.
+    """Settings of a pool: the user's settings, and internal settings.
 
     With a `score_function` instead of the library, the pool scores rows and generates no problems. `hash_seed` becomes
     PYTHONHASHSEED of the workers, because the problems of some tasks depend on it.

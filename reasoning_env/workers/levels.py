@@ -268,7 +268,7 @@ def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tup
 
 
 def _middle_of_step(draw: float) -> float:
-    """Round `draw` to the middle of its interval, so that a task has few values and its parameters can be cached."""
+    """Round `draw` to the middle of one of LEVEL_STEPS intervals, so that a task has few parameters to cache."""
     return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 

@@ -141,7 +141,7 @@ class WorkerPool:
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
-        """Start the processes, wait until the library is imported, and return facts about the library.
+        """Start the processes, wait until the library is imported, and return information about the library.
 
         `workers` limits the number of workers of each role until `grow` is called. If the fork server is killed while
         it starts, it is started again, up to MAX_FAILED_STARTS starts in all. Raises WorkerError if the processes

@@ -473,7 +473,7 @@ libraries, the filter refused only calls that write files, open sockets or start
 """
 
 TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
-"""The machine's number in <linux/audit.h>, and its column in ALLOWED_CALLS."""
+"""For each kind of machine: its number in <linux/audit.h>, and the column of its numbers in ALLOWED_CALLS."""
 
 FIRST_COMMON_NUMBER = 424
 """From this number on, a call has the same number on all machines. These calls are newer than Linux 5.0, so libraries
@@ -578,6 +578,7 @@ def compile_filter(machine: str, *, threads: bool) -> bytes:
         for check in CHECKS.get(name, ()):
             body.append(_step(Op.LOAD, arguments_at + 8 * check.argument + 4 * check.high))
             body.append(_step(Op.AND, check.mask))
+            # A match skips the comparisons that are left, and the step that refuses the call.
             for left in range(len(check.values), 0, -1):
                 body.append(_step(Op.IF_EQUAL, check.values[-left], if_true=left))
             body.append(refuse)
