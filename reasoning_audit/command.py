@@ -39,7 +39,7 @@ def _audit(options: argparse.Namespace, folder: Path) -> int:
     - WorkerError: no problem could be audited
     """
     _check(options)
-    _check_output(options.output)
+    _check_output(options.output)  # now, because an audit takes minutes
     report = audit_tasks(options, folder) if options.score is None else audit_rows(options)
     return _finish(report, options)
 
@@ -118,7 +118,7 @@ def _levels(text: str) -> Sequence[float | None]:
 
 
 def _check_output(path: Path) -> None:
-    """Raise ConfigError if the path cannot be written or is no earlier audit. Called before minutes of work."""
+    """Raise ConfigError if the path cannot be written, or exists and is not the result of an audit."""
     check_writable(path.parent, "--output")
     if not path.exists():
         return

@@ -22,13 +22,13 @@ from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, RIGHT_ANSWER_SCORE,
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
-"""Number of problems of a task and level on which verifiers are watched.
+"""Number of problems, for each task and level, on which the audit watches the verifier.
 
-One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and the planted defects. But with one
-problem, the audit finds a verifier with random scores only by luck.
+One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and verifiers with planted defects. But
+with one problem, the audit finds a verifier with random scores only by luck.
 """
 SCORE_ROUNDING = 1e-6
-"""Scores with a smaller difference count as equal."""
+"""Two scores count as equal if their difference is smaller."""
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
@@ -39,7 +39,7 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers whose execution a `Watch` detects, by what they would open. The sandbox prevents any harm."""
+"""Answers whose execution a `Watch` detects, by what they would use. The sandbox prevents any harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -166,7 +166,7 @@ class ContractCheck:
         return found + await self._check_other_process(problem, verdicts)
 
     def _findings_of_verdict(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
-        """Yield the findings of one watched verdict."""
+        """Yield the findings that the verdict of a watched worker shows."""
         parts = verdict.own_parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
@@ -197,7 +197,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers, and make the same problem, in a second process, and compare."""
+        """Score the same answers and generate the same problem in a second process. Return a finding if one differs."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()
@@ -219,7 +219,7 @@ class ContractCheck:
         return []
 
     async def _score_attacks(self, problem: Problem) -> list[Finding]:
-        """Score hostile answers until one ends a worker process. Further answers would only end more processes."""
+        """Score CANARIES until the verifier executes one, and ATTACKS until one ends a worker process."""
         found: list[Finding] = []
         for name, text in CANARIES.items():
             [verdict] = await self.pools.first.score(problem, [text])
@@ -238,13 +238,13 @@ class ContractCheck:
 
 
 def _raw(verdict: Verdict) -> float | None:
-    """Return the number that the original verifier returned; None if it returned no number."""
+    """Return the number that the original verifier returned; None if the verifier returned no finite number."""
     return (verdict.own_parts or {}).get(Watched.RAW)
 
 
 def with_negative_number(answer: str) -> str:
-    """Return the answer with its first positive whole number multiplied by -10; unchanged without such a number.
+    """Multiply the first positive whole number in the answer by -10; return an answer without one unchanged.
 
-    For this answer, a verifier that scores by ratio or difference may return a number outside [0, 1].
+    A verifier that computes a ratio or difference may return a number outside [0, 1] for the result.
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)

@@ -22,18 +22,18 @@ from .reproduction import MAX_SCORED, Reproduction
 from .scores import MANY, RIGHT_ANSWER_SCORE, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
-"""Most characters of an answer that a finding shows. Only 7 of 198 findings had a longer answer."""
+"""Maximum number of characters of an answer in a finding. Only 7 of 198 findings had a longer answer."""
 
 
 class Severity(StrEnum):
-    """How much a defect can harm a training."""
+    """How much a defect can harm a training run."""
 
     LOW = "low"
     """A small defect, or a known defect of a task that training excludes."""
     MEDIUM = "medium"
     """Rewards are wrong for some problems or under some conditions."""
     HIGH = "high"
-    """A policy can learn the wrong thing: wrong answers score, right answers do not, or answers are executed."""
+    """A policy can learn wrong behaviour: wrong answers score high, right answers score low, or answers are run."""
 
     @property
     def rank(self) -> int:
@@ -80,7 +80,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect for each reason why scoring an answer failed. Other errors are scored again by watched workers."""
+"""The defect for each reason why scoring an answer failed. After any other error, watched workers score it again."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Finding:
     """One defect with its evidence, as reports save it.
 
     - `reference` names the problem; "" if the finding is not about a single problem.
-    - `answer` is the answer that shows the defect, cut to MAX_ANSWER characters.
-    - `score` is the score of the answer. `expected` is the score to compare with: the right answer's, or the same
-      answer's in a second call or process. None if there is nothing to compare with.
+    - `answer` is the answer that shows the defect, truncated to MAX_ANSWER characters.
+    - `score` is the score of the answer. `expected` is the score to compare with: the score of the right
+      answer, or of the same answer in a second call or process; None if there is no such score.
     - `detail` describes the finding in words.
     - `command` reproduces the finding.
     """
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding with a probe's answer as evidence; a decision tree predicts options and has no answer."""
+        """Return a finding with a probe's answer as evidence. A decision tree has no answer, and so no evidence."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict
@@ -175,9 +175,9 @@ def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge the findings with the same task and defect into the most severe, with the other levels in `detail`.
+    """Keep one finding for each task and defect: the most severe. Its `detail` names the levels of the others.
 
-    Among equally severe findings, the finding with the highest score counts.
+    Of equally severe findings, keep the finding with the highest score.
     """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
@@ -222,7 +222,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
 
 
 def defect_of(probe: str) -> Defect:
-    """Return the defect that a too high score of this probe shows."""
+    """Return the defect of a verifier for which this probe scores too high."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
     if probe == Probe.BEST_TREE:
@@ -238,7 +238,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
         return
     unpaid = sum(score < RIGHT_ANSWER_SCORE for score in gold.scores)
     if unpaid:
-        # If only a few right answers earn too little, a training hardly suffers.
+        # If only a few right answers score too low, the harm to a training run is small.
         severity = Severity.HIGH if Probe.ORACLE in audit.faults else Severity.MEDIUM
         detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {RIGHT_ANSWER_SCORE:g}"
         yield reporter.shown_by(gold.worst, Defect.GOLD_NOT_PAID, detail, severity=severity)
@@ -248,7 +248,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Find wrong answers that earn as much as right answers on every problem, if there are at least MANY problems."""
+    """Yield findings for wrong answers that score as high as the right answer on every one of MANY or more problems."""
     if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 
@@ -261,7 +261,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
         detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
-        # If even the changed answer earns full marks, the verifier gives partial credit, and the pair shows no defect.
+        # If even a changed right answer scores as high, the verifier gives partial credit, and a pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
             detail = f"{str(pair[0])!r} earns as much as the right answer alone, whichever comes first"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)

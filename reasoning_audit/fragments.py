@@ -13,7 +13,7 @@ LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 
 
 def fragments(question: str) -> dict[str, str]:
-    """Return single words, numbers and counts of a question, by name."""
+    """Return answers that a policy can take from a question without reasoning: words, numbers and counts, by name."""
     numbers = SHOWN_NUMBER.findall(question)
     words = QUESTION_WORD.findall(question)
     lines = question.strip().splitlines()

@@ -1,8 +1,8 @@
 """Predict answers from surface features of questions with a small decision tree.
 
-The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and predicts an option. The tree
-is learned on one half of a task's problems and scored on the other half. A policy could earn this score without
-reasoning.
+The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and predicts the right answer,
+which is one of several options. The tree is learned on one half of a task's problems and scored on the other half. A
+policy could earn this score without reasoning.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 from .probes import LEARNT_FROM
 
 DEPTH = 3
-"""Tests on each path through a tree."""
+"""Maximum number of tests from the root of a tree to a leaf."""
 SMALLEST_LEAF = 3
-"""The fewest problems that each branch of a test must have."""
+"""Minimum number of problems in each branch of a test."""
 PARTS = 32
-"""Number of quantiles of a feature. A tree tries the limits between quantiles as thresholds."""
+"""Number of thresholds that a tree tries for a feature: quantiles of the feature's values."""
 MAX_OPTIONS = 24
-"""A tree can predict at most this many options. These are the most frequent options."""
+"""Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Number of word positions, and of number positions from each end of a question, that become features."""
+"""Number of word positions that become features, and of numbers from the beginning and from the end of a question."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -58,10 +58,10 @@ Tree = Question | Leaf
 
 
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Score each problem 1 if the tree that was learned on the other half of the problems predicts its option, else 0.
+    """Return a score for each problem: 1 if the tree that was learned on the other half predicts its option, else 0.
 
-    With fewer than LEARNT_FROM problems, no tree is learned. The scores then estimate a tree's scores from above: 1 if
-    the option is among the two most frequent options and occurred in an earlier problem.
+    With fewer than LEARNT_FROM problems, no tree is learned. The scores are then an upper bound of a tree's scores:
+    1 if the option is among the two most frequent options and occurred in an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -116,7 +116,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Grows a tree. `bins[feature, problem]` counts the feature's `limits` that are at most the problem's value."""
+    """Grows a tree. `bins[f, p]` is the number of thresholds of feature f that are at most the value of problem p."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]
@@ -132,7 +132,7 @@ class _Grower:
         bins = self.bins[:, rows] + parts * np.arange(features)[:, None]
         cells = (bins + classes[rows] * features * parts).ravel()
         counted = np.bincount(cells, minlength=len(count) * features * parts).reshape(len(count), features, parts)
-        low = counted.cumsum(axis=2)[:, :, :-1]  # problems of each class below each limit of a feature
+        low = counted.cumsum(axis=2)[:, :, :-1]  # number of problems of each class below each threshold of a feature
         high = count[:, None, None] - low
         below, above = low.sum(axis=0), high.sum(axis=0)
         purity = (low**2).sum(axis=0) / np.maximum(below, 1) + (high**2).sum(axis=0) / np.maximum(above, 1)
@@ -151,9 +151,9 @@ class _Grower:
 def surface_features(questions: Sequence[str]) -> Features:
     """Return the features of questions for a tree.
 
-    The features are: counts of signs and words; ratios of two counts; the number, the word, and the word's letters and
-    repeated letters at a position; whether two positions have the same word. A word's position is its line, counted
-    from the question's end, and its place in the line.
+    The features are: counts of signs and words; ratios of two counts; the number at a position; the word at a position,
+    with the numbers of its letters and repeated letters; whether two positions have the same word. The position of a
+    word is its line, counted from the end of the question, and its place in the line.
     """
     counted = [count_surface(question) for question in questions]
     counts = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -168,7 +168,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
+    """Return the counts of characters, words, lines, numbers and some signs; and the first, last and largest number."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
@@ -245,7 +245,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return a question's words by (line counted from the end, position in the line)."""
+    """Return the words of a question, each by the number of its line (0 is the last) and its position in the line."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

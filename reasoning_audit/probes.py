@@ -1,4 +1,4 @@
-"""Probes: answers of which the audit knows whether they are right, wrong, or made without reasoning.
+"""Probes: answers that the audit scores and that are known to be right, wrong, or made without reasoning.
 
 A kind of probe is a rule that makes an answer to any problem. `make_probes` makes the probes for a task's problems. The
 decision tree (`learner.py`) is a kind of probe without answers: it predicts an option from features of the question.
@@ -20,9 +20,9 @@ from .fragments import fragments
 FEW_OPTIONS = 4
 """A task without a declaration counts as multiple-choice if it has at most this many different right answers."""
 LEARNT_FROM = 20
-"""The fewest problems for which a decision tree is learned, both halves together."""
+"""Minimum number of problems for which a decision tree is learned: half to learn, half to score."""
 LONG_BYTES = 20_000
-"""Length of the longest probes. Verifiers never receive longer answers (`rewards.MAX_ANSWER_BYTES`)."""
+"""Length of the longest probes in bytes. Verifiers never get longer answers (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -67,12 +67,12 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Changed right answers. A changed answer may be right too, but never on every problem of a task."""
+"""Probes with a changed right answer. The changed answer may be right too, but never on every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs of probes with the right answer and a wrong answer, in both orders. A verifier that searches for the right
 answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""
 WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
-"""Kinds to which the bound does not apply, because the answer is empty or made from the right answer."""
+"""Kinds of probes without a bound on the mean score: the answer is empty, or made from the right answer."""
 
 
 def is_shortcut(probe: str) -> bool:
@@ -83,13 +83,13 @@ def is_shortcut(probe: str) -> bool:
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
     """Return the probes for each problem of a task, by kind, in the order of the problems.
 
-    `between` is what separates two answers in a completion, if the audited function reads whole completions.
+    `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
-        # Joined without further words, because some verifiers score the share of the answer that is right.
+        # Add no words, because some verifiers score the share of the answer that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
     by_problem = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
@@ -111,7 +111,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
 
 
 def perturb(answer: str) -> str:
-    """Replace the last digit or letter by the next in order; append a letter if the answer has neither."""
+    """Replace the last digit or letter by the next digit or letter; append an x if the answer has neither."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
             number = alphabet.find(answer[position])
@@ -145,7 +145,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return the items of a flat list in brackets; [] if `text` is no flat list or has fewer than two items."""
+    """Return matches of the items of a flat list in brackets; [] for any other string, or fewer than two items."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]
@@ -153,7 +153,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return the right answer together with a wrong answer, in both orders, by kind."""
+    """Return probes, by kind, that have the right answer and a wrong answer, in both orders."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

@@ -1,4 +1,4 @@
-"""The report of an audit: its numbers and findings, as JSON and as printed text."""
+"""The report of an audit: the scores of each task and the findings, as JSON and as printed text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .scores import TaskAudit, level_name, place
 
 
 class AuditOutcome(StrEnum):
-    """The result of a task at a level."""
+    """The result of auditing a task at a level."""
 
     PASSES = "passes"
     FAILS = "FAILS"
@@ -92,7 +92,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. `left_out` are the tasks that training excludes, because they are known to fail."""
+    """Return the report. `left_out` are the tasks that training excludes: their known weakness is no failure."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,
@@ -106,7 +106,7 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the result of a task at a level."""
+    """Return the result of a task at a level. `left_out` are the tasks that training excludes."""
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:
@@ -163,12 +163,12 @@ def _print_table(audits: Sequence[AuditedTask]) -> None:
     print("""
 DRAWS: problems generated for each accepted problem; MOST REJECTED: the most frequent reason for rejecting a problem
 ORACLE: mean score of the right answers; PERTURBED: mean score of right answers with one character changed
-BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score; BOUND: the most allowed
+BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score; BOUND: limit of MEAN
 gives away: answers without reasoning are known to score high, so training excludes the task""")
 
 
 def _row(audit: AuditedTask) -> Mapping[str, str]:
-    """Return the cells of a row, by heading."""
+    """Return the cells of a row of the table, by the heading of the column."""
 
     def mean(probe: str | None) -> str:
         return f"{audit.means[probe]:.2f}" if probe in audit.means else "-"
@@ -212,7 +212,7 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 
 def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
-    """Return the result of the audit in a line, with the tasks and levels that fail. `fails`: the exit status is 1."""
+    """Return a line with the result of the audit, and the tasks and levels that fail. `fails`: the exit status is 1."""
     outcome = "failed" if fails else "passed"
     failed = [audit.place for audit in audits if audit.result is AuditOutcome.FAILS]
     if failed:

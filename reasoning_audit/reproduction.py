@@ -11,14 +11,14 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""Most characters of an answer in a command. For longer answers, the command repeats the whole audit."""
+"""Maximum number of characters of an answer in a command. For a longer answer, the command repeats the audit."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """The commands that reproduce the findings on a task.
 
-    `audit` repeats the audit of the task. This is the default if no shorter command reproduces a finding.
+    `audit` repeats the audit of the task. The methods return `audit` if no shorter command reproduces a finding.
     """
 
     audit: str
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` returns this answer unchanged, except for whitespace around it."""
+    """Return True if `extract_answer` finds exactly this answer in answer tags, except for whitespace around it."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

@@ -1,7 +1,7 @@
 """`audit --score`: audit a user's score function on a file of rows with right answers.
 
-The function reads whole completions, so an answer must be in a form that the function recognizes. The audit tries FORMS
-and uses the form in which right answers score highest. Each row is a problem of the audit.
+The function reads whole completions, so a completion must state its answer in a way that the function recognizes. The
+audit tries FORMS, and uses the form in which right answers score highest. Each row is a problem of the audit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
-"""Most rows that are audited; the others are ignored.
+"""Maximum number of audited rows. Further rows are ignored.
 
 With 200 rows and a bound of 0.35, the audit reports a constant answer that truly earns 0.40 with a probability of 0.92,
 and an answer that truly earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
@@ -48,7 +48,7 @@ QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages
 
 @dataclass(frozen=True)
 class CompletionForm:
-    """How a completion states its answer."""
+    """A form of completions: the text before and after the answer."""
 
     before: str = ""
     after: str = ""
@@ -136,9 +136,9 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Gives the audit rows in place of generated problems, and scores answers in a form.
+    """Returns rows in place of generated problems, and puts each answer into a completion before it is scored.
 
-    Calls `advance` after each scored row.
+    Calls `advance` after each row whose answers were scored.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class RowWorkers:
         return self._problems[spec.index]
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each answer. The verdict's `answer` is the answer without the form."""
+        """Return a verdict for each answer. The `answer` of a verdict is the answer itself, not the completion."""
         verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
         self._advance()
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
@@ -171,7 +171,8 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
     for number, row in enumerate(rows):
         place = f"row {number + 1} of {printable(str(file))}"
         if not isinstance(row, Mapping):
-            raise ConfigError(f"{place} cannot be used: {row.problem}", setting="--rows")
+            remedy = "correct or remove the row"
+            raise ConfigError(f"{place} cannot be used: {row.problem}", setting="--rows", remedy=remedy)
         if len(problems) == MAX_ROWS:
             break
         spec = ProblemSpec(ProblemRequest(name, number), Split.EVAL, number)
@@ -214,7 +215,7 @@ def _question(row: Mapping[str, object]) -> str:
 
 
 async def choose_form(pool: Workers, problems: Sequence[Problem], advance: Callable[[], None]) -> CompletionForm:
-    """Return the form in which the right answers earn most. Calls `advance` after each scored row."""
+    """Return the form in which the right answers score highest. Calls `advance` after each scored row."""
     earned = dict.fromkeys(FORMS, 0.0)
     for problem in problems:
         assert problem.answer is not None

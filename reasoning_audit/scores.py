@@ -2,7 +2,7 @@
 
 `audit_task` scores all probes on a few problems. In further rounds, it scores the probes with high scores on more
 problems. It returns a `TaskAudit`: the scores, the bound and the faults. Every verdict counts: if the verifier fails,
-the answer scores 0, and if a probe has no answer to a problem, the probe scores 0 there.
+the answer scores 0. If a shortcut has no answer to a problem, it scores 0 on this problem.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ GENERATION_DEADLINE_S = 600.0
 GENERATION_CPU_S = 20.0
 """Processor-time limit for generating a problem."""
 MANY = 3
-"""A finding that says "on every problem" needs at least this many problems."""
+"""Minimum number of problems for a finding that says "on every problem"."""
 RIGHT_ANSWER_SCORE = 0.95
 """The lowest allowed mean score of right answers. In an audit of all tasks, one mean was 0.99, the others 1."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The further rounds: (factor, share). A round has factor * `items` problems, and tries the probes that earned more
-than this share of the bound in the round before."""
+"""The further rounds: (factor, share). A round has factor * `items` problems. It scores the probes whose mean score in
+the round before was above share * bound."""
 DEFAULTS = "defaults"
 """The value of `--levels` that stands for the library's default parameters."""
 
@@ -53,7 +53,7 @@ def level_words(level: float | None) -> str:
 
 
 def place(task: str, level: float | None) -> str:
-    """Return a task and level in words."""
+    """Return a task and level in words, such as `gcd at 0.5`."""
     return task if level is None else f"{task} at {level:g}"
 
 
@@ -68,7 +68,7 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe on a task's problems, with the best and the worst answer (the first of equals)."""
+    """The scores of a kind of probe on a task's problems, with the first best and the first worst answer."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
@@ -77,7 +77,7 @@ class ProbeTally:
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
     """The first answer that could not be scored, by reason."""
     is_never_below_right: bool = True
-    """True if every answer earned at least as much as the right answer to its problem."""
+    """True if every answer scored at least as high as the right answer to the same problem."""
 
     def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
@@ -94,7 +94,7 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
+    """The scores of a task on `items` problems at a level (None for the library's defaults), by kind of probe.
 
     `options` is the number of options of a multiple-choice task, and 0 for all other tasks. `flawed` counts the
     rejected problems by cause. `failures` are the errors of problems that could not be generated or scored. `problems`
@@ -104,7 +104,7 @@ class TaskAudit:
     FREE_BOUND: ClassVar[float] = 0.35
     """The highest mean score that a policy without reasoning may earn in a task that is not multiple-choice."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """In a multiple-choice task, such a policy may earn this much more than a random guess."""
+    """In a multiple-choice task, a policy without reasoning may earn this much more than a random guess."""
 
     task: str
     level: float | None
@@ -121,13 +121,13 @@ class TaskAudit:
 
     @property
     def bound(self) -> float:
-        """The highest mean score that a policy without reasoning may earn."""
+        """The highest mean score that a policy without reasoning may earn in this task."""
         if not self.options:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the bound of a probe. Answers without meaning have a lower bound, because they are never right."""
+        """Return the bound of a probe. The bound of GARBAGE is lower, because these answers are never right."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
@@ -144,13 +144,13 @@ class TaskAudit:
 
     @property
     def worst(self) -> str | None:
-        """The policy without reasoning with the highest mean score; None if all such policies earn 0."""
+        """The shortcut with the highest mean score; None if all shortcuts score 0."""
         probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
         return max(probes, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
-        """A description of each fault of the task's rewards, by kind of probe, the highest mean score first."""
+        """Descriptions of what is wrong with the task's scores, by kind of probe, the highest mean score first."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -159,18 +159,17 @@ class TaskAudit:
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
-            if (
-                oracle < RIGHT_ANSWER_SCORE
-            ):  # the limit is below 1, because a few problems may score the right answer lower
+            # The limit is below 1, because a few problems may score the right answer lower.
+            if oracle < RIGHT_ANSWER_SCORE:
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the shortcuts that earn more than `share` times the bound, and the probes with faults.
+        """Return the shortcuts that score above `share` times the bound, and the probes in `faults`.
 
-        The limit is lower for the decision tree, because a tree that was learned on few problems earns less.
+        The limit is lower for the decision tree, because a tree that was learned on few problems scores lower.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -187,7 +186,7 @@ class TaskAudit:
 
 
 class Workers(Protocol):
-    """The part of a worker pool that an audit uses."""
+    """The methods of a worker pool that an audit uses."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
@@ -198,7 +197,7 @@ class Workers(Protocol):
 class AuditTarget:
     """What to audit: a task, its required parameters, a level, and the seed of the problems.
 
-    `between` is what separates two answers in a completion, if the audited function reads whole completions.
+    `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
     """
 
     task: str
@@ -237,7 +236,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes on some problems of a task: all shortcuts if `suspects` is None, otherwise only those in it."""
+    """Score the probes on some problems of a task: of the shortcuts, only those in `suspects`, or all if it is None."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -287,7 +286,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Select the right answer that earns most on the first half of the problems, and score it on the second half."""
+    """Find the constant that scores highest on the first half of the problems, and score it on the second half."""
     half = len(problems) // 2
     first = problems[:half]
     second = problems[half:]
@@ -310,7 +309,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
 
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Score the decision tree on each problem: 1 if it predicts the option of the right answer, else 0."""
+    """Score the decision tree on each problem: 1 if the tree predicts the right option, else 0."""
     from .learner import score_best_tree  # imported here because `-h` does not need numpy
 
     answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]
@@ -321,6 +320,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects, in a form that does not depend on the question's names for options."""
+    """Return the option that an answer selects, without the names that only this question gives to the options."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

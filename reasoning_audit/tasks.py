@@ -1,4 +1,4 @@
-"""Audit tasks at several levels: the library's tasks and the tasks of the user's modules."""
+"""Audit tasks, each at several levels: the library's tasks and the tasks of the user's modules."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def _audit(
         attacked.add(target.task)
         return await _audit_target(session, pools, target, options, attacks=is_first)
 
-    # Library rewards are what other programs get, and their processes have different hash seeds.
+    # Library rewards show what other programs get, and the processes of other programs have different hash seeds.
     other_hash_seed = session.settings.rewards != "strict"
     async with session, watched_pools(workers, other_hash_seed=other_hash_seed) as pools:
         # Six audits at a time keep all workers busy and limit memory.
@@ -125,7 +125,7 @@ def level_names(levels: Sequence[float | None]) -> str:
 
 
 def _places(options: argparse.Namespace) -> list[str]:
-    """Return the command-line options that set the source of the tasks and the rewards."""
+    """Return the options of this audit that set the source of the tasks and the rewards, as command-line words."""
     words = [word for file in options.config for word in ("--config", file)]
     for name in ("rewards", "task_modules", "checkout"):
         value = getattr(options, name)

@@ -1,4 +1,4 @@
-"""Score with bare verifiers, and record what they do with an answer. Runs only in the worker processes of an audit.
+"""Score with bare verifiers, and record what the verifiers do with an answer. Runs only in an audit's worker processes.
 
 A bare verifier is the verifier as its author wrote it, without this environment's guards. `BareSource` and
 `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
@@ -23,9 +23,9 @@ from reasoning_env.sources.score_function import as_number
 
 BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
-"""The sources of this module, as `PoolSettings.source_wrapper` names them."""
+"""The names of the two classes below for `PoolSettings.source_wrapper`."""
 CANARY = "audit_canary"
-"""A word in hostile answers that no verifier uses. If an audit event has it, the answer was executed."""
+"""A word in hostile answers that no verifier uses. If an audit event contains the word, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 
@@ -49,11 +49,11 @@ class Watched(StrEnum):
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
-"""The signs that an answer was executed."""
+"""The numbers in `Verdict.own_parts` that show that an answer was executed."""
 
 
 class Watch:
-    """Counts uses of files, sockets, processes and imports while `armed`. Its audit hook stays in the process forever.
+    """Counts uses of files, sockets, processes and imports while `armed`. Python cannot remove the audit hook again.
 
     Files and imports count only if their names contain the CANARY, because verifiers may read data and import modules.
     """
@@ -157,7 +157,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Wraps a source of problems: answers are scored by the source's bare verifiers."""
+    """Wraps a source of problems. The bare verifiers of the source score the answers."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -182,15 +182,14 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Wraps a source of problems: answers are scored by the source's bare verifiers, which a `Watch` observes."""
+    """Wraps a source of problems. The bare verifiers of the source score the answers, and a `Watch` observes them."""
 
     _watch: Watch | None = None
 
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
-        if (
-            self._watch is None
-        ):  # after the fork, because only verifier processes need the hook, and no hook can be removed
+        # Make the watch after the fork: only verifier processes need the hook, and no hook can be removed.
+        if self._watch is None:
             self._watch = Watch()
         return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)

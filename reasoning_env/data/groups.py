@@ -21,7 +21,7 @@ GROUP_COLUMNS = {
     "tokens": "token_lists",
     "masks": "token_lists",
 }
-"""Columns of a row, each with its type in Parquet: see `tables`. `messages` is the prompt."""
+"""Columns of a row, each with its type in Parquet (see `tables.TYPES`). `messages` is the prompt."""
 
 
 def write_groups(lines: Path, out: Path) -> None:

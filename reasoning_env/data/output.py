@@ -1,7 +1,7 @@
-"""The output of a command that writes rows: the unfinished rows, the finished file, and its card (a description).
+"""The output of a command that writes rows: the finished file, and its card, which describes the file.
 
-Until all rows are ready, they are in a file with keys in the same folder, so that the same command can resume after
-an interruption.
+Until all rows are ready, the rows are in a `KeyedFile` in the same folder, so that the same command can resume after an
+interruption.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def card_path(out: Path) -> Path:
 
 
 OnRow = Callable[[Mapping[str, object]], object]
-"""Called with each row of an earlier call; raises ValueError for an invalid row."""
+"""Called with each row that an interrupted call left. Raises ValueError for an invalid row."""
 
 
 @contextmanager
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Yield the file of unfinished rows, keyed by position. The block writes the output; then the file is removed.
+    """Yield the file of unfinished rows, keyed by position. After the block, which writes the output, delete the file.
 
-    Raises ConfigError if the rows are damaged or have other settings, or if another process writes them.
+    Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """
 
     def read(key: str, line: bytes) -> None:
@@ -72,11 +72,11 @@ def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
 
 
 def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, Any] | None:
-    """Return the card of an output that the same call finished; None without an output.
+    """Return the card of an output that an earlier call with these settings finished; None without an output.
 
-    Removes unfinished rows that a call left because it was killed right after it wrote the output.
+    Delete the unfinished rows of a call that was killed right after it wrote the output.
 
-    Raises ConfigError if the output has other settings, or no card.
+    Raises ConfigError if the output was made with other settings, or has no card.
     """
     if not out.exists():
         return None

@@ -1,13 +1,13 @@
-"""Problems for a file: unique questions, none from the evaluation set, and reproducible.
+"""Problems for a file: reproducible, with unique questions, and without questions of the evaluation set.
 
 The rows of a task cycle through the requested levels. A draw is an attempt to generate a problem. Each level of a task
 has its own sequence of draws. The seed of a draw depends only on the run's seed, the task, the level and the number of
 the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
 level ends early when MAX_REPEATS draws in a row repeat questions.
 
-Parts: with at most as many parts as tasks, each part has its own tasks. With more parts, the parts that share a task
-all generate the task's whole sequence, and a hash of the question decides which part keeps it. So parts share no
-questions, and together they have the rows of a single call, although no part reads the others.
+A file can be made in parts, by several machines. With at most as many parts as tasks, each part has its own tasks. With
+more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question decides
+which part keeps the question. So no question is in two parts, and all parts together have the rows of a single call.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Level = float | Literal["random"] | None
 
 
 class ProblemForm(StrEnum):
-    """The form of a row."""
+    """The program that reads the rows, which decides the columns."""
 
     ROWS = "rows"
-    """All columns that `PROBLEM_COLUMNS` lists for this form."""
+    """Any program: every property of the problem in a column of its own."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"
@@ -47,9 +47,9 @@ class ProblemForm(StrEnum):
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Plan of the rows of a file: `count` in total, cycling through `levels`; this is part `part` of `parts`.
+    """Which rows a call makes: part number `part` (from 1) of `parts` of a file with `count` rows.
 
-    `part` counts from 1. A task without levels is generated at reasoning-gym's defaults.
+    The rows of a task cycle through `levels`. A task without levels is generated at reasoning-gym's defaults.
     """
 
     count: int
@@ -63,7 +63,7 @@ class RowPlan:
 class LevelProgress:
     """Progress of a task at a level: counts of draws, of rows, and of draws without a row by cause.
 
-    `ended` is the reason why the level can give no more rows; empty before that.
+    `ended` is the reason why the level can give no further row; "" while it can.
     """
 
     level: Level
@@ -74,7 +74,7 @@ class LevelProgress:
     too_long: int = 0
     failures: int = 0
     without_row: int = 0
-    """Consecutive draws without a row."""
+    """Number of draws without a row since the last row."""
     repeats: int = 0
     """How many of `without_row` repeated a question of this file or of the evaluation set."""
     ended: str = ""
@@ -82,7 +82,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task. `rows` counts the rows of all parts, `kept` the rows of this part."""
+    """Progress of a task. `wanted` and `rows` count the rows of all parts, `kept` the rows of this part."""
 
     task: str
     wanted: int
@@ -99,7 +99,7 @@ class TaskProgress:
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> TaskProgress:
-        """Return the progress of a return value of `state`. Raises ValueError for an invalid value."""
+        """Return the progress whose `state()` is `state`. Raises ValueError for an invalid state."""
         try:
             levels = [LevelProgress(**level) for level in state["levels"]]
             return cls(state["task"], state["wanted"], levels, state["kept"])
@@ -131,8 +131,8 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 class ProblemRow:
     """A problem and its position among the rows of all parts.
 
-    `question` is the hash for comparing questions of a task. `is_of_part` is whether this part has the row. `progress`
-    is the progress of the task.
+    `question` is the hash by which questions of a task are compared. `is_of_part` is True if this part keeps the row.
+    `progress` is the progress of the task.
     """
 
     position: int
@@ -144,7 +144,7 @@ class ProblemRow:
 
 @dataclass
 class EarlierRows:
-    """The state of an earlier call: the progress of each task, and the hashes of its questions."""
+    """The state of an interrupted call: the progress of each task, and the hashes of its questions."""
 
     progress: dict[str, TaskProgress] = field(default_factory=dict)
     questions: dict[str, set[str]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class ProblemRows:
     Args:
         session: A started session; its settings select tasks, weights and parameters.
         wanted: The requested problems.
-        earlier: The state of an earlier call.
+        earlier: The state of an interrupted call with the same settings; None to start from the beginning.
     """
 
     def __init__(self, session: Session[object], wanted: RowPlan, earlier: EarlierRows | None = None) -> None:
@@ -182,7 +182,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield the missing rows of a task, including the rows of other parts."""
+        """Yield the rows of a task that are still missing, including the rows of other parts."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -200,7 +200,7 @@ class ProblemRows:
                 is_of_part = hash_int(question) % sharing == remainder
                 if is_of_part:
                     progress.kept += 1
-                # Tasks alternate in the file regardless of their weights, so a row's position is known at once.
+                # Tasks alternate in the file whatever their weights, so the position does not depend on other tasks.
                 position = (progress.rows - 1) * len(self._places) + self._places[task]
                 yield ProblemRow(position, problem, question, is_of_part, progress)
         finally:
@@ -229,7 +229,7 @@ class ProblemRows:
 
 
 class _LevelDraws:
-    """The sequence of draws of a task at a level. Some are generated ahead of demand."""
+    """The sequence of draws of a task at a level. Draws are generated ahead of demand."""
 
     def __init__(self, session: Session[object], task: str, progress: LevelProgress, seed: int) -> None:
         self.progress = progress
@@ -240,9 +240,9 @@ class _LevelDraws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem that gives a row; None if the level can give no more. Generates `ahead` draws ahead.
+        """Return the next problem for a row; None if the level can give no further row. Generate `ahead` draws ahead.
 
-        The problem's question is new, and is added to `questions`.
+        The question of the problem is not in `questions`, and is added to it.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -258,7 +258,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Return the next draw. If it gives no row, count the cause. Raises GenerationError."""
+        """Return the problem of the next draw. If the draw gives no row, count the cause, and return or raise it."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -281,7 +281,7 @@ class _LevelDraws:
         return drawn
 
     async def _draw(self, ahead: int) -> Problem | Rejection:
-        """Return the outcome of the next draw. Raises GenerationError."""
+        """Return the problem of the next draw, or why it is rejected. Raises GenerationError."""
         while len(self.ahead) < ahead:
             self.ahead.append(asyncio.create_task(self._generate(self._next_draw)))
             self._next_draw += 1
@@ -310,7 +310,7 @@ async def problems(
 
 
 def describe_problem(session: Session[object], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
-    """Return the columns of a problem in the given form; see `PROBLEM_COLUMNS`."""
+    """Return the row of a problem, with the columns that `PROBLEM_COLUMNS` lists for the given form."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:
         return {
@@ -357,4 +357,4 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     },
     ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
-"""Columns of a file of problems by form, each with its type in Parquet (see `tables`)."""
+"""Columns of a file of problems by form, each with its type in Parquet (see `tables.TYPES`)."""

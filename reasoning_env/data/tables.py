@@ -20,7 +20,7 @@ from ..storage.folders import check_writable, install_command
 from ..storage.reading import Malformed, open_regular, read_values
 
 Schema = Any
-"""A schema of pyarrow. pyarrow may not be installed."""
+"""A schema of pyarrow. Its class cannot be named here, because pyarrow may not be installed."""
 
 JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
@@ -100,7 +100,7 @@ def _pyarrow(setting: str) -> Any:
 
 @contextmanager
 def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
-    """Open a Parquet file. Raises OSError without a file, and ConfigError (also in the block) for invalid content."""
+    """Open a Parquet file. Raises OSError if that fails, and ConfigError (also in the block) for invalid content."""
     arrow = _pyarrow(setting)
     open_regular(path).close()  # raise for a FIFO, on which pyarrow would block
     try:
@@ -130,16 +130,16 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
     "place": lambda arrow: arrow.struct({"index": arrow.int64(), "task": arrow.string()}),
 }
-"""Types of Parquet's columns, as functions of the module pyarrow, which may not be installed."""
+"""Types of columns, each as a function of the module pyarrow, because pyarrow may not be installed."""
 
 
 MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
 """Replacements for missing values, by the type of the column. Readers of JSON lines infer a column's type from the
-first rows or the first file, so a null there would give the column another type."""
+first rows or the first file. A null there would give the column another type."""
 
 
 def replace_missing(row: Row, types: Mapping[str, str]) -> dict[str, object]:
-    """Return a row with missing values replaced as in MISSING."""
+    """Return a row with each None replaced by the value of MISSING for the column's type."""
     return {name: MISSING[types[name]] if value is None else value for name, value in row.items()}
 
 
@@ -160,7 +160,7 @@ def _write_parquet(path: Path, rows: Iterable[Row], schema: Schema) -> None:
 def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -> Schema:
     """Return the types of the rows' columns for `write_rows`; None for JSON lines, which need no types.
 
-    The type of a column fits all its values, also those in the Parquet files `like`. Raises ConfigError if no type fits
+    The type of a column fits its values in `rows` and in the Parquet files `like`. Raises ConfigError if no type fits
     all values of a column.
     """
     if path.suffix == JSON_LINES:
@@ -189,6 +189,6 @@ def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -
 
 
 def with_columns(schema: Schema, added: Mapping[str, str]) -> Schema:
-    """Return a Parquet schema with the added columns at its end, which replace columns with the same names."""
+    """Return a Parquet schema with more columns at its end. A column with the name of an added column is left out."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([*(field for field in schema if field.name not in added), *arrow_schema(added)])

@@ -1,7 +1,7 @@
 """Training rows from groups: selected completions, or pairs for preference training.
 
-Equal completions of a question become one row, even from several groups. A column has the same type in every row (see
-`tables.MISSING`).
+Equal completions of a question become a single row, even if they are from several groups. A column has the same type in
+every row (see `tables.MISSING`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .tables import replace_missing, write_rows
 
 @dataclass(frozen=True)
 class PassRates:
-    """A range of pass rates to keep, from `low` to `high`. Groups without a pass rate are not kept."""
+    """Keep groups with a pass rate from `low` to `high`. Groups without a pass rate are not kept."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ class PassRates:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows to write: which completions, from groups with which pass rates, and how many per question."""
+    """Which completions become rows: their kind (`keep`), the pass rates of their groups, and how many per question."""
 
     keep: Keep | None = None
     pass_rates: PassRates | None = None
@@ -76,7 +76,7 @@ def training_columns(keep: Keep) -> Mapping[str, str]:
 
 
 class TrainingRows:
-    """Makes training rows, one group after the other. Memory contains a hash of each row."""
+    """Makes training rows, group by group. Keeps a hash of each row in memory, to find equal rows."""
 
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
@@ -107,9 +107,9 @@ class TrainingRows:
 
 
 def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
-    """Write the training rows of a file of groups beside it; return the path and the number of rows.
+    """Write the training rows of a file of groups into the same folder; return the path and the number of rows.
 
-    The file is complete, or missing after an error. Raises ConfigError if another file exists at the path.
+    After an error, no file is written. Raises ConfigError if a file that has no training rows exists at the path.
     """
     assert selection.keep is not None
     out = kept_path(groups, selection.keep)
@@ -141,7 +141,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield each selected completion with its own columns, without the columns of `_facts`."""
+    """Yield the columns of each selected completion (without those of `_facts`), and its string in a list."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -164,7 +164,7 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield each pair of a correct and a wrong completion with its own columns, without the columns of `_facts`."""
+    """Yield the columns of each pair of correct and wrong completion (without those of `_facts`), and both strings."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

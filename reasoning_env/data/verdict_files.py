@@ -1,7 +1,7 @@
 """Judge the completions of a file's rows, and write the rows with their scores.
 
-Rows are described in `verdicts.py`. Lines of dumps, `process` files and evaluations are rows too. The rows keep
-their order. Memory contains twice as many rows as there are workers, whatever the size of the files.
+`verdicts.py` describes rows. Lines of dumps, of `process` files and of evaluations are rows, too. The output has the
+order of the input. Memory contains twice as many rows as there are workers, whatever the size of the files.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class RowFiles:
     """Files of rows.
 
     `columns` maps `reference`, and `completion` or `completions`, to the columns of another program's rows: a name, or
-    a path of names and positions separated by dots, such as `response.body.choices.0.message`. The rows get these
-    columns in addition to their own.
+    a path of names and positions separated by dots, such as `response.body.choices.0.message`. The output rows have
+    `reference` and the completions in addition to their own columns.
     """
 
     paths: Sequence[Path]
@@ -59,7 +59,7 @@ class RowFiles:
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is set if the row is a line of a dump. `repeated`: the same group was read before.
+    `group` is set if the row is a line with a group. `repeated` is True if the same group was read before.
     """
 
     number: int
@@ -82,9 +82,9 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, training rows are written instead, from the groups among the rows, with their new scores. A
-    folder means its files of rows (see `row_files`); for `columns` see `RowFiles`. After an interruption, the same call
-    resumes. `on_row` is called after each row.
+    With `selection.keep`, write training rows instead, made from the groups among the rows and their new scores. A path
+    may be a folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes.
+    `on_row` is called after each row.
 
     The card has
 
@@ -147,7 +147,7 @@ async def judge_files(
 
 
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
-    """Return the files of rows at the paths, each once.
+    """Return the files of rows at the paths, without duplicates.
 
     A folder means its files of rows, sorted by name. If it has none, it means the files of its subfolders (see
     `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
@@ -196,7 +196,7 @@ def _schema(out: Path, files: RowFiles) -> Schema:
 
 
 def _made_with(session: Session[object], files: RowFiles, selection: Selection) -> dict[str, object]:
-    """Return all values that determine the scores. Files are identified by their sizes and modification times."""
+    """Return all values that decide the output. Files are identified by their sizes and modification times."""
     facts = [file.stat() for file in files.paths]
     return made_with(
         session.settings,
@@ -231,7 +231,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Return a row with added columns, copied from other columns or paths in the row; missing values are omitted."""
+    """Return a row with added columns, each copied from the column or path in `columns`; missing values are omitted."""
     found = {name: _at(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 
@@ -240,7 +240,7 @@ _MISSING = object()
 
 
 def _at(row: Row, path: str) -> object:
-    """Return the value at a path in a row; _MISSING if there is none."""
+    """Return the value at a column name or dotted path of a row; _MISSING if there is none."""
     if path in row:
         return row[path]
     value: object = row
@@ -255,7 +255,7 @@ def _at(row: Row, path: str) -> object:
 
 
 def _row_of_group(group: DumpedGroup) -> Row:
-    """Return the group of a line of dumps as a row, without tokens."""
+    """Return a group as a row that can be judged."""
     return {
         "reference": group.reference,
         "task": group.item_id,
@@ -273,7 +273,7 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return the verdicts of a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    """Return the verdicts of a row, or why the row is skipped (`left_out`), with its file and number."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
@@ -306,7 +306,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
 
 
 class LeftOut(TypedDict):
-    """Number of rows skipped for a reason, and the first such row: its file, its number there, and the details."""
+    """How many rows were skipped for one reason, and the first of them: its file, its number there, and the details."""
 
     rows: int
     first_file: str
@@ -353,7 +353,7 @@ def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterato
 
 @dataclass
 class NotKept:
-    """Completions of groups that become no training row, by reason.
+    """Counts of the completions that become no training row, by reason.
 
     `wrong_now` counts completions that were right and are wrong now.
     """

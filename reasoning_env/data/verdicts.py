@@ -42,7 +42,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
     SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
 }
-"""The columns added to rows, by their column of completions, each with its type in Parquet (see `tables`)."""
+"""The columns that are added to a row, by its column of completions. Each has its type in Parquet (`tables.TYPES`)."""
 
 
 async def verdicts(
@@ -78,8 +78,8 @@ async def judge_each(
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
     """Yield rows with the results of `judge`, in order.
 
-    Twice as many rows as the session has workers are judged at the same time, so that a row is always ready when a
-    generator or verifier worker is done.
+    Judge twice as many rows at the same time as the session has workers, so that a worker that is done always finds
+    another row.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
@@ -95,7 +95,7 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Return the oldest row with its verdicts, and remove it. A row stays in the queue until it is judged."""
+    """Wait for the oldest row's verdicts and return both. Until then the row stays in the queue, to be cancelled."""
     row, judged = under_way[0]
     added = await judged
     under_way.popleft()
@@ -117,18 +117,18 @@ class RowVerdicts(TypedDict, total=False):
     scores: list[float] | None
     reasons: list[str] | None
     answers: list[str | None]
-    """The answers found in the completions; not stored."""
+    """The answers found in the completions. They are not written to the output."""
     pass_rate: float | None
     left_out: str
     why: str
     file: str
-    """The row's file, and the row's number in this file."""
+    """The file of a skipped row. `row` is the row's number in this file."""
     row: int
 
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """A row's request: judge the completions `texts` of the problem with this reference."""
+    """What a row asks for: judge the completions `texts` for the problem with this reference."""
 
     reference: Reference
     texts: Sequence[str]
@@ -141,7 +141,7 @@ def completions_column(row: Row) -> str:
 
 
 def read_row(row: Row) -> JudgeRequest | RowVerdicts:
-    """Return a row's request, or `left_out` for a row that no session can judge."""
+    """Return what to judge in a row, or why no session can judge the row (`left_out`)."""
     reference = row.get(REFERENCE)
     if not isinstance(reference, str):
         return left_out_row("the row has no reference", _columns_of(row))
@@ -165,7 +165,7 @@ def _columns_of(row: Row) -> str:
 
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
-    """Return the verdicts of a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    """Return the verdicts of a row, or why this session cannot judge the row (`left_out`)."""
     asked = read_row(row)
     if not isinstance(asked, JudgeRequest):
         return asked
@@ -189,7 +189,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
 
 
 def left_out_row(reason: str, why: str = "") -> RowVerdicts:
-    """Return the result for a skipped row: the reason, by which rows are counted, and the details of this row."""
+    """Return the result for a skipped row. `reason` is equal for similar rows; `why` has the details of this row."""
     return {"left_out": reason, "why": (why or reason)[:400]}
 
 
@@ -207,7 +207,7 @@ async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdi
 
 
 def _thinking(row: Row) -> Thinking | None:
-    """Return the thinking formats of a line of dumps; None means the session's formats."""
+    """Return the thinking formats that a line of a dump names; None (use the session's formats) for other rows."""
     if "thinking_formats" not in row:
         return None
     formats = row["thinking_formats"]
@@ -215,7 +215,7 @@ def _thinking(row: Row) -> Thinking | None:
 
 
 def added_columns(row: Row, added: Mapping[str, Any]) -> dict[str, object]:
-    """Return the columns to add to a row: lists for `completions`, single values for `completion`."""
+    """Return the columns to add to a row: lists of scores for `completions`, a single score for `completion`."""
     if completions_column(row) == SEVERAL:
         return {name: added[name] for name in ADDED[SEVERAL]}
     scores, reasons = added["scores"] or [None], added["reasons"] or [None]

@@ -1,4 +1,4 @@
-"""The format of dumps: the names of the files, and a group as one line of strict JSON, written and read.
+"""The format of dumps: names of files, and how to write a group as a line of strict JSON and read it back.
 
 **Files.** A file has its final name from its first line on. The name contains the uuid of the run. Only the process
 that created a file appends to the file, so any number of processes may share a folder.
@@ -12,8 +12,8 @@ line of a file may be torn: without its newline, or with zero bytes. A reader sk
 writer appends after a torn line: only the process that created a dump appends to it, and a file that a later run
 continues is first truncated to its last complete line.
 
-**A line of `process` or of an evaluation** has the keys of a dump line and more keys. The first one is `key`, which is
-unique in the file.
+**A line of `process` or of an evaluation** has the keys of a dump's line and further keys. Its first key is `key`. The
+value of `key` is unique in the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..storage.values import Count, FreeJson, Name, Number, Time
 
 @dataclass(frozen=True)
 class DumpKind:
-    """A kind of dump (passed or failed): the prefix of the file names, and the number of groups in a file."""
+    """A kind of dump (passed or failed): the prefix of the file names, and the maximum number of groups in a file."""
 
     prefix: str
     groups_per_file: int
@@ -87,7 +87,7 @@ def derived_files(groups: Path) -> set[Path]:
 
 
 def model_of(file: Path) -> str | None:
-    """Return the model of a file of groups, or several separated by commas; None if the file's header has none.
+    """Return the name of the model that wrote a file's completions, or several names with commas; None if unknown.
 
     The header of `process` has `models`; the header of an evaluation has `model`. Dumps have no header.
     """
@@ -102,7 +102,7 @@ def encode_group(
     more: Mapping[str, object] | None = None,
     more_of_rollouts: Sequence[Mapping[str, object]] | None = None,
 ) -> bytes:
-    """Return the group's line with its newline. `more` adds keys to the line, `more_of_rollouts` to each rollout.
+    """Return a group as a line with a newline. `more` has further keys of the line, `more_of_rollouts` of each rollout.
 
     Values unknown to JSON (a NaN in the metadata, an enum among the parameters) are written as strings. Raises
     ValueError if `metadata_json` is not JSON.
@@ -207,7 +207,7 @@ class DumpedRollout:
 
     @property
     def prompt(self) -> DumpedMessages:
-        """The messages before the completion."""
+        """The messages of the conversation without the completion."""
         return self.conversation[:-1]
 
     @property
@@ -216,12 +216,12 @@ class DumpedRollout:
 
     @property
     def judged_score(self) -> float:
-        """The verifier's score before the length penalty; the reward if the line has no such score."""
+        """The verifier's score before the length penalty; `score` if the line has no `verifier_score`."""
         return self.score if self.verifier_score is None else self.verifier_score
 
     @property
     def correct(self) -> bool:
-        """Whether the completion is correct, before the length penalty."""
+        """True if the completion is correct. A length penalty does not make it wrong."""
         return self.judged_score >= Verdict.CORRECT_SCORE
 
     @cached_property
@@ -241,8 +241,8 @@ class DumpedGroup:
     - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
     - `thinking_formats`: names of the thinking formats that were removed before answers were read.
-    - `library_answer`: reasoning-gym's own answer, if it is wrong and therefore differs from `expected_answer`.
-    - `key`: unique in a file of `process` or of an evaluation.
+    - `library_answer`: reasoning-gym's own answer if this answer is wrong; `expected_answer` is then the right answer.
+    - `key`: identifies the group in a file of `process` or of an evaluation.
     - `time` and `step`: only in dumps; when the group was scored, in seconds since 1970, and the trainer's step then.
     """
 
@@ -280,7 +280,7 @@ class DumpedGroup:
 
     @property
     def question(self) -> str | None:
-        """The text of the prompt's last message, if any."""
+        """The content of the prompt's last message; None if the prompt has no message."""
         return self.prompt[-1]["content"] if self.prompt else None
 
     @property
@@ -290,7 +290,7 @@ class DumpedGroup:
     def digest(self) -> bytes | None:
         """Return a hash of the group that is equal for copies of its line; None if copies cannot be recognized.
 
-        A dump's line has the `time` in milliseconds. Equal lines without a time may be two groups of one problem.
+        The `time` of a dump's line identifies copies. Equal lines without a time may be two groups of one problem.
         """
         if self.time is None:
             return None
@@ -318,7 +318,7 @@ class DumpedGroup:
 
     @property
     def pass_rate(self) -> float | None:
-        """The share of correct completions; None without a completion."""
+        """The share of correct completions; None if the group has no completion."""
         if not self.rollouts:
             return None
         return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
@@ -336,7 +336,7 @@ FACT_COLUMNS = {
     "model": "text",
     "expected_answer": "text",
 }
-"""The columns of `DumpedGroup.facts`, each with its type in Parquet (see `data/tables.py`)."""
+"""The columns of `DumpedGroup.facts`, each with its type in Parquet (see `TYPES` in `data/tables.py`)."""
 
 _GROUP = TypeAdapter(DumpedGroup)
 

@@ -1,7 +1,7 @@
 """Append lines to new files with increasing numbers.
 
-File names contain the run's uuid, and numbers of existing files are not used again. So each file has one writer, no
-file is overwritten, nothing is appended after a torn line, and no locks are needed.
+File names contain the run's uuid, and no number is used twice. So each file has one writer, no file is overwritten, no
+line is appended after a torn line, and no locks are needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 class NumberedFiles:
     """New files of one kind, with increasing numbers.
 
-    Numbers of existing files are not used again. `written` counts the lines. One thread owns the object; any thread may
+    No number is used twice. `written` counts the lines of all files. Only one thread may call methods. Any thread may
     read `written`.
     """
 
@@ -34,7 +34,7 @@ class NumberedFiles:
         self._lines = 0
 
     def append(self, line: bytes) -> None:
-        """Write a line. Raises OSError and then writes no part of the line, so that the call may be repeated."""
+        """Write a line. Raises OSError; then no part of the line is written, and the caller may try again."""
         if self._file is not None and not self._file.in_place():
             logger.warning(
                 "another process moved, removed or truncated %s, which had %d groups; continuing in a new file",
@@ -52,7 +52,7 @@ class NumberedFiles:
             self.close()
 
     def close(self) -> None:
-        """Close the open file, if any; the next line starts a new file."""
+        """Close the file that is open, if any. The next line starts a new file."""
         if self._file is not None:
             with suppress(OSError):  # an error loses nothing: the system has all lines
                 self._file.close()

@@ -1,6 +1,6 @@
-"""Read groups back from files, one at a time, so that memory does not grow with the files.
+"""Read groups from files, one group at a time, so that memory does not grow with the files.
 
-Three kinds of files contain groups: dumps, the file of `process`, and `samples.jsonl` of an evaluation.
+Three kinds of files contain groups: dumps, the file that `process` writes, and `samples.jsonl` of an evaluation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SeenGroups:
         self._identities: set[object] = set()
 
     def add(self, group: DumpedGroup, file: Path) -> bool:
-        """Add a group of a file; return False if it was added before."""
+        """Add a group; return False if the same group was added before. Groups that cannot be compared count as new."""
         identity = group.digest() if group.key is None else (str(file), group.key)
         if identity is None:
             return True
@@ -100,7 +100,7 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
     """Return the folder itself or, if it has no files, its subfolders sorted by name.
 
-    So a folder of evaluations means all its evaluations. The file `besides` is ignored. Raises OSError.
+    So a folder of evaluations means all evaluations in it. The file `besides` is ignored. Raises OSError.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]

@@ -1,7 +1,7 @@
 """Write dumps: receive groups on the event loop, and append them in order on a separate thread.
 
 The event loop never waits for the disk. Groups that cannot be written (disk full, folder missing) wait in memory, in
-order, up to `max_waiting_bytes` of text, and are written as soon as the disk works again. Above the limit, new groups
+order, up to `max_waiting_bytes`, and are written as soon as the disk works again. Above the limit, new groups
 are dropped and counted.
 
 Lines go to new files with numbers (`dumps/numbered_files.py`).
@@ -75,12 +75,12 @@ class RolloutDumper:
         if self._thread is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        # A daemon thread, so that a hanging disk does not keep the process alive.
+        # Use a daemon thread, so that the process can end even if a write to the disk hangs.
         self._thread = threading.Thread(target=self._write_until_closed, name="rollout-writer", daemon=True)
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Queue the group if its scores select a kind of dump. Returns at once, because the writer's thread encodes.
+        """Queue the group if its scores select a kind of dump. Return at once: the writer's thread encodes and writes.
 
         A group offered after `close`, or while `max_waiting_bytes` already wait, is dropped and counted.
         """
@@ -104,7 +104,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts so far, from any thread. A group may briefly count as both written and waiting."""
+        """Return the counts so far, from any thread. A group may count as written and waiting for a moment."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
@@ -150,13 +150,13 @@ class RolloutDumper:
             logger.error("%d groups of rollouts are missing in the dumps of this run", self._dropped)
 
     def _next(self) -> _Waiting | None:
-        """Wait for the oldest group and return it without removing it from the queue; None at the end."""
+        """Wait for a group and return the oldest, which stays in the queue; None if the queue is empty and closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             return self._waiting[0] if self._waiting else None
 
     def _write(self, waiting: _Waiting) -> bool:
-        """Write a group, with retries until the disk works. Return False for a group that must be dropped."""
+        """Write a group, and retry until the disk works. Return False if the group must be dropped."""
         try:
             line = encode_group(waiting.group, more=waiting.facts)
         except Exception:  # one invalid group must not end the thread
@@ -180,7 +180,7 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not written yet, the files to write it to, and further keys of the line."""
+    """A group that is not written yet, the files for it, further keys of its line (`facts`), and its size in memory."""
 
     files: NumberedFiles
     group: Group

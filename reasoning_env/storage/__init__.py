@@ -1,1 +1,1 @@
-"""Files and folders: checkpoints, files that are written whole, and default folders."""
+"""Files and folders: checkpoints, files that are replaced whole or not at all, and default folders."""

@@ -62,7 +62,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _EnvironmentState:
-    """The part of a state that belongs to the environment. The rest belongs to the session."""
+    """The keys of a state that the environment saves. The session saves the other keys."""
 
     made_with: Mapping[str, object]
     registration: Count
@@ -199,7 +199,7 @@ class CheckpointStore:
 
     @property
     def busy(self) -> bool:
-        """Whether a save is still being written."""
+        """True while a state that was passed to `save` is not written yet."""
         return self._written < self._requested
 
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
@@ -219,7 +219,7 @@ class CheckpointStore:
         try:
             lock = _lock(folder)
         except OSError as error:
-            logger.warning("no checkpoints can be written to %s (%s); the run cannot be resumed", folder, error)
+            logger.warning("no checkpoints can be written to %s (%s); this run cannot be resumed", folder, error)
             return
         try:
             self._resumed = self._find(folder, step, registration)
@@ -233,7 +233,7 @@ class CheckpointStore:
         self._writer.start()
 
     def load(self) -> Checkpoint | None:
-        """Return the checkpoint that `open` read. Return None if there was none, and from the second call on."""
+        """Return the checkpoint that `open` read; None if there was none, and None from the second call on."""
         resumed, self._resumed = self._resumed, None
         return resumed
 
@@ -303,7 +303,7 @@ class CheckpointStore:
 
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
-    """Return the checkpoint without the problems that were drawn with other settings. Position and estimates stay."""
+    """Return the checkpoint without its unfinished problems, which other settings drew. Keep position and estimates."""
     logger.warning("%s has other %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed))
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})

@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 class LineFile:
     """A file of lines that one process appends to. Use it from one thread at a time.
 
-    `size_bytes` is the length of the whole lines. A torn (incomplete) last line is cut off before the next write.
-    When `append` returns, the line survives a kill of this process, because the system has it. A power failure may lose
-    lines that the system had not written to the disk.
+    `size_bytes` is the length of all complete lines. A torn (incomplete) last line is cut off before the next write.
+    When `append` returns, the operating system has the line, so that the line survives a kill of this process. A power
+    failure may lose lines that the system had not written to the disk.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -53,7 +53,7 @@ class LineFile:
     def take(cls, path: Path) -> LineFile | None:
         """Open or make a file and lock it; return None if another process has locked it. Raises OSError.
 
-        The lock ends with the process. Call `read` before `append`, because `read` finds the end of the whole lines.
+        The lock ends with the process. Call `read` before `append`, because `read` finds the end of the complete lines.
         """
         with suppress(FileNotFoundError):
             require_regular(path)  # opening a FIFO would wait for a reader
@@ -68,7 +68,7 @@ class LineFile:
         return cls(path, file)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the whole lines from the beginning, up to the first torn line."""
+        """Yield the complete lines from the beginning, up to the first torn line."""
         self.size_bytes = 0
         with open(self.path, "rb") as lines:
             for line in lines:
@@ -78,7 +78,7 @@ class LineFile:
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Append whole lines, given in pieces, with one write. Raises OSError and then appends nothing.
+        """Append complete lines, given in pieces, with one write. Raises OSError; then nothing is appended.
 
         If the torn line of a failed write cannot be cut off, the next call cuts it off first.
         """
@@ -93,14 +93,14 @@ class LineFile:
         self.size_bytes += len(lines)
 
     def cut(self) -> bool:
-        """Cut off a torn line after the whole lines, and return whether there was one. Raises OSError."""
+        """Cut off the torn line after the complete lines, if any. Return True if there was one. Raises OSError."""
         torn = os.fstat(self._file.fileno()).st_size > self.size_bytes
         if torn:
             self._file.truncate(self.size_bytes)
         return torn
 
     def in_place(self) -> bool:
-        """Return True if the path still names this file, with all its whole lines. Raises OSError."""
+        """Return False if the file was moved, deleted or truncated since it was opened. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
             at_path = os.stat(self.path)
             return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
@@ -173,7 +173,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Raise OutputError for any OSError of the block, which writes `path`. `kept` says what is saved, and where."""
+    """Raise OutputError for any OSError of the block, which writes `path`. Its message ends with `kept`."""
     try:
         yield
     except OSError as error:
@@ -184,13 +184,13 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
 
 
 class KeyedFile:
-    """A file of rows. Until it is closed or the process ends, no other process can append to it.
+    """A file of rows. Until the file is closed or the process ends, no other process can append to it.
 
     All methods block, and any thread may call them.
 
     Args:
-        path: The file. It is made with its folder if it is missing.
-        made_with: The settings that decide the rows; None if the caller stores them.
+        path: The file. The file and its folder are made if they are missing.
+        made_with: The settings that decide the rows; None if the caller stores these settings.
         setting: Name of the setting for error messages.
         on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
             which then stays in the file and is ignored.
@@ -237,9 +237,9 @@ class KeyedFile:
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row: one line of JSON without its key, given in pieces. A row with an existing key is skipped.
+        """Write a row: one line of JSON without its key, given in pieces. Do nothing if the key exists.
 
-        Raises OutputError, and then writes nothing of the row.
+        Raises OutputError; then no part of the row is written.
         """
         with self._lock:
             if key in self._places:
@@ -308,7 +308,7 @@ def remove_rows(path: Path) -> None:
 
 
 def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
-    """Open and lock a file that is missing, empty or made with these settings.
+    """Open and lock a file. The file is missing, empty, or was made with these settings.
 
     Raises:
         OtherSettingsError: The rows were made with other settings.

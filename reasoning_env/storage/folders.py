@@ -1,6 +1,6 @@
-"""Folders: the installation, a user's own checkout of the library, the dumps, and the check that a folder is writable.
+"""Find folders: the installation, a user's own checkout of the library, and the dumps. Check that a folder is writable.
 
-Except in `check_writable`, `folder` is the folder that contains the environment's module.
+Except in `check_writable`, the argument `folder` is the folder that contains the environment's module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import ConfigError
 logger = logging.getLogger(__name__)
 
 CHECKOUT = "reasoning-gym"
-"""Name of the folder, beside the module, of a user's own checkout of the library."""
+"""Name of the folder with a user's own checkout of the library, beside the environment's module."""
 
 
 DISTRIBUTION = "reasoning-gym-environment"
@@ -63,8 +63,8 @@ def default_dumps_folder(folder: Path) -> Path:
 def check_writable(folder: Path, setting: str) -> None:
     """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder need not exist yet.
 
-    This makes a temporary file in the folder or, if the folder does not exist, in its nearest existing parent. Checking
-    permission bits is not enough, because they let root write everywhere, even below `/proc`, where writing fails.
+    Make a temporary file in the folder or, if the folder does not exist, in its nearest existing parent. Do not check
+    permission bits, because they let root write everywhere, even below `/proc`, where writing fails.
     """
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():

@@ -22,8 +22,8 @@ from typing import Any
 from .values import describe
 
 MAX_BYTES = 256 * 2**20
-"""Limit for the length of a line and of a JSON file. A long line has about 80 MB, for example a group of `process` with
-64 completions of 32,000 tokens, each token with its mask and log-probability."""
+"""Limit for the length of a line and of a JSON file. A long line has about 80 MB: a group of `process` with 64
+completions of 32,000 tokens, each token with its mask and log-probability."""
 FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
@@ -50,7 +50,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 @dataclass(frozen=True)
 class Malformed:
-    """Replaces a line that cannot be parsed, or the rest of a damaged file. `problem` says why.
+    """Stands for a line that cannot be parsed, or for the rest of a damaged file. `problem` says what is wrong.
 
     `torn` is True for a last line that was only partly written.
     """
@@ -62,7 +62,7 @@ class Malformed:
 def read_values(path: Path) -> Iterator[tuple[int, object]]:
     """Yield the JSON values of a file of lines (plain or gzip), each with the number of its line, from 1.
 
-    A Malformed replaces a line that cannot be read. Blank lines are skipped. Raises OSError for a file that cannot be
+    Yield a Malformed for a line that cannot be parsed. Skip blank lines. Raises OSError for a file that cannot be
     read, or that is not a regular file.
     """
     with ExitStack() as stack:
@@ -166,7 +166,7 @@ BINARY_HINTS = {
     b"\x1f\x8b": "this is a gzip file; give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
 }
-"""What to do with a binary file, by its first bytes."""
+"""How to read a file that is not JSON Lines, by the first bytes of the file."""
 
 
 def _text(content: bytes) -> str:
@@ -179,7 +179,7 @@ def _text(content: bytes) -> str:
 
 
 def wide_text_hint(content: bytes) -> str | None:
-    """Return what to do with a text in UTF-16 or UTF-32; None for other content. The first character must be ASCII."""
+    """Return how to convert a file in UTF-16 or UTF-32; None for other content. The first character must be ASCII."""
     # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both bytes may be zero.
     if content[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or content[:4].count(0) == 3:
         name = "UTF-32"

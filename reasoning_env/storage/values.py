@@ -1,6 +1,6 @@
 """Types that check JSON values of other programs, and messages for invalid values.
 
-Content is checked once, where it is read, by a record whose fields have these types. Checked numbers are finite and
+Content is checked once, when it is read into a record whose fields have these types. Checked numbers are finite and
 small enough to add, checked names are safe to print, and checked JSON is not nested too deeply to be written again.
 """
 
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, Strict, ValidationError
 from ..runtime.text import printable
 
 MAX_JSON_DEPTH = 64
-"""Limit for the nesting of arbitrary JSON. Python cannot write or compare values with several hundred levels."""
+"""Limit for the nesting of arbitrary JSON. Python cannot write or compare values with hundreds of levels."""
 
 
 def _check_depth(value: object) -> object:
@@ -42,7 +42,7 @@ FreeJson = Annotated[object, AfterValidator(_check_depth)]
 
 
 def describe(error: OSError | ValueError) -> str:
-    """Return in a few words, safe to print, why a file or a line cannot be read."""
+    """Return a short text, which is safe to print, that says why a file or a line cannot be read."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         text = f"{'.'.join(map(str, first['loc'])) or 'the content'}: {first['msg']}"
