@@ -261,7 +261,7 @@ class Bridge:
         """Start the session; a second call has no effect."""
         if self._starting is None:
             self._starting = asyncio.create_task(self.session.start())
-        await asyncio.shield(self._starting)
+        await asyncio.shield(self._starting)  # a cancelled call must not end the start for other calls
 
     async def _close(self) -> None:
         await cancel_all(self._calls.copy())
@@ -293,7 +293,7 @@ class Bridge:
         return {**self.session.state(), "made_with": made_with(self.session.settings, self.session.plan, "problems")}
 
     def _warn_of_other_settings(self) -> None:
-        """Warn if the state was saved with other settings, because its problems in flight are served first."""
+        """Warn if the state was saved with other settings, because its unfinished problems are served unchanged."""
         before = (self._state or {}).get("made_with")
         if not isinstance(before, Mapping):
             return

@@ -22,13 +22,13 @@ MEMBER_SEEDS = 256
 
 def hash_int(*parts: object) -> int:
     """Return a hash of the parts' strings as an integer in [0, 2**64). The hash is the same on every machine."""
-    text = "\x1f".join(str(part) for part in parts).encode()
+    text = "\x1f".join(str(part) for part in parts).encode()  # the separator makes ("a", "bc") and ("ab", "c") differ
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def hash_fraction(*parts: object) -> float:
     """Return a hash of the parts' strings as a float in [0, 1)."""
-    return (hash_int(*parts) >> 11) / (1 << 53)
+    return (hash_int(*parts) >> 11) / (1 << 53)  # a float has 53 bits of precision
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:

@@ -15,7 +15,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
   registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent.
 - The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both
-  trainers get batches with the first trainer's settings; each batch goes to one of them, and the step counts all.
+  trainers get batches with the first trainer's settings. Each batch goes to one trainer, and the step counts the
+  batches of both.
 - Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 

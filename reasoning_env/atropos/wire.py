@@ -1,4 +1,4 @@
-"""Packed groups as JSON: in pieces for files, compressed for run-api."""
+"""Encode groups in the trainer's format as JSON: in pieces for files, compressed for run-api."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import to_json
 
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
-"""Fields of a packed group with a number for each token."""
+"""Fields of a group that have a number for each token, so they may be long."""
 _PIECE_BYTES = 2**18
 """Minimum bytes of a piece of JSON, which is compressed or written in one call.
 

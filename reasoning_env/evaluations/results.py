@@ -156,6 +156,7 @@ def to_records(tasks: Mapping[str, SummaryRow], overall: SummaryRow) -> list[Fra
     `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
     95 % interval. With several completions a problem, `pass_at_K` has pass@K for the largest K. Unknown values: None.
     """
+    # Tasks without a score come last: 2.0 is above every score.
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
     most = max(map(int, overall.get("pass_at", {"1": 1})))
     return [_record(name, row, most) for name, row in [*ordered, ("ALL TASKS", overall)]]

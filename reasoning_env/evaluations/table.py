@@ -38,6 +38,7 @@ def print_results(results: Results) -> None:
     if overall is None or not overall["completions"]:
         return
     print(f"\n{_title(results, overall)}\n")
+    # Tasks without a score come last: 2.0 is above every score.
     names = _shown(sorted(results["tasks"], key=lambda task: (results["tasks"][task].get("mean_score", 2.0), task)))
     rows = list(_rows(results, overall, names))
     columns = _columns(rows, repeats=max(map(int, overall["pass_at"])))

@@ -55,7 +55,7 @@ class _Actor:
         """Return the started session. After an error, the next call starts a new session."""
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
-        return await asyncio.shield(self._starting)
+        return await asyncio.shield(self._starting)  # a cancelled call must not end the start for other calls
 
     async def _start(self) -> Session[Problem]:
         session: Session[Problem] = Session(self._settings, score=self._score)
@@ -102,7 +102,7 @@ class RayJudges:
                 verdicts: list[Verdict] = await judge.judge.remote(subject, list(completions))
                 return verdicts
             except ray.exceptions.RayTaskError as error:
-                if not isinstance(error.cause, WorkerError):
+                if not isinstance(error.cause, WorkerError):  # other nodes would raise any other error too
                     raise error.cause from None
                 cause: Exception = error.cause
             except ray.exceptions.RayError as error:  # the actor or its node died

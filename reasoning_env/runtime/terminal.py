@@ -90,6 +90,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
     )
     with console.capture() as captured:
         console.print(table)
+    # Rich fills each row with spaces up to the width of the table.
     print("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
 
 

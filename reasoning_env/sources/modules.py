@@ -217,7 +217,7 @@ def release_of(name: str, module: ModuleType, *, is_file: bool) -> str:
         for file in _source_files(module):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
         version = digest.hexdigest()
-    return f"{name}@{version}".replace(":", "")
+    return f"{name}@{version}".replace(":", "")  # a colon separates the parts of a reference
 
 
 def _installed_version(package: str, module: ModuleType) -> str | None:
