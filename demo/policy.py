@@ -58,7 +58,7 @@ class ScriptedPolicy:
 
     @property
     def skill(self) -> float:
-        """The current skill."""
+        """The current probability of a right answer, on average over the tasks of `rules.RULES`."""
         if self._asked >= self._learns_in:
             return self._skill
         return self._skill * (1 + 2 * self._asked / self._learns_in) / 3

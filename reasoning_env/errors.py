@@ -118,7 +118,7 @@ class ConfigError(ReasoningEnvError, ValueError):
 
 
 class SeveralConfigErrors(ConfigError):
-    """Several settings cannot be used; the text has all of them."""
+    """Several settings cannot be used. The message has a sentence about each of them."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         self.errors = tuple(errors)

@@ -141,7 +141,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods of the class `usual` a subclass or a test has replaced in `asked`."""
+    """Return the kinds of replies whose methods in `asked` differ from `usual`; [] if `asked` is no `usual`."""
     if not issubclass(type(asked), usual):
         return []
     return [

@@ -58,7 +58,7 @@ class MadeWith(TypedDict):
     server: dict[Name, Name]
     """`type` and `base_url`."""
     step: Count | None
-    """The trainer's step, in `serve`."""
+    """The trainer's step; null for an evaluation outside of `serve`."""
     preset: Name | None
     """The preset's name."""
     settings: dict[Name, FreeJson]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
 """The low and the high end of an interval."""
 NumberOfTries = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,6}$")]
-"""The k of pass@k."""
+"""The k of pass@k, in decimal digits."""
 
 Figure = Literal["mean_score", "accuracy", "library_score"]
 INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "library_score_interval"]] = {

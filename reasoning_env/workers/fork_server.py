@@ -68,7 +68,7 @@ class PoolSettings:
     """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
     hash_seed: int = 0
     fast: bool = True
-    """Replace slow generators by faster ones that make the same problems, if the library's files are the known ones."""
+    """Replace slow generators by faster ones that make the same problems, if they were proven for this library."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
