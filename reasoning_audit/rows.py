@@ -70,7 +70,7 @@ FORMS = (
     CompletionForm("<think>So it is.</think>\n<answer>", "</answer>"),
     CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
-"""The forms to try. Among forms with equal scores, the first is used."""
+"""The forms of completions that the audit tries. Of forms with equal scores, the audit uses the first."""
 
 
 def audit_rows(options: argparse.Namespace) -> Report:

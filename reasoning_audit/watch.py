@@ -45,7 +45,7 @@ class Watched(StrEnum):
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """How often the answer used files, sockets, processes, imports or its own code."""
+    """FILE to CODE count how often the answer used files, sockets, processes, imports and its own code."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)

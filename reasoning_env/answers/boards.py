@@ -13,9 +13,9 @@ from .numbers import rounds
 from .types import AnswerType, ProblemData
 
 CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
-"""A cell of a board: `12 _ 0.5` has three cells. A minus sign before 0 negates the whole board, not the cell."""
+"""Pattern of a cell: `12 _ 0.5` has three cells. It excludes the minus sign in `-0`, which makes a board unreadable."""
 SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
-"""A cell of a board whose cells have one character: `12_` has three cells."""
+"""Pattern of a cell in boards whose cells have one character: `12_` has three cells."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """All characters between the cells of an expected board, such as ` < ` in `1 < 2`."""
 LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"

@@ -16,7 +16,7 @@ from functools import lru_cache
 from .literals import as_json, is_balanced
 
 Extract = Callable[[re.Match[str]], str | None]
-"""Returns the part inside a matched frame; None if the match is no frame after all."""
+"""Returns the string inside the matched formatting; None if the match belongs to the answer after all."""
 MAX_FRAMES = 8
 """Limit for the number of removed frames. `Answer: $**\"5\"**$` has four: a label, mathematics, emphasis and quotes."""
 REPLACED_SIGNS = "signs"
@@ -34,7 +34,7 @@ def normalize_whitespace(answer: str) -> str:
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the name of the outermost frame and the inner part; None if `text` has no frame.
+    """Return the name of the outermost frame (formatting around the whole string) and its inside; None without a frame.
 
     `names` are names of the result, and the problem's `numbers` may follow a name. With `ends_in_full_stop`, a full
     stop at the end belongs to the answer, unless the full stop follows a mark such as a quote.
@@ -130,7 +130,7 @@ ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
 """Verbs between a label and the answer."""
 UNFRAMED = re.compile(rf"(?!.{{0,200}} (?:{ASCII_VERBS}) )[A-Za-z0-9 ]*")
-"""Answers without a frame. Checked first for speed, because most answers are words or numbers."""
+"""Pattern of strings that cannot have a frame. Checked first, because most answers are plain words or numbers."""
 RESULT_ARGUMENTS = (
     r"[^\S\n]?\([^\S\n]*\d+(?:,[^\S\n]*\d+)*[^\S\n]*\)"
     r"|[^\S\n](?:of|for)[^\S\n](?:the[^\S\n](?:two[^\S\n])?numbers[^\S\n])?\d+(?:(?:,[^\S\n]*(?:and[^\S\n])?|[^\S\n]and[^\S\n])\d+)*"
@@ -158,7 +158,7 @@ def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class AnswerFrame:
-    """A frame: one of `patterns` must match the whole string, and `extract` returns the inner part."""
+    """A kind of formatting around a whole answer: one of `patterns` must match, and `extract` returns the inside."""
 
     name: str
     patterns: tuple[re.Pattern[str], ...]
@@ -196,7 +196,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
     _frame("tail", r"(?s)(?P<inner>.*?)\\{1,2}"),
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
 )
-"""All frames. The first one that matches is removed."""
+"""All frames, in the order in which they are tried. The first frame that matches is removed."""
 FRAME_NAMES = frozenset(
     {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION, RESULT_NAME, *(frame.name for frame in FRAMES)}
 )

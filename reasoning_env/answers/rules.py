@@ -42,7 +42,7 @@ class AnswerRules:
     correction: Correction | None = None
     """Changes the score of a value that is not the expected answer. Its docstring is shown in docs/defects.md."""
     max_partial: float = 1.0
-    """The highest score of a wrong value."""
+    """Limit for the partial credit of a wrong answer."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
     """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above the best guess's
     score earns partial credit."""

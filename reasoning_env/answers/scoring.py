@@ -40,10 +40,11 @@ class AnswerCandidate:
 class Scorer:
     """Scores answers to one pickled entry. Each verification unpickles the entry anew, because verifiers may change it.
 
-    - `strict`: an answer must be a value of the task's type. Otherwise the library's score counts.
-    - `accepts_forms`: remove formatting and read other notations.
-    - `with_tags`: also score the answer inside answer tags.
-    - `frames`: the formatting that was removed from the last answer.
+    - `strict`: if True, an answer that the task's answer type cannot read scores at most FORM_SCORE. If False, the
+      score of the library's verifier counts.
+    - `accepts_forms`: if True, remove formatting and read other notations.
+    - `with_tags`: if True, also score the answer inside answer tags.
+    - `frames`: names of the formatting that was removed from the last answer.
     """
 
     rules: AnswerRules
@@ -110,7 +111,7 @@ class Scorer:
             yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
     def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield the answer unchanged, and then with more and more formatting removed, each read as a value."""
+        """Yield the answer as it is, then with one more layer of formatting removed each time; read each as a value."""
         for text, frames in self._unwrapped_texts(answer):
             yield AnswerCandidate(text, self._read_value(text), frames)
             if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
@@ -121,7 +122,7 @@ class Scorer:
                 yield AnswerCandidate(text, self._read_value(in_python), (*frames, MATHEMATICAL_NOTATION))
 
     def _unwrapped_texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the answer with 0, 1, 2, ... frames removed, each time with the names of the removed frames.
+        """Yield the answer with 0, 1, 2, ... frames (layers of formatting) removed, and the names of these frames.
 
         Yield each of these strings a second time without LaTeX, Markdown and special Unicode characters, if it has any.
         """
@@ -145,7 +146,7 @@ class Scorer:
             frames = (*frames, name)
 
     def _unwrap(self, text: str) -> tuple[str, str] | None:
-        """Return the name of the outermost frame and the inner part; None if `text` has no frame."""
+        """Return the name of the outermost frame (layer of formatting) and its inside; None if `text` has no frame."""
         return outermost_frame(
             text,
             self._result_names,

@@ -23,7 +23,7 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer for a right value, the verifier's notation for other values, None for no value."""
+"""Returns the expected answer for a right answer, the verifier's notation for any other; None if unreadable."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:

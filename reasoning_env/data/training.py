@@ -71,7 +71,7 @@ _OF_PAIR = {
 
 
 def training_columns(keep: Keep) -> Mapping[str, str]:
-    """Return the columns of the rows, with their types in Parquet (see `tables`)."""
+    """Return the columns of the rows, each with its type in Parquet (see `tables.TYPES`)."""
     return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **FACT_COLUMNS}
 
 
@@ -81,7 +81,7 @@ class TrainingRows:
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Completions without a row, by reason, except those of groups outside the range of pass rates."""
+        """Number of completions that became no row, by reason. Groups outside the range of pass rates do not count."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)

@@ -210,7 +210,7 @@ def _made_with(session: Session[object], files: RowFiles, selection: Selection) 
 
 
 def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
-    """Yield the rows. A line of dumps becomes a row, marked as repeated if its group was read before."""
+    """Yield the rows of files. A line with a group becomes a row, which is `repeated` if the group was read before."""
     numbers = count(1)
     seen = SeenGroups()
     for file in files.paths:

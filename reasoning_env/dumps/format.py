@@ -299,7 +299,7 @@ class DumpedGroup:
         return hashlib.blake2b(repr((facts, texts)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     def facts(self, model: str | None) -> dict[str, object]:
-        """Return the group's columns in all tables of groups, rollouts or training rows (see `FACT_COLUMNS`).
+        """Return the columns that tables of groups, rollouts and training rows have in common (see `FACT_COLUMNS`).
 
         `params` is a JSON string. Unknown values are None.
         """

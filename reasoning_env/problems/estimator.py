@@ -36,7 +36,7 @@ START_LEVEL = 0.3
 
 @dataclass
 class ArmCounts:
-    """Decaying counts of an arm: groups, the sum of their mean scores, and groups with a signal.
+    """Decaying counts of an arm (a task at a level): groups, the sum of their mean scores, and groups with a signal.
 
     `served` counts the groups without decay.
     """
@@ -75,9 +75,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, one value per arm. `weights` are the arms' shares of draws, and sum to 1.
+    """Estimates of a task, one value for each level. `weights` are the levels' shares of draws, and sum to 1.
 
-    `draw_values`, in (0, 1], decrease when the questions of an arm repeat.
+    `draw_values`, in (0, 1], decrease when the questions of a level repeat.
     """
 
     levels: Sequence[float | None]

@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
 A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state. The
-state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Specs are
-drawn before they are needed, and later observations do not change earlier draws. No random generator has state.
+state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. It has no
+random generator. Specs are drawn before they are needed, and later observations do not change earlier draws.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the files of `--config`. They contain sections of settings, and later files override earlier ones by key."""
+"""Read the files of `--config`. A file has sections of settings. Later files override earlier files, key by key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _as_list(value: object) -> object:
 
 
 class Sections(BaseModel):
-    """Content of a `--config` file. `openai` has the settings of one server, or a list of them."""
+    """Content of a `--config` file. `openai` has the settings of one server, or a list with the settings of several."""
 
     env: dict[str, object] = Field(default_factory=dict)
     openai: Annotated[list[dict[str, object]], BeforeValidator(_as_list)] = Field(default_factory=list)
@@ -34,7 +34,7 @@ class Sections(BaseModel):
 
 
 def read_config_files(paths: str | Sequence[str]) -> Sections:
-    """Return the sections of several files. Later files override earlier ones by key.
+    """Return the sections of several files. Later files override earlier files, key by key.
 
     If a file and a later file each have one server, the settings of the two are merged. Raises ConfigError for a file
     that cannot be read.
@@ -93,14 +93,14 @@ def split_settings(
     """
     core = settings_cls.model_fields
     of_core = {name: value for name, value in sections.env.items() if name in core}
-    make_settings(settings_cls, of_core, "env.")
+    make_settings(settings_cls, of_core, "env.")  # errors of the files' own settings name the section
     settings = make_settings(settings_cls, {**defaults, **of_core, **given})
     sections_left = [name for name in ("openai", "slurm", "testing") if name in sections.model_fields_set]
     return settings, [*(f"env.{name}" for name in sections.env if name not in core), *sections_left]
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
-    """Return all settings as the text of a `--config` file, without the keys of servers."""
+    """Return all settings as the content of a `--config` file, without secrets (API keys and headers of servers)."""
     shown = [server.model_dump(mode="json") for server in servers]
     for server in shown:
         if server.get("api_key"):

@@ -293,7 +293,7 @@ def header_path(rows: Path) -> Path:
 
 
 def read_made_with(rows: Path) -> dict[str, object]:
-    """Return the settings that made a file of rows; empty if it has no header."""
+    """Return the settings with which a file of rows was made; {} if the file has no header."""
     with suppress(OSError, ValueError):
         header = read_json(header_path(rows))
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):

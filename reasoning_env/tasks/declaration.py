@@ -172,13 +172,13 @@ class Task:
     million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Number of different questions at the defaults, then at each of QUESTION_LEVELS (`python -m tools.pools`). None
-    means MANY_QUESTIONS or more. If there are fewer numbers, the other levels were too slow to measure. A task without
-    levels has one number."""
+    means MANY_QUESTIONS or more. Levels without a number were too slow to measure. A task without levels has one
+    number."""
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
-    """Levels that replace levels of the library at which it fails, takes seconds to minutes, makes wrong answers, or
-    makes problems no harder. None if the library's levels change nothing: the task then counts as a task without
+    """Levels that replace levels at which the library fails, takes seconds to minutes, makes wrong answers, or makes
+    problems no harder. None if the library's levels change nothing: the task then counts as a task without
     levels."""
     served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters that apply unless the user or a level sets them. With the library's defaults, most problems would be

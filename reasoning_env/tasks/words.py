@@ -182,7 +182,7 @@ FITTING_WORD = (
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
-    """Return the question with a sentence on where its words come from; unchanged if they are in random order."""
+    """Add a sentence that says where the words come from. Return the question unchanged if their order is random."""
     question = str(entry["question"])
     config = dataset.config
     if not config.consecutive_words:
@@ -303,7 +303,7 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 def _exceeds_rule_limit(entry: Entry) -> bool:
     """Return True if splitting the machines takes more conversions than the question's limit of rule applications.
 
-    Return False for a clarified question, because it says that each conversion counts as an application.
+    Return False for a clarified question, which says that each conversion counts as an application.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)

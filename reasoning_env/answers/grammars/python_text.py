@@ -117,7 +117,7 @@ class Calculation:
         self._names = names
 
     def of(self, code: str) -> Any:
-        """Return the value. Raises ExpressionError for unsupported code, and any error of the calculation."""
+        """Return the value of `code`. Raises ExpressionError for unsupported code, and any error of the calculation."""
         try:
             tree = ast.parse(code, mode="eval").body
         except MemoryError as error:  # Python's parser raises this for too much nesting
@@ -308,7 +308,7 @@ def _known_to_sympy() -> dict[str, Any]:
 
 @cache
 def _sympy_meanings() -> Mapping[str, Any]:
-    """Return the values of names: SymPy's constants and mathematical classes, and the functions above."""
+    """Return the values of names: SymPy's constants and classes, and the functions of NUMBER_NAMES and SYMPY_NAMES."""
     sympy: Any = sys.modules["sympy"]
     known = _known_to_sympy()
     functions = {name: known[name] for name in (*NUMBER_NAMES, *SYMPY_NAMES, "max", "min")}
