@@ -7,7 +7,9 @@ There is no model here. A real trainer computes a loss from a group's `tokens`, 
 """
 
 import argparse
+import http.client
 import json
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -45,6 +47,8 @@ while True:
             print(f"waiting for run-api at {URL} ({error.reason})", flush=True)
         is_waiting = True
         time.sleep(1.0)
+    except (ValueError, http.client.HTTPException) as error:
+        sys.exit(f"{URL} is not the address of run-api: {error}")
 for step in range(TRAINER["num_steps"]):
     while (groups := call("/batch")["batch"]) is None:
         time.sleep(0.2)

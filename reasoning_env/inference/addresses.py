@@ -316,7 +316,7 @@ async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
     import aiohttp  # imported here, because commands that only check an address do not need it
 
     try:
-        async with asyncio.timeout(HEALTH_S), connections.get(url) as response:
+        async with asyncio.timeout(HEALTH_S), connections.get(url, allow_redirects=False) as response:
             return response.status < 500
     except (aiohttp.ClientError, OSError, TimeoutError):
         return False

@@ -33,7 +33,6 @@ CONNECTION_ERRORS = (
     "ClientConnectorSSLError",
     "ClientConnectorCertificateError",
     "ServerDisconnectedError",
-    "TooManyRedirects",
 )
 """Classes of errors without a reply, by name, because this module imports no client."""
 LONGEST_WAIT_S = 3600.0
@@ -192,8 +191,8 @@ def _field(error: object, name: str) -> object:
     return error.get(name) if isinstance(error, Mapping) else getattr(error, name, None)
 
 
-ERROR_BYTES = 2**13
-"""Replies with an error in place of completions are shorter than this."""
+ERROR_BYTES = 2**16
+"""Most bytes of a reply in which an error is searched. Some servers repeat the request in their errors."""
 
 
 def error_in_place(body: bytes) -> ErrorReply | None:
@@ -375,6 +374,8 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
             return FailureKind.ABSENT, "start the server behind {openai.base_url}"
         case 503:
             return FailureKind.ABSENT, "wait until the server has loaded its model"
+        case int() if status < 400:
+            return FailureKind.UNUSABLE, "check {openai.base_url}, because the server redirects requests"
         case int() if status >= 500:  # 529: the provider is overloaded; 520 to 524: a proxy cannot reach the server
             return FailureKind.ABSENT, "wait, or see the server's log"
         case _:
@@ -404,8 +405,6 @@ def _describe_connection(error: BaseException) -> str | None:
         return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
     if type(root).__name__ in CLOSED:
         return "it closes the connection without a reply"
-    if type(root).__name__ == "TooManyRedirects":
-        return "it redirects in a loop"
     if isinstance(root, OSError) and root.errno:
         return describe_connection(root)
     return None

@@ -39,7 +39,7 @@ from .addresses import (
 )
 from .completer import ServerSettings, Slots
 from .events import EVENT_STREAM
-from .failures import BrokenOffError, FailureKind, explain_failure
+from .failures import ERROR_BYTES, BrokenOffError, FailureKind, explain_failure
 from .formats import AUTO, REPLY_FORMATS, format_of_kind
 from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
 from .formats.reply_format import (
@@ -414,7 +414,8 @@ class Server:
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
         # Requests for tokens take long and use new connections, because servers close idle connections at any time.
         headers = {"Connection": "close"} if reply_format.kind is ReplyKind.TOKENS else {}
-        async with self._connections().post(self._url(reply_format), json=request, headers=headers) as response:
+        url = self._url(reply_format)
+        async with self._connections().post(url, json=request, headers=headers, allow_redirects=False) as response:
             await _check_response(response)
             return await reply_format.read_reply(response)
 
@@ -462,7 +463,8 @@ class Server:
         return reply_format.prompt_of(await self._fetch("POST", self._url(reply_format), request))
 
     async def _fetch(self, method: str, url: str, body: object = None) -> bytes:
-        async with asyncio.timeout(PROBE_S), self._connections().request(method, url, json=body) as response:
+        request = self._connections().request(method, url, json=body, allow_redirects=False)
+        async with asyncio.timeout(PROBE_S), request as response:
             await _check_response(response)
             return await response.read()
 
@@ -534,9 +536,15 @@ class Server:
 
 
 async def _check_response(response: aiohttp.ClientResponse) -> None:
-    """Raise StatusError for a refusal, and ContentTypeError for a reply that is neither JSON nor events."""
-    if response.status >= 400:
-        raise StatusError(response.status, await response.read(), response.headers)
+    """Raise StatusError for a redirect or a refusal, and ContentTypeError for other replies than JSON and events.
+
+    Redirects are not followed, because the headers may contain keys that the other server must not get.
+    """
+    if response.status >= 300:
+        body = b""
+        while len(body) < ERROR_BYTES and (part := await response.content.read(ERROR_BYTES - len(body))):
+            body += part
+        raise StatusError(response.status, body, response.headers)
     if response.content_type != EVENT_STREAM and "json" not in response.content_type:
         raise aiohttp.ContentTypeError(
             response.request_info, response.history, status=response.status, message="no JSON"

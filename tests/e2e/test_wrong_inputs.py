@@ -5,6 +5,8 @@ Values are asked in `tests/test_settings.py`, and files in `tests/storage/test_c
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from reasoning_gym_testing import TOKENIZER
 
 from .conftest import Cli
+from .processes import REPOSITORY
 
 NOWHERE = ["--base-url", "http://127.0.0.1:9/v1"]
 
@@ -258,6 +261,14 @@ def test_error_of_a_wrong_address_names_its_variable(cli: Cli, monkeypatch: pyte
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     result = cli("evaluate", "m")
     assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint
+
+
+@pytest.mark.parametrize("address", ["foo", "http://localhost:abc"])
+def test_trainer_example_names_a_wrong_address_in_one_line(address: str) -> None:
+    ended = subprocess.run([sys.executable, "examples/trainer.py", address], cwd=REPOSITORY, capture_output=True)
+    assert ended.returncode == 1
+    assert ended.stderr.decode().splitlines()[0].startswith(f"{address} is not the address of run-api: ")
+    assert len(ended.stderr.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("files")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
 
 import aiohttp
 import pytest
 
+from reasoning_env.errors import ServerError
 from reasoning_env.inference.addresses import StatusError
-from reasoning_env.inference.failures import LONGEST_WAIT_S, BrokenOffError, FailureKind, explain_failure, seconds_asked
+from reasoning_env.inference.failures import (
+    LONGEST_WAIT_S,
+    BrokenOffError,
+    FailureKind,
+    Timeouts,
+    explain_failure,
+    seconds_asked,
+)
 from reasoning_env.inference.formats import REPLY_FORMATS
-from reasoning_env.inference.formats.choices import PlainChat, read_choice, read_json
+from reasoning_env.inference.formats.choices import CHAT, PlainChat, read_choice, read_json
 from reasoning_env.inference.formats.reply_format import ReplyKind, ServerReply, TokenCompletion
 from reasoning_env.inference.formats.tokens import TokenFormat
 from reasoning_env.inference.served_model import Received, make_rollouts
@@ -24,6 +33,9 @@ from reasoning_gym_testing import Completion, GenerationRequest
 from reasoning_gym_testing.completions import TOKENIZER, Tokens
 from reasoning_gym_testing.protocols import write_reply
 from tests.records import SAMPLING
+from tests.waiting import PATIENCE_S
+
+from .conftest import serve
 
 TOKEN_FORMATS = [each for each in REPLY_FORMATS if isinstance(each, TokenFormat)]
 each_format = pytest.mark.parametrize("token_format", TOKEN_FORMATS, ids=lambda each: each.name)
@@ -73,6 +85,26 @@ async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
 )
 def test_retry_after_is_limited_to_a_maximum(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds
+
+
+async def test_only_the_start_of_an_error_body_is_read() -> None:
+    ended = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 Error\r\nConnection: close\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b"x" * 1000)
+                await writer.drain()
+        ended.set()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        host, port = listening.sockets[0].getsockname()
+        async with serve(f"http://{host}:{port}", formats=[CHAT], timeouts=Timeouts(PATIENCE_S, 5.0, tries=1)) as model:
+            with pytest.raises(ServerError, match="StatusError: 500 xxx"):
+                await model.complete(PlainChat().prompt([{"role": "user", "content": "?"}]), 1, SAMPLING)
+            await ended.wait()
 
 
 # ---------------------------------------------------------------------------- completions that are not whole
