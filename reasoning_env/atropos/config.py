@@ -275,13 +275,3 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
         yield
     finally:
         base.AutoTokenizer = loader
-
-
-def type_hint(named: ReplyFormat | None) -> str:
-    """Return a hint about `server_type` to append to errors that tell the user to check the model's name."""
-    if named is CHAT:
-        return " ({openai.server_type} is 'chat')"
-    return (
-        f" ({{openai.server_type}} is {name_of_type(named)!r}; use 'openai' for any OpenAI-compatible server, or "
-        "'chat' for a server that has only chat completions)"
-    )

@@ -4,55 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import ServerError
-from ..inference.addresses import Candidate, detect, public_url
-from ..inference.formats import AUTO
+from ..inference.addresses import find_format, public_url
+from ..inference.formats import format_of_kind
 from ..inference.formats.choices import finish_word, read_choice, read_name
-from ..inference.formats.reply_format import ReplyKind, SentRequest, ServerReply, TokenCompletion
-from ..inference.server import Reachability, RequestOptions, ServerAwayError, is_empty
+from ..inference.formats.reply_format import ReplyFormat, ReplyKind, SentRequest, ServerReply, TokenCompletion
+from ..inference.server import Reachability, RequestOptions, is_empty
 from ..records import Prompt, Sampling
-from ..runtime.concurrency import cancel_all
-
-HEALTH_POLL_S = 1.0
-"""Seconds between two checks of a server's health, which Atropos updates every second."""
-UNHEALTHY_S = 10.0
-"""A request fails if its server is unhealthy for this long; Atropos' own code would wait without limit."""
 
 
 class MethodCompleter:
     """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
     `kinds` are the kinds of replies (token ids, text or chat) to try, in order of preference. A stand-in (a test's
-    mock) is called without concurrency limits and gets no test request at startup. `hint` is appended to errors that
-    tell the user to check the model's name.
+    mock) is called without concurrency limits and gets no test request at startup.
     """
 
-    place = None
-
-    def __init__(self, asked: object, kinds: Sequence[ReplyKind], *, is_stand_in: bool, hint: str = "") -> None:
+    def __init__(self, asked: object, kinds: Sequence[ReplyKind], *, is_stand_in: bool) -> None:
         self.asked = asked
         self.kinds = kinds
         self._is_stand_in = is_stand_in
-        self.hint = hint
-        self.kind = kinds[0] if len(kinds) == 1 else None
-        self._reachability = Reachability(self.address)
+        self.formats: Sequence[ReplyFormat] = [format_of_kind(kind) for kind in kinds]
+        self.format = self.formats[0] if len(kinds) == 1 else None
+        self._reachability = Reachability(self.url)
 
     @property
     def address(self) -> str:
+        return public_url(self.url)
+
+    @property
+    def url(self) -> str:
         url = getattr(self._config, "base_url", None)
-        return public_url(url) if url and isinstance(url, str) else type(self.asked).__name__
+        return url if url and isinstance(url, str) else type(self.asked).__name__
 
     @property
     def _config(self) -> Any:
         return getattr(self.asked, "config", None)
 
-    @property
-    def name_of_type(self) -> str:
-        return AUTO if self.kind is None else self.kind.name.lower()
+    def place(self, reply_format: ReplyFormat) -> str:
+        return f"{reply_format.kind.method} of {type(self.asked).__name__}"
 
     @property
     def is_away(self) -> bool:
@@ -79,14 +73,9 @@ class MethodCompleter:
 
         Raises:
             ServerError: The method is missing, or returned None.
-            ServerAwayError: The server was unhealthy for UNHEALTHY_S, or was stopped since the request was sent.
+            ServerAwayError: The server was stopped since the request was sent.
         """
-        kind = kind or self.kind
-        if kind is None:
-            if (failed := await detect(self, self.candidates(prompt, options))) is not None:
-                raise failed[1]
-            kind = self.kind
-            assert kind is not None
+        kind = kind or (self.format or await find_format(self, prompt, options)).kind
         arguments = {
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),
@@ -100,7 +89,7 @@ class MethodCompleter:
             name = type(self.asked).__name__
             raise ServerError(f"env.server ({name}) cannot return completions: it needs a method {kind.method}")
         async with asyncio.timeout(reply_s):
-            reply = await self._reachability.outlast(self._await_while_healthy(method(**arguments)))
+            reply = await self._reachability.outlast(method(**arguments))
         if reply is None:
             words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
             name = type(self.asked).__name__
@@ -112,44 +101,15 @@ class MethodCompleter:
         reply = _read(reply, kind)
         return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
-    async def _await_while_healthy(self, request: Any) -> Any:
-        """Return the result of a request; raises ServerAwayError if the server is unhealthy for UNHEALTHY_S."""
-        work = asyncio.ensure_future(request)
-        unhealthy_s = 0.0
-        try:
-            while not (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
-                unhealthy_s = 0.0 if getattr(self.asked, "server_healthy", True) else unhealthy_s + HEALTH_POLL_S
-                if unhealthy_s >= UNHEALTHY_S:
-                    raise ServerAwayError(f"the server {self.address} has been unhealthy for {UNHEALTHY_S:g} s")
-            return work.result()
-        finally:
-            if not work.done():
-                await cancel_all([work])
-
-    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the methods to try at startup, which bypass Atropos' retries and waits; none for a stand-in."""
+    async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
+        """Request one token, bypassing Atropos' retries and waits; return True at once for a stand-in."""
         if self._is_stand_in:
-            return []
-        return [
-            Candidate(kind, self._place(kind), kind is not ReplyKind.TOKENS, self._one_token(kind, prompt, options))
-            for kind in ([self.kind] if self.kind else self.kinds)
-        ]
-
-    def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Request replies of the kind `kinds[number]` from now on, unless a kind was chosen before."""
-        self.kind = self.kind or self.kinds[number]
-
-    def _place(self, kind: ReplyKind) -> str:
-        return f"{kind.method} of {type(self.asked).__name__}"
-
-    def _one_token(self, kind: ReplyKind, prompt: Prompt, options: RequestOptions) -> Callable[[], Awaitable[bool]]:
-        async def gives_token() -> bool:
-            wrapper = getattr(self.asked, f"_{kind.method}_wrapper")
-            arguments = {"n": 1, "max_tokens": 1, "temperature": 1.0, **_as_arguments(prompt, kind, options)}
-            completions = _read(await wrapper(model=self._config.model_name, **arguments), kind).completions
-            return not all(map(is_empty, completions)) if kind is ReplyKind.TOKENS else bool(completions)
-
-        return gives_token
+            return True
+        kind = reply_format.kind
+        wrapper = getattr(self.asked, f"_{kind.method}_wrapper")
+        arguments = {"n": 1, "max_tokens": 1, "temperature": 1.0, **_as_arguments(prompt, kind, options)}
+        completions = _read(await wrapper(model=self._config.model_name, **arguments), kind).completions
+        return not all(map(is_empty, completions)) if kind is ReplyKind.TOKENS else bool(completions)
 
     async def context_length(self) -> int | None:
         """Return None, because the methods do not report a context length."""

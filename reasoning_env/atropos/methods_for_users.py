@@ -10,7 +10,7 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from openai import AsyncOpenAI
 from transformers import AutoTokenizer
 
-from ..inference.addresses import detect_late
+from ..inference.addresses import find_format
 from ..inference.formats.reply_format import ReplyError, TokenCompletion
 from ..inference.formats.tokens import TokenFormat
 from ..inference.server import RequestOptions, Server
@@ -57,7 +57,7 @@ class MethodsForUsers(VLLMServer):  # type: ignore[misc]
             if name in parameters:
                 parameters["max_tokens"] = parameters.pop(name)
         prompt = Prompt(({"role": "user", "content": text or ""},), text or "", tuple(tokens))
-        found = self.server.format or await detect_late(self.server, prompt, RequestOptions())
+        found = self.server.format or await find_format(self.server, prompt, RequestOptions())
         if not isinstance(found, TokenFormat):
             raise ReplyError("the server returns text without token ids")
         reply = await self.server.ask(found, prompt, parameters)

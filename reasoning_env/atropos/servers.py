@@ -15,7 +15,7 @@ from ..inference.completer import Completer, ServerSettings
 from ..inference.formats import REPLY_FORMATS
 from ..inference.formats.reply_format import ReplyFormat, ReplyKind
 from ..inference.server import Server
-from .config import named_format, type_hint
+from .config import named_format
 from .methods import MethodCompleter
 from .methods_for_users import MethodsForUsers
 
@@ -40,7 +40,6 @@ class AtroposServer(MethodsForUsers):
         self.server = Server(
             ServerSettings.model_validate(config, from_attributes=True),  # Atropos' own class has fewer settings
             formats=REPLY_FORMATS if asked is None else [asked],
-            hint=type_hint(asked),
             slots={"train": self.sem, "eval": self.eval_sem},
             on_reply=self._note_reply,
         )
@@ -118,8 +117,7 @@ class Completers:
         kinds = self._kinds_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.kinds == kinds), None)
         if known is None:
-            hint = type_hint(named_format(getattr(asked, "config", None)))
-            known = MethodCompleter(asked, kinds, is_stand_in=_is_stand_in(asked), hint=hint)
+            known = MethodCompleter(asked, kinds, is_stand_in=_is_stand_in(asked))
             self._by_methods.append(known)
         return known
 

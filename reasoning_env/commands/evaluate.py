@@ -24,7 +24,6 @@ from ..inference.addresses import (
     AWAY_LIMIT_S,
     PATIENCE_S,
     PROBE_S,
-    Absence,
     find_secrets,
     max_connections,
     path_remedy,
@@ -34,7 +33,7 @@ from ..inference.addresses import (
     wait_for_server,
 )
 from ..inference.completer import ServerSettings
-from ..inference.failures import FailureKind, Timeouts, explain_failure
+from ..inference.failures import Failure, FailureKind, Timeouts, explain_failure
 from ..inference.formats import AUTO
 from ..inference.formats.choices import CHAT, TEXT, PlainChat
 from ..inference.formats.reply_format import ReplyFormat
@@ -413,21 +412,16 @@ async def only_model(spec: ServerSettings, timeout_s: float) -> str:
     missing = "name the model: `evaluate MODEL`"
     names: list[str] = []
 
-    async def list_names(_timeout_s: float) -> Sequence[Absence]:
+    async def list_names(_timeout_s: float) -> Sequence[Failure]:
         try:
             names.extend(str(model.id) for model in await server.models())
         except Exception as error:
             failure = explain_failure(error)
             if failure.kind is FailureKind.ABSENT and failure.status is None:
-                return [Absence(f"{server.address}: {failure.description}")]
-            if failure.status in (401, 403):
-                raise ConfigError(
-                    f"{server.address} refuses the API key ({failure.description})",
-                    remedy="set the environment variable OPENAI_API_KEY, or {openai.api_key}",
-                ) from error
+                return [replace(failure, description=f"{server.address}: {failure.description}")]
+            remedy = failure.remedy if failure.status in (401, 403) else path_remedy(failure, spec.base_url)
             raise ConfigError(
-                f"{missing}; {server.address} does not list its models ({failure.description})",
-                remedy=path_remedy(failure, spec.base_url),
+                f"{server.address} does not list its models ({failure.description})", remedy=remedy or missing
             ) from error
         return []
 

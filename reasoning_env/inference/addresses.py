@@ -13,7 +13,8 @@ import re
 import resource
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import unquote_plus, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,16 +27,15 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..settings.given import make_settings, parse_mapping
 from .failures import (
+    BrokenOffError,
     Failure,
     FailureKind,
     all_messages,
     describe_failure,
-    describe_status,
     error_in_place,
     explain_failure,
-    is_quota,
 )
-from .formats.choices import read_token_number
+from .formats.choices import CHAT, read_token_number
 from .formats.reply_format import ReplyKind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from .completer import Completer
     from .formats.reply_format import ReplyFormat
-    from .server import RequestOptions, Server
+    from .server import RequestOptions
 
 logger = logging.getLogger(__name__)
 
@@ -253,7 +253,8 @@ class StatusError(Exception):
         """Return the status and the message of the error in one line; without a message, the start of the reply."""
         error = error_in_place(self._body)
         text = self._body[:1000].decode(errors="replace") if error is None else str(error)
-        said = " ".join(text.split())[:200]
+        phrase = HTTPStatus(self.status).phrase if self.status in set(HTTPStatus) else ""
+        said = " ".join(text.split())[:200] or phrase
         return said if said.startswith(str(self.status)) else f"{self.status} {said}".strip()
 
     @property
@@ -268,33 +269,22 @@ class StatusError(Exception):
         return [] if error is None else error.names
 
 
-@dataclass(frozen=True)
-class Absence:
-    """Why a server cannot be used now, but perhaps later.
+async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
+    """Call `probe` with its time limit in seconds until it returns no failures. Log why the program waits.
 
-    `answers`: True if the server answered that it cannot serve now. `retry_after_s`: how long the server asks to wait;
-    None if it does not say.
-    """
-
-    reason: str
-    answers: bool = False
-    retry_after_s: float | None = None
-
-
-async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]], timeout_s: float) -> None:
-    """Call `probe` with its time limit in seconds until it returns no absences. Log why the program waits.
-
-    `timeout_s` may be infinite. Raises ServerError if the servers are absent for `timeout_s`, and any error of `probe`.
+    `timeout_s` may be infinite. Raises ServerError if there are failures for `timeout_s`, and any error of `probe`.
     """
     deadline = time.monotonic() + timeout_s
     outage = OutageLog(logger)
     waits = pauses()
-    while absences := await probe(min(PROBE_S, max(LEAST_WAIT_S, deadline - time.monotonic()))):
-        reasons = "; ".join(absence.reason for absence in absences)
+    while failures := await probe(min(PROBE_S, max(LEAST_WAIT_S, deadline - time.monotonic()))):
+        reasons = "; ".join(failure.description for failure in failures)
         if time.monotonic() >= deadline:
-            raise no_server(timeout_s, reasons, answers=any(absence.answers for absence in absences))
+            raise ServerError(
+                f"no inference server was ready within {timeout_s:g} s ({reasons})", remedy=failures[0].remedy
+            )
         outage.note(f"waiting for an inference server ({reasons})")
-        asked_s = max(absence.retry_after_s or 0.0 for absence in absences)
+        asked_s = max(failure.retry_after_s or 0.0 for failure in failures)
         await asyncio.sleep(min(max(next(waits), asked_s), max(0.0, deadline - time.monotonic())))
     outage.over("an inference server answers")
 
@@ -322,19 +312,6 @@ async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
-    """Return the error for a start without a usable server; `answers`: a server answered that it cannot serve now."""
-    if answers:
-        return ServerError(
-            f"no inference server gave a completion within {round(timeout_s, 1):g} s ({problems})",
-            remedy="try again later, check your plan with the provider, or see the server's log",
-        )
-    return ServerError(
-        f"no inference server answered within {timeout_s:g} s ({problems})",
-        remedy="start one, or correct {openai.base_url}",
-    )
-
-
 def _host_and_port(url: str) -> tuple[str | None, int]:
     parts = urlsplit(url)
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
@@ -346,39 +323,16 @@ CONTEXT_NAMES = ("max_model_len", "context_length")
 """Fields with the context length in a server's list of models; vLLM uses the first name."""
 
 
-NO_REPLY = Absence("it accepts requests but does not reply")
-
-
-def explain_probe(error: Exception, url: str, endpoint: str, *, below_v1: bool = True, hint: str = "") -> Absence:
-    """Return why the server is absent.
-
-    Args:
-        error: The error of a request for one token.
-        url: Address of the server.
-        endpoint: The name of the endpoint in messages.
-        below_v1: Whether the address should end in `/v1`.
-        hint: What to add to the advice to check the model's name.
-
-    Raises:
-        ServerError: The server will never work.
-    """
+def explain_probe(error: Exception, completer: Completer, reply_format: ReplyFormat) -> Failure:
+    """Return the failure of a request for one token. Raises ServerError if the server will never work."""
     failure = explain_failure(error)
-    if failure.kind is FailureKind.BUSY and is_quota(error):
-        raise ServerError(
-            f"the inference server at {url} refuses requests: the quota of this key is used up ({failure.description})",
-            remedy="check your plan with the provider, or {openai.api_key}",
-        ) from error
-    if failure.ended is not None:
-        return Absence(failure.description, answers=True)
-    if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
-        return Absence(describe_status(error), answers=True, retry_after_s=failure.retry_after_s)
-    if failure.kind is FailureKind.ABSENT:
-        return NO_REPLY if isinstance(error, TimeoutError) else Absence(failure.description)
+    if failure.kind in (FailureKind.ABSENT, FailureKind.BUSY) or isinstance(error, BrokenOffError):
+        return failure
     fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
-    remedy = (path_remedy(failure, url) if below_v1 else None) or failure.remedy
     raise ServerError(
-        f"the inference server at {url} cannot be used: it {fault} {endpoint} ({failure.description})",
-        remedy=f"{remedy}{hint}" if "{openai.model_name}" in remedy else remedy,
+        f"the inference server at {completer.address} cannot be used: it {fault} {completer.place(reply_format)} "
+        f"({failure.description})",
+        remedy=(path_remedy(failure, completer.url) if reply_format.below_v1 else None) or failure.remedy,
     ) from error
 
 
@@ -406,89 +360,70 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
     return next(filter(None, lengths), None)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A reply format that a server may support.
-
-    `gives_token` requests one token. `place` is the endpoint in messages. `below_v1` says whether the server's address
-    should end in `/v1`.
-    """
-
-    kind: ReplyKind
-    place: str
-    below_v1: bool
-    gives_token: Callable[[], Awaitable[bool]]
-
-
-async def _works(candidate: Candidate) -> bool:
-    """Request one token, and return True if the reply has one. Raises the errors of the client."""
-    try:
-        return await candidate.gives_token()
-    except Exception as error:
-        # The model thinks before it answers, and a single token is too few for that.
-        if candidate.kind is ReplyKind.CHAT and "output limit" in str(error):
-            return True
-        raise
-
-
-async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Absence | None:
-    """Request one token and select the format that works. Return why the server is absent, or None if it works.
+async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Failure | None:
+    """Request one token and select the format that works. Return why the server does not work yet, or None.
 
     Raises ServerError if the server will never work.
     """
-    failed = await detect(completer, completer.candidates(prompt, options))
+    failed = await detect(completer, prompt, options)
     if failed is None:
         return None
-    candidate, error = failed
-    return explain_probe(error, completer.address, candidate.place, below_v1=candidate.below_v1, hint=completer.hint)
+    reply_format, error = failed
+    return explain_probe(error, completer, reply_format)
 
 
-async def detect(completer: Completer, candidates: Sequence[Candidate]) -> tuple[Candidate, Exception] | None:
-    """Make a completer use the first candidate that returns a token; without candidates, do nothing.
+async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
+    """Make a completer use its first format that returns a token; if the format is known, only try it.
 
-    Returns None if one works. If the server is absent or busy, or refuses the key or the only candidate, returns the
-    candidate and its error. Raises ServerError if no candidate gives a token.
+    Returns None if a format works. If the server is absent or busy, or refuses the key or the only format, returns the
+    format and its error. Raises ServerError if no format gives a token.
     """
+    formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []
-    passing: tuple[Candidate, Exception] | None = None
-    for number, candidate in enumerate(candidates):
+    passing: tuple[ReplyFormat, Exception] | None = None
+    for reply_format in formats:
+        place = completer.place(reply_format)
         try:
-            if await _works(candidate):
-                completer.keep(number, refusals)
-                return None
-            refusals.append(f"{candidate.place}: no token")
+            works = await completer.gives_token(reply_format, prompt, options)
+            refusal = "no token"
         except Exception as error:
-            if len(candidates) == 1 or not _may_lack(candidate, error, completer.address):
-                return candidate, error
+            # The model thinks before it answers, and a single token is too few for that.
+            works = reply_format.kind is ReplyKind.CHAT and "output limit" in str(error)
+            if not works and (len(formats) == 1 or not _may_lack(reply_format, error, completer.url)):
+                return reply_format, error
             if explain_failure(error).kind in (FailureKind.ABSENT, FailureKind.BUSY):
-                passing = candidate, error
-            refusals.append(f"{candidate.place}: {describe_failure(error)}")
-    if passing is not None or not candidates:
+                passing = reply_format, error
+            refusal = describe_failure(error)
+        if works:
+            completer.format = reply_format
+            if CHAT in formats[: formats.index(reply_format)]:
+                logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
+            return None
+        refusals.append(f"{place}: {refusal}")
+    if passing is not None:
         return passing
-    if len(candidates) == 1:
-        raise ServerError(f"the inference server at {completer.address} returned no token to a request for one token")
     raise ServerError(
-        f"the inference server at {completer.address} supports none of the server types that were tried "
+        f"the inference server at {completer.address} returned no token to a request for one token "
         f"({'; '.join(refusals)})",
         remedy="check {openai.base_url}, which usually ends in /v1, and {openai.model_name}",
     )
 
 
-async def detect_late(server: Server, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
+async def find_format(completer: Completer, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
     """Detect and return the format of a server that was not probed at startup. Log the kind of its replies.
 
     Raises the errors of a probe, and ServerError if the server supports none of the formats.
     """
-    if (failed := await detect(server, server.candidates(prompt, options))) is not None:
+    if (failed := await detect(completer, prompt, options)) is not None:
         raise failed[1]
-    found = server.format
+    found = completer.format
     assert found is not None, "detect() chose a format"
     level = logging.INFO if found.kind is ReplyKind.TOKENS else logging.WARNING
-    logger.log(level, "%s: %s (%s)", server.address, found.kind.summary, server.place)
+    logger.log(level, "%s: %s (%s)", completer.address, found.kind.summary, completer.place(found))
     return found
 
 
-def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
+def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
     """Return whether an error may mean that the server does not support this format, and is not absent.
 
     For chat completions, only a missing endpoint or chat template counts. A 404 may also mean that the server lacks the
@@ -497,9 +432,9 @@ def _may_lack(candidate: Candidate, error: Exception, url: str) -> bool:
     failure = explain_failure(error)
     if failure.status in (401, 403):
         return False
-    if candidate.kind is not ReplyKind.CHAT:
+    if reply_format.kind is not ReplyKind.CHAT:
         return failure.status is not None or failure.kind is FailureKind.UNUSABLE
-    lacks_path = candidate.below_v1 and path_remedy(failure, url) is not None
+    lacks_path = reply_format.below_v1 and path_remedy(failure, url) is not None
     if not isinstance(error, StatusError) or lacks_path:
         return False
     said = str(error).lower()
@@ -516,18 +451,19 @@ async def check_servers(
         ServerError: For `timeout_s`, all servers are absent or cannot serve.
     """
 
-    async def probe(timeout_s: float) -> Sequence[Absence]:
+    async def probe(timeout_s: float) -> Sequence[Failure]:
         completers = list_completers()
-        absences = await _probe_all(completers, prompt, options, timeout_s)
+        failures = await _probe_all(completers, prompt, options, timeout_s)
         absent = [
-            replace(absence, reason=f"{completer.address}: {absence.reason}")
-            for completer, absence in zip(completers, absences, strict=True)
-            if absence is not None
+            replace(failure, description=f"{completer.address}: {failure.description}")
+            for completer, failure in zip(completers, failures, strict=True)
+            if failure is not None
         ]
         if len(absent) == len(completers):
             return absent
         if absent:
-            logger.warning("not every inference server answers yet (%s)", "; ".join(one.reason for one in absent))
+            reasons = "; ".join(failure.description for failure in absent)
+            logger.warning("not every inference server answers yet (%s)", reasons)
         return []
 
     await wait_for_server(probe, timeout_s)
@@ -535,8 +471,8 @@ async def check_servers(
 
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
-) -> list[Absence | None]:
-    """Probe all servers. Return why each is absent, or None. Once a server works, the other probes get OTHERS_S."""
+) -> list[Failure | None]:
+    """Probe all servers, and return why each does not work yet, or None. Once one works, the others get OTHERS_S."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s
@@ -545,6 +481,6 @@ async def _probe_all(
             done, left = await asyncio.wait(left, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if any(probe.result() is None for probe in done):
                 deadline = min(deadline, time.monotonic() + OTHERS_S)
-        return [probe.result() if probe.done() else NO_REPLY for probe in probes]
+        return [probe.result() if probe.done() else explain_failure(TimeoutError()) for probe in probes]
     finally:
         await cancel_all(probes)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..records import Prompt, Sampling
-from .addresses import Candidate, Headers
+from .addresses import Headers
 from .formats import AUTO, check_type, names_of_types
-from .formats.reply_format import ReplyKind, ServerReply
+from .formats.reply_format import ReplyFormat, ReplyKind, ServerReply
 from .refusals import Stream
 
 if TYPE_CHECKING:
@@ -20,28 +20,24 @@ if TYPE_CHECKING:
 class Completer(Protocol):
     """The source of completions: a `Server`, or the methods of another class (`atropos/servers.py`)."""
 
+    formats: Sequence[ReplyFormat]
+    """The formats to try, the best first."""
+    format: ReplyFormat | None
+    """The format of the server; None until it is detected."""
+
     @property
     def address(self) -> str:
         """The name of the server in messages."""
 
     @property
-    def name_of_type(self) -> str:
-        """The type of the server, for results."""
-
-    @property
-    def kind(self) -> ReplyKind | None:
-        """The kind of replies; None until it is detected."""
-
-    @property
-    def place(self) -> str | None:
-        """The endpoint, for messages; None if it is unknown."""
-
-    @property
-    def hint(self) -> str:
-        """What messages add to the advice to check the model's name."""
+    def url(self) -> str:
+        """The address of the server. Messages contain `address` instead, because a URL may contain keys."""
 
     @property
     def is_away(self) -> bool: ...
+
+    def place(self, reply_format: ReplyFormat) -> str:
+        """Return the endpoint of a format, for messages."""
 
     def load(self, split: str) -> float:
         """Return the number of requests in flight, divided by the limit if there is a limit."""
@@ -57,11 +53,8 @@ class Completer(Protocol):
         reply_s: float | None = None,
     ) -> ServerReply: ...
 
-    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the ways to request one token, the best first; empty if the format is known."""
-
-    def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Use candidate `number` from now on; `refusals` are the errors of the candidates before it."""
+    async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
+        """Request one token in a format, and return True if the reply has it. May raise any error."""
 
     async def context_length(self) -> int | None: ...
     async def read_text(self, text: str) -> list[int] | int | None: ...

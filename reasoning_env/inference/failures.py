@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import re
-import resource
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,17 +22,8 @@ from ..errors import RefusedError, ServerError
 from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, printable
 
-CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
-"""Classes of errors that mean that the server closed the connection."""
-CONNECTION_ERRORS = (
-    "APIConnectionError",
-    "ClientConnectorError",
-    "ClientConnectorDNSError",
-    "ClientConnectorSSLError",
-    "ClientConnectorCertificateError",
-    "ServerDisconnectedError",
-)
-"""Classes of errors without a reply, by name, because this module imports no client."""
+CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
+"""Errors for lost connections that are no OSError, by name, because this module imports no client."""
 LONGEST_WAIT_S = 3600.0
 """Longest pause that a server may ask for: a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
@@ -58,22 +47,20 @@ class FailureKind(Enum):
 class Failure:
     """A failed request in plain words.
 
-    - `description`: one line with the kind of the error and its message.
+    - `description`: one line with the kind of the error, its message, and how long the server asks to wait.
     - `kind`: what the failure says about the next request.
     - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
-    - `ended`: the finish reason of a completion that the server broke off; None for other failures.
     - `retry_after_s`: how long the server asks to wait, in seconds; None if it does not say.
-    - `is_unreachable`: True if no connection could be made.
+    - `is_unreachable`: True if no connection could be made, or if the server became unreachable.
     """
 
     description: str
     kind: FailureKind
     remedy: str
-    status: int | None
+    status: int | None = None
     timed_out: bool = False
-    ended: str | None = None
     retry_after_s: float | None = None
     is_unreachable: bool = False
 
@@ -92,47 +79,34 @@ class Failure:
 def explain_failure(error: BaseException) -> Failure:
     """Return the meaning of an error that a client raised for a request."""
     cause = _cause(error)
-    if isinstance(cause, BrokenOffError):
-        return Failure(str(cause), FailureKind.UNUSABLE, "see the server's log", None, ended=cause.word)
-    bad_reply = _find_bad_reply(cause)
-    description = bad_reply.description if bad_reply else describe_failure(error)
-    status = http_status(cause)
-    kind, remedy = _explain_status(status)
-    if kind is not FailureKind.BUSY and is_overload(cause):
-        kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
-    timed_out = isinstance(error, TimeoutError)
-    if kind is not FailureKind.UNUSABLE:
-        return Failure(
-            description,
-            kind,
-            remedy,
-            status,
-            timed_out,
-            retry_after_s=seconds_asked(_header(cause, "Retry-After"), _header(cause, "Date")),
-        )
     root = _root(cause)
-    if isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
-        return Failure(description, FailureKind.REFUSED, "write http:// in {openai.base_url}", None)
-    if getattr(root, "errno", None) in (errno.EMFILE, errno.ENFILE):
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        description = f"{description}: this process may have {most} files and connections open at a time (ulimit -n)"
-        return Failure(description, FailureKind.BUSY, "raise the limit with ulimit -n", None)
-    error_name = type(cause).__name__
-    # Clients have classes of errors for servers that cannot be reached; the operating system raises OSError.
-    no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
-    if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
-        is_unreachable = isinstance(root, ConnectionRefusedError) or error_name.startswith("ClientConnector")
-        return Failure(
-            description,
-            FailureKind.ABSENT,
-            "start one, or correct {openai.base_url}",
-            None,
-            timed_out,
-            is_unreachable=is_unreachable,
-        )
-    if bad_reply is not None and bad_reply.remedy is not None:
-        remedy = bad_reply.remedy
-    return Failure(description, FailureKind.UNUSABLE, remedy, status, timed_out)
+    status = http_status(cause)
+    description = describe_failure(error)
+    retry_after_s = seconds_asked(_header(cause, "Retry-After"), _header(cause, "Date"))
+    if retry_after_s is not None:
+        description += f"; the server asks to wait {retry_after_s:.0f} s"
+    if is_overload(cause):
+        kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
+    elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
+        kind, remedy = FailureKind.REFUSED, "write http:// in {openai.base_url}"
+    elif status is None and (isinstance(cause, OSError) or type(cause).__name__ in CONNECTION_ERRORS):
+        kind, remedy = FailureKind.ABSENT, "start one, or correct {openai.base_url}"
+    else:
+        kind, remedy = _explain_status(status)
+    return Failure(
+        description,
+        kind,
+        remedy,
+        status,
+        timed_out=isinstance(error, TimeoutError),
+        retry_after_s=retry_after_s,
+        is_unreachable=isinstance(root, (ConnectionRefusedError, ServerAwayError))
+        or type(cause).__name__.startswith("ClientConnector"),
+    )
+
+
+class ServerAwayError(ConnectionError):
+    """The server became unreachable after the request was sent, so the request will get no reply."""
 
 
 class BrokenOffError(Exception):
@@ -263,50 +237,6 @@ def is_overload(cause: BaseException) -> bool:
 # ---------------------------------------------------------------------------- errors in words
 
 
-@dataclass(frozen=True)
-class _BadReply:
-    """A reply that the client could not read. Without a `remedy`, the remedy follows from the status."""
-
-    description: str
-    remedy: str | None = None
-
-
-NO_WHOLE_JSON = _BadReply("its reply is incomplete JSON", "see the server's log, or check {openai.base_url}")
-NO_JSON = _BadReply("its reply is not JSON", "this may be a web page: check {openai.base_url}")
-NO_COMPLETION = _BadReply("its reply contains no completion")
-NO_HTTP = "see the server's log, and check proxies in front of the server"
-"""The remedy for a reply that is not valid HTTP."""
-
-
-def _find_bad_reply(cause: BaseException) -> _BadReply | None:
-    """Return what is wrong with a reply that the client could not read; None for any other failure.
-
-    For a web page, the clients of vLLM and SGLang raise ContentTypeError. Other clients try to read it as a reply.
-    """
-    if isinstance(cause, json.JSONDecodeError):
-        return NO_WHOLE_JSON
-    if _is_unreadable(cause):
-        return _BadReply(f"its reply is not valid HTTP ({_first_line(cause)})", NO_HTTP)
-    is_text = isinstance(cause, AttributeError) and isinstance(cause.obj, str)
-    if type(cause).__name__ == "ContentTypeError" or is_text:
-        return NO_JSON
-    if isinstance(cause, (TypeError, IndexError, KeyError, AttributeError)):
-        return NO_COMPLETION
-    return None
-
-
-def describe_status(error: BaseException) -> str:
-    """Describe the reply of a server that cannot serve now: its status, and how long it asks to wait."""
-    cause = _cause(error)
-    status = http_status(cause)
-    wait = _header(cause, "Retry-After")
-    asks = ""
-    if wait:  # Retry-After has seconds, or a date
-        asks = f", and asks to wait {wait} s" if str(wait).strip().isdecimal() else f", and asks to wait until {wait}"
-    phrase = f" ({HTTPStatus(status).phrase})" if status in set(HTTPStatus) else ""
-    return f"it answers with status {status}{phrase}{asks}: {describe_failure(error)}"
-
-
 def _header(cause: BaseException, name: str) -> str | None:
     """Return a header of an error's reply; None without one."""
     headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
@@ -325,18 +255,11 @@ def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float 
         seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - _read_date(sent_at)
+            now = time.time() if sent_at is None else parsedate_to_datetime(sent_at).timestamp()
+            seconds = parsedate_to_datetime(retry_after).timestamp() - now
         except (ValueError, OverflowError):
             return None
     return min(max(0.0, seconds), LONGEST_WAIT_S) if math.isfinite(seconds) else None
-
-
-def _read_date(date: str | None) -> float:
-    """Return the time in a header Date; if the header is missing or unreadable, return the current time."""
-    try:
-        return time.time() if date is None else parsedate_to_datetime(date).timestamp()
-    except (ValueError, OverflowError):
-        return time.time()
 
 
 def http_status(error: BaseException) -> Any:
@@ -351,21 +274,16 @@ def _is_unreadable(error: BaseException) -> bool:
     return any(each.__name__ == "HttpProcessingError" for each in type(error.__cause__).__mro__)
 
 
-def is_quota(error: BaseException) -> bool:
-    """Return whether a hosted server refuses requests because the quota is exhausted, so that waiting does not help."""
-    return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
-
-
 def _explain_status(status: int | None) -> tuple[FailureKind, str]:
     """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
             limit = "that {env.max_token_length} is not above the server's context"
-            return FailureKind.REFUSED, f"check {{openai.model_name}}, and {limit}"
+            return FailureKind.REFUSED, f"check {{openai.model_name}} and {{openai.server_type}}, and {limit}"
         case 401 | 403:
             return FailureKind.REFUSED, "check {openai.api_key}, or the variable OPENAI_API_KEY"
         case 404:
-            return FailureKind.REFUSED, "check {openai.model_name} and {openai.base_url}"
+            return FailureKind.REFUSED, "check {openai.model_name}, {openai.base_url} and {openai.server_type}"
         case 429:
             return FailureKind.BUSY, "wait, or lower {env.max_num_workers}"
         case 500:
@@ -379,35 +297,37 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
         case int() if status >= 500:  # 529: the provider is overloaded; 520 to 524: a proxy cannot reach the server
             return FailureKind.ABSENT, "wait, or see the server's log"
         case _:
-            return FailureKind.UNUSABLE, "check {openai.model_name} and {openai.api_key}"
+            return FailureKind.UNUSABLE, "check {openai.base_url} and {openai.model_name}, or see the server's log"
 
 
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; for tenacity's RetryError, the failure of the last attempt."""
     cause = _cause(error)
-    if type(cause).__name__ in CONNECTION_ERRORS and (described := _describe_connection(cause)) is not None:
+    if _is_unreadable(cause):
+        return f"its reply is not valid HTTP ({_first_line(cause)})"
+    if _has_no_connection(cause) and (described := _describe_connection(cause)) is not None:
         return described
-    return f"{type(cause).__name__}: {_first_line(cause)}".rstrip(": ")[:300]
+    message = _first_line(cause) or ("no reply in time" if isinstance(cause, TimeoutError) else "")
+    return f"{type(cause).__name__}: {message}".rstrip(": ")[:300]
 
 
 def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "").rstrip(": ")
 
 
+def _has_no_connection(error: BaseException) -> bool:
+    """Return True for the errors of OpenAI's client and of aiohttp if no connection could be made."""
+    return type(error).__name__.startswith(("APIConnectionError", "ClientConnector"))
+
+
 def _describe_connection(error: BaseException) -> str | None:
     """Return why a client has no connection, more precisely than the client's message; None if the cause is unknown."""
     root = _root(error)
-    if isinstance(getattr(root, "certificate_error", None), ssl.SSLCertVerificationError):
-        root = root.certificate_error
     if isinstance(root, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE names further certificates"
     if isinstance(root, ssl.SSLError):
         return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
-    if type(root).__name__ in CLOSED:
-        return "it closes the connection without a reply"
-    if isinstance(root, OSError) and root.errno:
-        return describe_connection(root)
-    return None
+    return describe_connection(root) if isinstance(root, OSError) and root.errno else None
 
 
 def _root(error: BaseException) -> Any:
@@ -464,17 +384,13 @@ class RequestOutage(OutageLog):
 
     _absent_at = -math.inf
 
-    def note_absence(self) -> None:
-        """Note that no server answers, for example because a request was lost when its server stopped."""
-        self._absent_at = self._clock()
-
     def counted_s(self, failure: Failure) -> float:
         """Return for how many seconds requests have failed, as `decide` counts them after `failure`.
 
         If a server answered, the time during which no server answered does not count.
         """
         if failure.nobody_answers:
-            self.note_absence()
+            self._absent_at = self._clock()
             return self.duration_s
         return min(self.duration_s, self._clock() - self._absent_at)
 
@@ -531,7 +447,5 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:
-        if failure.retry_after_s is not None and pause_s > limit_s:
-            return ServerError(f"the server asks to wait {pause_s:.0f} s, over the limit of {limit_s:g} s: {said}")
-        return ServerError(f"requests fail for {limit_s:g} s: {said}")
+        return ServerError(f"requests may fail for at most {limit_s:g} s: {said}")
     return pause_s

@@ -25,18 +25,19 @@ from ..runtime.turns import run_on_decoder
 from .addresses import check_servers
 from .completer import Completer
 from .failures import BrokenOffError, FailureKind, History, RequestOutage, Timeouts, decide, explain_failure
+from .formats import AUTO
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
 from .formats.reply_format import ReplyKind, SentRequest, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens
-from .server import MAX_WORDS, Endings, RequestOptions, ServerAwayError, explain_ending
+from .server import MAX_WORDS, Endings, RequestOptions, explain_ending
 from .tokenizers import compare_tokenizers
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-AWAY_CHECK_S = 2.0
-"""Seconds between two checks of servers that cannot be reached."""
+WATCH_S = 2.0
+"""Seconds between two checks of unreachable servers and of waiting requests."""
 HELLO = [{"role": "user", "content": "Hello"}]
 """The prompt of a probe."""
 
@@ -61,9 +62,11 @@ class PatientRequests:
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._successes = 0
         self._outage = RequestOutage(logger, clock)
+        self._problem = ""
+        """What the log says about the outage."""
         self._waits = OutageLog(logger)
-        self._sent_at: dict[asyncio.Task[None], float] = {}
-        """When each request in flight was sent, by the asyncio task that watches the request."""
+        self._sent_at: list[float] = []
+        """When each request in flight was sent."""
         self._longest_reply_s = 0.0
         self.ended: Counter[str] = Counter()
         """Number of groups that were dropped because the server broke completions off, by finish reason."""
@@ -77,18 +80,13 @@ class PatientRequests:
         """Note that a server accepted a request at startup. A later refusal then concerns only one prompt."""
         self._successes += 1
 
-    def note_outage(self, message: str) -> None:
-        """Note an outage that was found by a health check, before any request fails."""
-        self._outage.note(message)
-
     async def complete(
         self, n: int, ask: Callable[[int], Awaitable[list[Rollout]]], timeouts: Timeouts
     ) -> list[Rollout]:
         """Return exactly `n` rollouts. If a request fails, the rollouts that have arrived are kept.
 
         `ask` requests the missing number of rollouts and returns at least one; it may raise any error. Failed requests
-        are retried with pauses, as `decide` says. If a server stops, its requests are sent again at once, and do not
-        count as failures.
+        are retried with pauses, as `decide` says.
 
         Raises:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
@@ -107,12 +105,6 @@ class PatientRequests:
                 rollouts += (await self._reply(ask(missing)))[:missing]
             except ServerError:
                 raise
-            except ServerAwayError as error:
-                self._outage.note_absence()
-                self._outage.note(f"requests are sent again ({error})")
-                limit_s = max(timeouts.outage_s, timeouts.away_s or 0.0)
-                if self.outage_s > limit_s:
-                    raise ServerError(f"requests fail for {limit_s:g} s: {error}") from error
             except Exception as error:  # clients raise many kinds of errors if a server fails
                 failure = explain_failure(error)
                 if self._successes > history.successes:
@@ -120,50 +112,46 @@ class PatientRequests:
                 outage_s = self._outage.counted_s(failure)
                 history = history.after(failure, successes=self._successes, outage_s=outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
-                if failure.kind is FailureKind.BUSY:
-                    asked_s = failure.retry_after_s
-                    pause = "" if asked_s is None else f"; none is sent for {asked_s:.0f} s, as the server asks"
-                    self._outage.note(
-                        f"requests are refused for now, and are sent more slowly ({failure.description}){pause}"
-                    )
                 if isinstance(decision, Exception):
-                    if failure.ended is not None:
-                        self._count_ended(failure.ended)
+                    if isinstance(error, BrokenOffError):
+                        self._count_ended(error.word)
                     raise decision from error
-                if failure.kind is not FailureKind.BUSY:
-                    self._outage.note(f"requests for completions fail and are retried ({failure.description})")
+                is_busy = failure.kind is FailureKind.BUSY
+                busy, failing = (
+                    "requests are refused for now, and are sent more slowly",
+                    "requests fail and are retried",
+                )
+                self._problem = f"{busy if is_busy else failing} ({failure.description})"
+                self._outage.note(self._problem)
                 await asyncio.sleep(decision)
         self._successes += 1
         self._outage.over("completions arrive again")
         return rollouts
 
     async def _reply(self, request: Awaitable[T]) -> T:
-        """Return the result of a request. Log at intervals if the request waits unusually long."""
+        """Return the result of a request, and note how long it took."""
         sent_s = time.monotonic()
-        watch = asyncio.create_task(self._watch_wait(sent_s))
-        self._sent_at[watch] = sent_s
+        self._sent_at.append(sent_s)
         try:
             reply = await request
         finally:
-            del self._sent_at[watch]
-            watch.cancel()
+            self._sent_at.remove(sent_s)
         self._longest_reply_s = max(self._longest_reply_s, time.monotonic() - sent_s)
-        if not self._late_requests():
-            self._waits.over("all late replies have arrived")
         return reply
 
-    async def _watch_wait(self, sent_s: float) -> None:
-        while True:
-            left_s = sent_s + LONG_WAIT_S + self._longest_reply_s - time.monotonic()
-            await asyncio.sleep(left_s if left_s > 0 else LONG_WAIT_S / 6)
-            if late := self._late_requests():
-                self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
+    def log_state(self) -> None:
+        """Log at intervals what fails, and the number of requests that wait unusually long.
 
-    def _late_requests(self) -> list[float]:
-        """Return the waiting times, in seconds, of the requests that wait unusually long."""
-        now_s = time.monotonic()
-        waits = [now_s - sent_s for sent_s in self._sent_at.values()]
-        return [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
+        During a long Retry-After no request fails, so the requests themselves do not log the outage again.
+        """
+        if self.outage_s:
+            self._outage.note(self._problem)
+        waits = [time.monotonic() - sent_s for sent_s in self._sent_at]
+        late = [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
+        if late:
+            self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
+        else:
+            self._waits.over("all late replies have arrived")
 
     def _count_ended(self, word: str) -> None:
         """Count a finish reason under a name that is valid in a metric. After MAX_WORDS names, count it as `other`."""
@@ -227,7 +215,8 @@ class ServedModel:
 
     @property
     def server_type(self) -> str:
-        return self._completers()[0].name_of_type
+        reply_format = self._completers()[0].format
+        return AUTO if reply_format is None else reply_format.name
 
     @property
     def base_url(self) -> str:
@@ -239,7 +228,7 @@ class ServedModel:
 
         TOKENS until the kind of any server is detected.
         """
-        known = {completer.kind for completer in self._completers()}
+        known = {completer.format.kind for completer in self._completers() if completer.format is not None}
         return next((kind for kind in reversed(ReplyKind) if kind in known), ReplyKind.TOKENS)
 
     @property
@@ -259,9 +248,9 @@ class ServedModel:
     def describe_replies(self) -> str:
         """Describe the kind of the replies and their endpoint."""
         kind = self.reply_kind
-        places = sorted({completer.place for completer in self._completers() if completer.place is not None})
-        is_known = kind is ReplyKind.TOKENS and places
-        return f"{kind.summary} ({', '.join(places)})" if is_known else kind.summary
+        known = [(completer, completer.format) for completer in self._completers() if completer.format is not None]
+        places = sorted({completer.place(reply_format) for completer, reply_format in known})
+        return f"{kind.summary} ({', '.join(places)})" if kind is ReplyKind.TOKENS and places else kind.summary
 
     # ---- completions
 
@@ -294,9 +283,11 @@ class ServedModel:
         completers = self._completers()
         there = [completer for completer in completers if not completer.is_away] or completers
         chosen = min(there, key=lambda completer: completer.load(sampling.split))
-        kind = self.reply_kind if len(completers) > 1 else chosen.kind
+        kind = self.reply_kind if len(completers) > 1 else None
         reply = await chosen.complete(prompt, n, sampling, self._options, kind=kind, reply_s=timeouts.reply_s)
-        kind = kind or chosen.kind or ReplyKind.TOKENS
+        if kind is None:
+            assert chosen.format is not None, "complete() detects the format"
+            kind = chosen.format.kind
         stops = self._options.stops(kind)
         received = await make_rollouts(
             reply, kind, self._layout, prompt, sampling, self._endings, stop_after_answer=stops
@@ -321,18 +312,12 @@ class ServedModel:
         return rollouts
 
     async def watch(self) -> None:
-        """Check unreachable servers forever, and log if all servers are unreachable at two checks in a row."""
-        was_there = True
+        """Check unreachable servers forever, and log outages and requests that wait unusually long."""
         while True:
-            await asyncio.sleep(AWAY_CHECK_S)
-            completers = self._completers()
-            for completer in completers:
+            await asyncio.sleep(WATCH_S)
+            self._patience.log_state()
+            for completer in self._completers():
                 await completer.check_if_away()
-            is_there = not all(completer.is_away for completer in completers)
-            if not is_there and not was_there:
-                addresses = ", ".join(completer.address for completer in completers)
-                self._patience.note_outage(f"no inference server answers; requests wait for {addresses}")
-            was_there = is_there
 
     # ---- at the start
 

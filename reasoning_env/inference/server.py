@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -27,11 +27,10 @@ from ..runtime.text import describe_connection, printable
 from .adaptive_limit import AdaptiveLimit
 from .addresses import (
     PROBE_S,
-    Candidate,
     StatusError,
     answers,
-    detect_late,
     find_context_length,
+    find_format,
     goes_through_proxy,
     max_connections,
     public_url,
@@ -39,11 +38,12 @@ from .addresses import (
 )
 from .completer import ServerSettings, Slots
 from .events import EVENT_STREAM
-from .failures import ERROR_BYTES, BrokenOffError, FailureKind, explain_failure
-from .formats import AUTO, REPLY_FORMATS, format_of_kind
-from .formats.choices import ANSWER_END, CHAT, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
+from .failures import ERROR_BYTES, BrokenOffError, FailureKind, ServerAwayError, explain_failure
+from .formats import REPLY_FORMATS, format_of_kind
+from .formats.choices import ANSWER_END, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
+    ReplyError,
     ReplyFormat,
     ReplyKind,
     SentRequest,
@@ -149,10 +149,6 @@ AWAY_S = 10.0
 seconds, requests still get their replies."""
 
 
-class ServerAwayError(ConnectionError):
-    """The server became unreachable after the request was sent, so the request will get no reply."""
-
-
 class Reachability:
     """Ends the requests to a server that was stopped after they were sent.
 
@@ -246,9 +242,9 @@ class Server:
     """One inference server.
 
     The first request opens connections, and `close` closes them. The key and the headers of `settings` are sent as they
-    are. The first of `formats` that gives a token is used; a single format is used without a trial. `hint` is added to
-    the advice to check the model's name. `slots` limits the requests in flight for each split. `on_reply` is called
-    after each successful request with the split and the seconds that the request took.
+    are. The first of `formats` that gives a token is used; a single format is used without a trial. `slots` limits the
+    requests in flight for each split. `on_reply` is called after each successful request with the split and the seconds
+    that the request took.
     """
 
     def __init__(
@@ -256,16 +252,13 @@ class Server:
         settings: ServerSettings,
         *,
         formats: Sequence[ReplyFormat] = REPLY_FORMATS,
-        hint: str = "",
         slots: Mapping[str, Slots] | None = None,
         on_reply: Callable[[str, float], None] = lambda split, seconds: None,
     ) -> None:
         self.settings = settings
-        self.hint = hint
         self._model = settings.model_name or ""
-        self._formats = formats
+        self.formats = formats
         self.format = formats[0] if len(formats) == 1 else None
-        """The reply format; None until it is detected."""
         self._slots = slots or {}
         self._on_reply = on_reply
         self._under_way = 0
@@ -286,18 +279,11 @@ class Server:
         return public_url(self.settings.base_url)
 
     @property
-    def kind(self) -> ReplyKind | None:
-        """The kind of replies; None until it is detected."""
-        return None if self.format is None else self.format.kind
+    def url(self) -> str:
+        return self.settings.base_url
 
-    @property
-    def name_of_type(self) -> str:
-        return AUTO if self.format is None else self.format.name
-
-    @property
-    def place(self) -> str | None:
-        """The endpoint, for messages; None until the format is detected."""
-        return None if self.format is None else self._place(self.format)
+    def place(self, reply_format: ReplyFormat) -> str:
+        return f"POST {urlsplit(self._url(reply_format)).path} {reply_format.note}".rstrip()
 
     @property
     def is_away(self) -> bool:
@@ -329,7 +315,7 @@ class Server:
 
         Raises the errors of `ask`; if several requests fail, the first error.
         """
-        reply_format = self.format or await detect_late(self, prompt, options)
+        reply_format = self.format or await find_format(self, prompt, options)
         if kind not in (None, reply_format.kind):
             reply_format = format_of_kind(kind)
         parameters: dict[str, object] = {
@@ -374,7 +360,7 @@ class Server:
             StatusError: The server answers with a status of 400 or more.
             ServerAwayError: The server was unreachable since the request was sent.
             TimeoutError: The reply took longer than `reply_s`.
-            other errors: ReplyError, ErrorReply, JSONDecodeError, errors of aiohttp, and any error that an
+            other errors: ReplyError, ErrorReply, errors of aiohttp, and any error that an
                 unexpected reply causes.
         """
         request = reply_format.make_request(prompt, self._model, parameters)
@@ -432,10 +418,6 @@ class Server:
         before = parts.path.rstrip("/")
         return parts._replace(path=f"{before if below_v1 else before.removesuffix('/v1')}{path}", fragment="").geturl()
 
-    def _place(self, reply_format: ReplyFormat) -> str:
-        """Return the endpoint of a format for messages: the method and the requested path."""
-        return f"POST {urlsplit(self._url(reply_format)).path} {reply_format.note}".rstrip()
-
     # ---- information that the server returns
 
     async def models(self) -> list[Any]:
@@ -470,27 +452,8 @@ class Server:
 
     # ---- at the start
 
-    def candidates(self, prompt: Prompt, options: RequestOptions) -> Sequence[Candidate]:
-        """Return the formats with which to request one token, using the options of later requests."""
-        return [
-            Candidate(
-                one.kind,
-                self._place(one),
-                one.below_v1 and not urlsplit(self.settings.base_url).query,
-                partial(self._gives_token, one, prompt, options),
-            )
-            for one in ([self.format] if self.format else self._formats)
-        ]
-
-    def keep(self, number: int, refusals: Sequence[str]) -> None:
-        """Use one of the candidate formats from now on."""
-        if self.format is None:
-            self.format = self._formats[number]
-            if CHAT in self._formats[:number]:
-                logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
-
-    async def _gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token and return True if the reply has it. Raises the errors of `ask`, and BrokenOffError."""
+    async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
+        """Request one token without waiting. Raises the errors of `ask`, and BrokenOffError."""
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
@@ -536,7 +499,7 @@ class Server:
 
 
 async def _check_response(response: aiohttp.ClientResponse) -> None:
-    """Raise StatusError for a redirect or a refusal, and ContentTypeError for other replies than JSON and events.
+    """Raise StatusError for a redirect or a refusal, and ReplyError for other replies than JSON and events.
 
     Redirects are not followed, because the headers may contain keys that the other server must not get.
     """
@@ -546,9 +509,7 @@ async def _check_response(response: aiohttp.ClientResponse) -> None:
             body += part
         raise StatusError(response.status, body, response.headers)
     if response.content_type != EVENT_STREAM and "json" not in response.content_type:
-        raise aiohttp.ContentTypeError(
-            response.request_info, response.history, status=response.status, message="no JSON"
-        )
+        raise ReplyError(f"its reply is not JSON, but {printable(response.content_type, 60)}")
 
 
 def is_empty(completion: ServedCompletion) -> bool:

@@ -17,7 +17,6 @@ from atroposlib.envs.server_handling.server_harness import ServerHarness, create
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from reasoning_env.atropos import methods as module
 from reasoning_env.atropos.servers import Completers
 from reasoning_env.errors import ServerError
 from reasoning_env.inference.failures import MAX_REQUEST_FAILURES, Timeouts
@@ -85,7 +84,6 @@ def make_client(chat: ChatFormat) -> MakeClient:
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.002)
-    monkeypatch.setattr(module, "HEALTH_POLL_S", 0.01)
 
 
 class StatusError(Exception):
@@ -204,36 +202,6 @@ async def test_timeout_raises_while_other_requests_succeed(beside: Callable[...,
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking
-
-
-class Unhealthy(APIServer):  # type: ignore[misc]  # atroposlib has no types
-    """An importer's class whose health check has failed; its requests wait without limit."""
-
-    def __init__(self) -> None:
-        super().__init__(APIServerConfig(server_type="openai", base_url="a stand-in"))
-        self.checks = 0
-
-    async def check_server_status_task(self, chat_completion: bool = True) -> None:
-        self.checks += 1
-        self.server_healthy = False
-
-    async def _chat_completion_wrapper(self, **_: Any) -> Any:
-        raise NotImplementedError
-
-    async def _completion_wrapper(self, **_: Any) -> Any:
-        return reply_of(["2"])
-
-    async def _tokens_and_logprobs_completion_wrapper(self, **_: Any) -> Any:
-        raise NotImplementedError
-
-
-async def test_server_that_stays_unhealthy_raises(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNHEALTHY_S", 0.02)
-    server = Unhealthy()
-    server.server_healthy = False
-    with pytest.raises(ServerError, match="has been unhealthy"):
-        await make_client(managing(server)).ask(timeouts=Timeouts(None, outage_s=0.05))
-    assert server.checks == 1
 
 
 async def test_cancelling_a_request_cancels_the_server_call(make_client: MakeClient) -> None:

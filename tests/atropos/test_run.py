@@ -154,7 +154,7 @@ async def test_inference_outage_is_logged_once_beside_progress(
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)
     caplog.set_level("INFO", "reasoning_env")
     run = make_run(tokenizer)
-    run.inference._patience.note_outage("no inference server answers")
+    run.inference._patience._outage.note("no inference server answers")
     logging_progress = asyncio.create_task(run.report.log_progress())
     await until(lambda: len(caplog.messages) >= 2)
     await asyncio.sleep(0.1)

@@ -368,14 +368,14 @@ def results_with(**overall: Any) -> Any:
 def test_outage_is_logged_again_at_each_interval(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("reasoning_env.inference.served_model.AWAY_CHECK_S", 0.01)
+    monkeypatch.setattr("reasoning_env.runtime.retries.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("reasoning_env.runtime.retries.OutageLog.REPEAT_S", 0.02)
     words = ["--tasks", "exact", "--limit", "2", "--env.startup_timeout_s", "60"]
     with RightAnswers() as server:
         server.fail(respond(502), only=lambda _request, _body: bool(server.requests))
 
         def recover_after_three_reports() -> None:
-            wait_until(lambda: caplog.text.count("no inference server answers") >= 3, "three reports")
+            wait_until(lambda: caplog.text.count("requests fail and are retried") >= 3, "three reports")
             server.recover()
 
         recovering = threading.Thread(target=recover_after_three_reports)

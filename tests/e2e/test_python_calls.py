@@ -81,7 +81,7 @@ def test_package_exports_evaluate() -> None:
 
 
 def test_error_names_the_unreachable_server() -> None:
-    with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
+    with pytest.raises(ServerError, match=r"no inference server was ready within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 
 

@@ -8,19 +8,21 @@ import pytest
 
 from reasoning_env.errors import ServerError
 from reasoning_env.inference.addresses import (
-    Absence,
     ask_loopback_directly,
     find_secrets,
     goes_through_proxy,
     wait_for_server,
 )
 from reasoning_env.inference.completer import ServerSettings
+from reasoning_env.inference.failures import Failure, FailureKind
 from reasoning_env.inference.server import Server
 
 
 async def test_waiting_for_a_server_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def probe(_timeout_s: float) -> Sequence[Absence]:
-        return [Absence("http://one: Connection refused")]
+    async def probe(_timeout_s: float) -> Sequence[Failure]:
+        return [
+            Failure("http://one: Connection refused", FailureKind.ABSENT, "start one, or correct {openai.base_url}")
+        ]
 
     with pytest.raises(ServerError, match=r"\(http://one: Connection refused\); start one, .*openai\.base_url$"):
         await wait_for_server(probe, 0.6)

@@ -25,7 +25,7 @@ from ...runtime.text import printable, short
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
 from ..refusals import Attempts, Refusals, Stream
-from .reply_format import MAX_TOKENS, ReplyFormat, ReplyKind, SentRequest, ServerReply, TextCompletion
+from .reply_format import MAX_TOKENS, ReplyError, ReplyFormat, ReplyKind, SentRequest, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
     import aiohttp
@@ -54,14 +54,23 @@ class ChoicesFormat(ReplyFormat):
         return {"model": model, **self.prompt_fields(prompt), **parameters}
 
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
-        """Return the completion in a response. Raises ErrorReply if the response has an error instead."""
+        """Return the completion in a response.
+
+        Raises ErrorReply if the response has an error instead, and ReplyError if it has neither.
+        """
         body = await response.read()
         read = _read_stream if response.content_type == EVENT_STREAM else read_json
-        reply = await asyncio.to_thread(read, body)
+        try:
+            reply = await asyncio.to_thread(read, body)
+        except ValueError as fault:
+            raise ReplyError("its reply is incomplete JSON") from fault
         if error := getattr(reply, "error", None):
             raise error_of_reply(error)
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
-        choice = reply.choices[0]
+        choices = getattr(reply, "choices", None)
+        if not isinstance(choices, list) or not choices:
+            raise ReplyError("its reply contains no completion")
+        choice = choices[0]
         # If the server broke the completion off because of overload, the request counts as refused.
         broken_off = getattr(choice, "error", None)
         if broken_off and (overload := overload_in_choice(broken_off)):

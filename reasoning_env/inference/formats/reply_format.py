@@ -150,5 +150,5 @@ class ReplyFormat(ABC):
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
         """Return the completions of a successful response.
 
-        Raises ReplyError, JSONDecodeError and the errors of reading a body.
+        Raises ReplyError, ErrorReply and the errors of reading a body.
         """
