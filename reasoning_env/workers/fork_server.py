@@ -244,7 +244,10 @@ class ForkServer:
         if "user_code" in hello:
             raise ConfigError(hello["user_code"], setting=in_setting)
         if "error" in hello:
-            raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")
+            raise WorkerError(
+                f"reasoning-gym cannot be imported by a worker process: {hello['error']}",
+                remedy="reinstall reasoning-gym, or correct {checkout}",
+            )
         if "sandbox_error" in hello:
             raise WorkerError(f"the sandbox of the workers cannot be set up: {hello['sandbox_error']}")
         restrictions = Restrictions(**hello["restrictions"])
