@@ -460,7 +460,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """Information about the library in the workers. Call `start` before you read this or the next three."""
+        """Information about the library in the workers. This property and the next three raise before `start`."""
         return self._require(self._library)
 
     @property

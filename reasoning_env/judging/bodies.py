@@ -24,7 +24,7 @@ BODIES_AT_ONCE = 18
 """The bodies in memory may have as many bytes as this many bodies of the largest size. A body counts from its first
 byte until its reply is sent."""
 TEXTS_AT_ONCE = 2
-"""The decoded requests may take as much memory as this many requests of the largest size, decoded."""
+"""All decoded requests together may take as much memory as this many decoded requests of the largest size."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
 MAX_DEPTH = 32

@@ -173,7 +173,7 @@ class Sums:
         return total
 
     def merge(self, other: Sums) -> None:
-        """Add other totals to these."""
+        """Add the totals of `other` to the totals of this object."""
         for each in fields(self):
             mine, others = getattr(self, each.name), getattr(other, each.name)
             if isinstance(mine, Tally):

@@ -14,7 +14,8 @@ from .stats import DeliveryStats, DumpStats, StreamStats
 class ProgressReader:
     """Reads the progress of a run from its recorder. `clock` returns monotonic seconds.
 
-    Rates and recent means cover the groups since the latest reading that is at least WINDOW_S old, or since the start.
+    Rates and recent means cover the groups since the latest call of `read` that was at least WINDOW_S ago, or since the
+    start.
     """
 
     WINDOW_S = 60
@@ -23,7 +24,7 @@ class ProgressReader:
         self._recorder = recorder
         self._clock = clock
         self._readings = deque([(clock(), Sums())])
-        """Times and totals of the latest readings, the oldest first."""
+        """Times and totals of the latest calls of `read`, the oldest first."""
 
     def read(
         self,

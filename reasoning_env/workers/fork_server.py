@@ -448,7 +448,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server and describe the library. If the start is killed, try up to MAX_FAILED_STARTS."""
+        """Start the first fork server and describe the library. If it is killed, try MAX_FAILED_STARTS times in all."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()
@@ -504,7 +504,7 @@ class ForkServers:
 
 
 def describe_sandbox(restrictions: Restrictions) -> str:
-    """Return one line for the log."""
+    """Return a line for the log that says which layers restrict verifier workers, and which layers are missing."""
     line = f"verifier workers are sandboxed by {', '.join(restrictions.layers) or 'nothing'}"
     if restrictions.missing:
         line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in restrictions.missing.items())

@@ -71,7 +71,7 @@ class AnswerBatch:
 class BatchScorer:
     """Scores batches of answers. Deadlines are in seconds of processor time, per answer and per batch.
 
-    `replace` puts a fresh worker into a slot. `stats` are updated.
+    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and refusals.
     """
 
     def __init__(
