@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env import ReasoningSettings, Session
-from reasoning_env.commands.problems import write_problems
-from reasoning_env.data.problems import RowPlan
+from reasoning_env.data.problems import RowPlan, write_problems
 from reasoning_env.data.tables import read_rows, write_rows
 from reasoning_env.data.verdict_files import judge_rows
 from reasoning_env.errors import GenerationError

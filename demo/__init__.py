@@ -2,7 +2,3 @@
 
 The environment runs in a separate process, as in a real training run, so no module here imports it.
 """
-
-import reasoning_gym_testing as rig
-
-__all__ = ["rig"]

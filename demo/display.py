@@ -13,7 +13,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from . import rig
+import reasoning_gym_testing as rig
+
 from .rollouts import Rollouts
 
 SCORES_SHOWN = 8

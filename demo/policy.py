@@ -11,7 +11,8 @@ import random
 import re
 from collections.abc import Callable
 
-from . import rig
+import reasoning_gym_testing as rig
+
 from .rules import solve
 
 SETTLED_SHARE = 0.3

@@ -17,8 +17,9 @@ from reasoning_env.runtime.text import printable
 from reasoning_env.storage.values import Count, Name, Share
 
 from .findings import Finding, count_by_severity, sort_by_severity
+from .options import level_name
 from .probes import Probe, is_shortcut
-from .scores import TaskAudit, level_name, place
+from .scores import TaskAudit, place
 
 
 class AuditOutcome(StrEnum):

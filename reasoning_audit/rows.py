@@ -30,6 +30,7 @@ from reasoning_env.storage.values import describe
 
 from .contract import ContractCheck, watched_pools
 from .findings import Finding, Reporter, findings_of, merge
+from .options import GOLD
 from .report import Report, make_report
 from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
@@ -40,8 +41,6 @@ MAX_ROWS = 200
 With 200 rows and a bound of 0.35, the audit reports a constant answer that truly earns 0.40 with a probability of 0.92,
 and an answer that truly earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
 """
-GOLD = "answer"
-"""The default column of right answers."""
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
 """Columns for the question, in order of preference."""
 

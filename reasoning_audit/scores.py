@@ -19,6 +19,7 @@ from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 
+from .options import ROUNDS
 from .probes import (
     FEW_OPTIONS,
     GARBAGE,
@@ -36,16 +37,6 @@ MANY = 3
 """Minimum number of problems for a finding that says "on every problem"."""
 RIGHT_ANSWER_SCORE = 0.95
 """The lowest allowed mean score of right answers. In an audit of all tasks, one mean was 0.99, the others 1."""
-ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The further rounds: (factor, share). A round has factor * `items` problems. It scores the probes whose mean score in
-the round before was above share * bound."""
-DEFAULTS = "defaults"
-"""The value of `--levels` that stands for the library's default parameters."""
-
-
-def level_name(level: float | None) -> str:
-    """Return a level as `--levels` accepts it; None stands for the library's default parameters."""
-    return DEFAULTS if level is None else f"{level:g}"
 
 
 def level_words(level: float | None) -> str:

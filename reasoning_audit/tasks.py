@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +19,10 @@ from reasoning_env.tasks import COMPOSITE, find_task
 
 from .contract import ContractCheck, WatchedPools, watched_pools
 from .findings import Finding, Reporter, findings_of, merge
+from .options import level_names
 from .report import Report, make_report
 from .reproduction import LibraryCommands, OwnCommands, Reproduction
-from .scores import AuditTarget, TaskAudit, audit_task, level_name
+from .scores import AuditTarget, TaskAudit, audit_task
 from .watch import BARE
 
 
@@ -117,11 +117,6 @@ def _rerun(task: str, options: argparse.Namespace) -> str:
     words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
     words += ["--levels", level_names(options.levels)]
     return f"{program()} {shlex.join([*words, *_places(options)])}"
-
-
-def level_names(levels: Sequence[float | None]) -> str:
-    """Return levels as `--levels` accepts them."""
-    return ",".join(map(level_name, levels))
 
 
 def _places(options: argparse.Namespace) -> list[str]:

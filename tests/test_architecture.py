@@ -323,7 +323,7 @@ ADDS_ATROPOS = {"atroposlib", "wandb", "transformers", "tokenizers"}
 
 def test_only_the_adapter_imports_packages_of_the_atropos_extra() -> None:
     # Of the commands, only `tasks --tokenizer_name` reads a tokenizer; it names a missing package.
-    allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py", "reasoning_env/commands/tasks.py")
+    allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py", "reasoning_env/commands/samples.py")
     found = users(*ADDS_ATROPOS)
     assert {name for name in found if not name.startswith(allowed)} == set()
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import astuple
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..evaluations.comparison import Comparison, compare, read_scores
-from ..evaluations.folder import RESULTS
-from ..evaluations.table import MAX_TASKS
 from ..program.parser import Command, CommandParser
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import pluralize, printable
+
+if TYPE_CHECKING:
+    from ..evaluations.comparison import Comparison
+
+# The functions that do the work import the modules that `-h` does not need.
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
@@ -24,6 +27,8 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
     - there are fewer than two evaluations, or
     - two evaluations have no problem in common.
     """
+    from ..evaluations.comparison import compare, read_scores
+
     folders = [folder for path in options.folders for folder in _evaluations_in(path)]
     if len(folders) < 2:
         raise ConfigError("name at least two evaluations, or a folder that contains them")
@@ -52,12 +57,16 @@ P: p-value of the change, by a paired permutation test over the problems of the 
 
 def _evaluations_in(path: Path) -> list[Path]:
     """Return the evaluation folders inside a folder, sorted by name; the folder itself if there are none."""
+    from ..evaluations.folder import RESULTS
+
     if (path / RESULTS).exists() or not path.is_dir():
         return [path]
     return sorted(found.parent for found in path.glob(f"*/{RESULTS}")) or [path]
 
 
 def _print(comparison: Comparison) -> None:
+    from ..evaluations.table import MAX_TASKS
+
     print(f"FIRST: {printable(str(comparison.first.path))}\nSECOND: {printable(str(comparison.second.path))}")
     for line in comparison.settings:
         print(line)

@@ -127,7 +127,7 @@ def _import_audit(folder: Path) -> Callable[..., int]:
 
 
 def _import_demo(folder: Path) -> Any:
-    """Return the module of the demo; raises ModuleNotFoundError if a required package is missing."""
+    """Return the module of the demo's command."""
     installed = "reasoning_env.demo"
     try:
         return importlib.import_module(f"{installed}.command")
@@ -139,16 +139,16 @@ def _import_demo(folder: Path) -> Any:
 
 
 def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
+    check_names = functools.partial(_check_names, folder=environment_file.parent)
+    parser = CommandParser(prog=f"{program()} demo")
     try:
         demo = _import_demo(environment_file.parent)
+        with errors_for_user({"tasks": "--tasks"}):
+            return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the package {error.name} is missing", remedy=f"run `{install_command('atropos')}`"
         ) from error
-    check_names = functools.partial(_check_names, folder=environment_file.parent)
-    parser = CommandParser(prog=f"{program()} demo")
-    with errors_for_user({"tasks": "--tasks"}):
-        return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
 
 
 def _check_names(tasks: str, folder: Path) -> None:

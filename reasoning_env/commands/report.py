@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..program.parser import Command, CommandParser, program
-from ..reports.html.page import check_page, collect, encode, make_page, write_page
-from ..reports.runs import find_runs
 from ..runtime.text import pluralize
 from ..storage.folders import default_dumps_folder
 
@@ -21,6 +19,10 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
 
     Raises ConfigError if the paths have no groups, or if the output cannot be written.
     """
+    # imported here because `-h` does not need them
+    from ..reports.html.page import check_page, collect, encode, make_page, write_page
+    from ..reports.runs import find_runs
+
     if not 0 < options.sample_mb <= 1000:
         raise ConfigError("must be above 0 and at most 1000", setting="--sample-mb", got=options.sample_mb)
     of_demo = Path("data_dumps")

@@ -3,93 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..data.verdict_files import (
-    LeftOut,
-    NumberedRow,
-    RowFiles,
-    count_left_out,
-    judge_files,
-    judge_rows,
-    nothing_found,
-    row_files,
-)
-from ..data.verdicts import REFERENCE, SEVERAL, SINGLE, RowVerdicts
 from ..errors import ConfigError
-from ..metrics.outcomes import Tally
 from ..program.parser import Command, CommandParser
 from ..program.running import run_to_end
 from ..program.shared_options import add_config_option, add_selection_options, file_settings, read_selection
-from ..records import Problem
-from ..runtime.terminal import Table, print_json, progress_bar
+from ..runtime.terminal import print_json, progress_bar
 from ..runtime.text import printable
-from ..session import Session
 from ..storage.folders import find_checkout
 
+if TYPE_CHECKING:
+    from ..data.verdict_files import LeftOut
+    from ..records import Problem
+    from ..session import Session
 
-@dataclass(frozen=True)
-class Change:
-    """A completion whose score changed."""
-
-    task: str
-    seed: int | None
-    before: float
-    after: float
-    reason: str
-    answer: str | None
-
-
-@dataclass
-class Rescored:
-    """Scores by task before and after rescoring, the completions whose score changed, and the rows without scores."""
-
-    groups: int = 0
-    before: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
-    after: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
-    changes: list[Change] = field(default_factory=list)
-    left_out: list[RowVerdicts] = field(default_factory=list)
-    """Skipped rows, in order."""
-    without_score: int = 0
-    """Groups that could not be judged."""
-
-    def add(self, numbered: NumberedRow, added: RowVerdicts) -> None:
-        """Add a row's new verdicts, or the reason why the row is skipped."""
-        group = numbered.group
-        self.groups += group is not None
-        if group is None or "left_out" in added:
-            self.left_out.append(added)
-            return
-        scores, reasons = added["scores"], added["reasons"]
-        if scores is None or reasons is None:
-            self.without_score += 1
-            return
-        task = group.item_id
-        judged = zip(group.rollouts, scores, reasons, added["answers"], strict=True)
-        for rollout, score, reason, answer in judged:
-            before = rollout.judged_score
-            self.before[task].add(before)
-            self.after[task].add(score)
-            if not math.isclose(score, before, abs_tol=1e-6):
-                self.changes.append(Change(task, group.seed, before, score, reason, answer or rollout.answer))
-
-    def tables(self) -> dict[str, Table]:
-        changed = Counter(change.task for change in self.changes)
-        rows = [
-            (task, before.count, before.mean, self.after[task].mean, changed[task])
-            for task, before in sorted(self.before.items())
-        ]
-        scores = {"BEFORE": ".3f", "AFTER": ".3f"}
-        changes = [astuple(change) for change in self.changes]
-        return {
-            "changes": Table({"TASK": "", "SEED": "d", **scores, "REASON": "", "ANSWER": ""}, changes),
-            "tasks": Table({"TASK": "", "ROLLOUTS": "d", **scores, "CHANGED": "d"}, rows),
-        }
+# The functions that read options and do the work import the modules that `-h` does not need.
 
 
 def _add_options(parser: CommandParser) -> None:
@@ -124,6 +56,8 @@ REFERENCE_CPU_S = 60.0
 
 def _read_columns(text: str) -> dict[str, str]:
     """Return the value of --columns. Raises ArgumentTypeError for an invalid value."""
+    from ..data.verdicts import REFERENCE, SEVERAL, SINGLE
+
     pairs = [pair.partition("=") for pair in text.split(",")]
     columns = {name.strip(): path.strip() for name, _, path in pairs}
     if not all(columns.values()) or not columns.keys() <= {REFERENCE, SINGLE, SEVERAL}:
@@ -138,6 +72,9 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
 
     Raises ConfigError if there are no groups or rows, and WorkerError if the workers cannot be started.
     """
+    from ..data.verdict_files import judge_rows
+    from ..session import Session
+
     selection = read_selection(vars(options))
     if options.columns is not None and options.keep is not None:
         raise ConfigError("--columns cannot be combined with --keep, which reads groups of this program only")
@@ -173,6 +110,9 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
 
 def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int:
     """Print the completions whose score changed. Raises ConfigError if there are no groups."""
+    from ..data.changes import Rescored
+    from ..data.verdict_files import RowFiles, count_left_out, judge_files, nothing_found, row_files
+
     files = RowFiles(row_files(options.paths))
     rescored = Rescored()
 

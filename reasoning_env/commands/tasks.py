@@ -4,88 +4,22 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import logging
-import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..errors import ConfigError, GenerationError
-from ..problems.references import Reference
-from ..problems.selection import select_tasks
-from ..program.parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
-from ..program.running import map_with_progress, run_to_end
-from ..program.shared_options import (
-    add_config_option,
-    add_problem_options,
-    check_params,
-    problem_as_json,
-    problem_settings,
-    show_answer,
-    show_messages,
-    warn_without_levels,
-)
-from ..prompts.chat_format import ChatFormat
-from ..prompts.messages import Messages
-from ..records import Problem, TaskInfo
-from ..runtime.terminal import Table, print_json
-from ..runtime.text import printable
-from ..session import Session
-from ..storage.folders import find_checkout
-from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
-
-QUESTION_CHARACTERS = 72
-"""Characters of a question in the table. With the longest task name and category, a row has 112 characters."""
-VALUE_CHARACTERS = 40
-Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Parameters by task and name, as `WorkerPool.describe` returns them."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A problem of a task, or the error of its generation."""
-
-    task: TaskInfo
-    outcome: Problem | GenerationError
-
-    @property
-    def question(self) -> str:
-        outcome = self.outcome
-        return outcome.question if isinstance(outcome, Problem) else f"cannot be generated: {outcome}"
+from ..errors import ConfigError
+from ..program.parser import Command, CommandParser, at_least_one, mapping, names
+from ..program.shared_options import add_config_option, add_problem_options
 
 
 def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
     """Print a table of all tasks, or complete samples of the named tasks; returns 0.
 
-    Raises ConfigError if a name matches no task.
+    Raises ConfigError for options that cannot be combined, and if a name matches no task.
     """
+    from .samples import show_tasks  # imported here because `-h` does not need it
+
     _complete(options)
-    named = [*options.names, *(Reference.parse(text).task for text in options.references)]
-    settings = problem_settings(options, named)
-    if options.system_prompt is not None:
-        settings = settings.model_copy(update={"system_prompt": options.system_prompt})
-    chat = _chat_format(options, settings.thinking)
-    session = Session(settings, checkout=find_checkout(folder), thinking=None if chat is None else chat.thinking)
-    samples, parameters = run_to_end(lambda: _collect(session, options))
-    if not named:
-        _print_listing(session, samples, as_json=options.json)
-    elif options.json:
-        print_json(
-            {
-                "parameters": parameters,
-                "different_questions": _different_questions(parameters),
-                "samples": [_describe(session, sample, chat) for sample in samples],
-            }
-        )
-    else:
-        if not options.prompt:
-            _print_parameters(parameters)
-            _print_different_questions(parameters)
-        print("\n".join(_show(session, sample, as_prompt=options.prompt, chat=chat) for sample in samples))
-    return 0
+    return show_tasks(options, folder)
 
 
 def _add_options(parser: CommandParser) -> None:
@@ -141,6 +75,8 @@ def _is_reference(text: str) -> bool:
 
 def _complete(options: argparse.Namespace) -> None:
     """Set the options that follow from other options. Raises ConfigError for options that cannot be combined."""
+    from ..tasks import SHOWN_LEVELS
+
     given = list(itertools.chain.from_iterable(options.names))
     options.references = [text for text in given if _is_reference(text)]
     options.names = [text for text in given if not _is_reference(text)]
@@ -157,186 +93,6 @@ def _complete(options: argparse.Namespace) -> None:
         raise ConfigError("--tokenizer_name needs --prompt")
     if options.tokenizer_name is None and (options.chat_template or options.chat_template_kwargs):
         raise ConfigError("--chat_template and --chat_template_kwargs need --tokenizer_name")
-
-
-def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
-    """Return the chat format of the named tokenizer; None without a name.
-
-    Raises ConfigError if the tokenizer cannot be loaded or its template cannot be used.
-    """
-    name = options.tokenizer_name
-    if name is None:
-        return None
-    try:
-        from transformers import AutoTokenizer  # imported here because the import takes seconds
-    except ImportError as error:
-        raise ConfigError(
-            "needs the package transformers", setting="--tokenizer_name", remedy="run `pip install transformers`"
-        ) from error
-    if not Path(name).exists():
-        # Without a network this takes 90 s to fail, and the hub's client logs two warnings for each attempt.
-        slow = "(without a network connection, this takes a minute or more to fail)"
-        print(f"loading the tokenizer {printable(name)} {slow}", file=sys.stderr)
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(name)
-    except Exception as error:  # tokenizers raise many kinds of errors for unreadable files
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(
-            f"cannot load {name!r} ({reason})",
-            setting="--tokenizer_name",
-            remedy="name a folder, or a tokenizer on the Hugging Face hub",
-        ) from error
-    template_options = options.chat_template_kwargs
-    return ChatFormat(
-        tokenizer, name, template=options.chat_template, template_options=template_options, thinking=thinking
-    )
-
-
-async def _collect(session: Session[Problem], options: argparse.Namespace) -> tuple[list[Sample], Parameters]:
-    async with session:
-        tasks = {task.name: task for task in session.library.tasks}
-        names: Sequence[str] = ()
-        if options.names:
-            names = select_tasks(session.library.tasks, options.names)
-        elif not options.references:
-            names = session.plan.tasks
-        await check_params(session, names, options.params, options.level)
-        warn_without_levels(session, names, options.level)
-
-        async def sample(numbered: tuple[str, int, float | None]) -> Sample:
-            task, number, level = numbered
-            # Spread the seeds, because in some tasks consecutive seeds produce similar problems.
-            seed = (options.problem_seed + 1000 * number) % NUMBER_OF_SEEDS
-            try:
-                problem = await session.make(task, seed, params=options.params, level=level)
-            except GenerationError as error:
-                return Sample(tasks[task], error)
-            return Sample(tasks[task], problem)
-
-        numbered = [
-            (task, number, level)
-            for task in names
-            for level in options.levels
-            if level is None or level == options.level or task in session.library.adjustable
-            for number in range(options.samples)
-        ]
-        parameters = await session.pool.describe(names) if options.names else {}
-        at_once = 2 * session.settings.generators
-        samples = await map_with_progress("samples", numbered, sample, at_once=at_once)
-        remade = [await session.remake(reference) for reference in options.references]
-        return [*samples, *(Sample(tasks[problem.task], problem) for problem in remade)], parameters
-
-
-def _print_parameters(parameters: Parameters) -> None:
-    """Print a table of each task's parameters, with their values at some levels."""
-    for task, by_name in parameters.items():
-        rows = []
-        for name, facts in by_name.items():
-            at_levels = facts.get("levels", {})
-            values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
-            rows.append((name, *(printable(value, VALUE_CHARACTERS) for value in values)))
-        if rows:
-            print(f"=== {task}: parameters (set them with `task_params`), with their values at three levels")
-            headings = ("PARAMETER", "DEFAULT", *(f"LEVEL {level:g}" for level in SHOWN_LEVELS))
-            Table(dict.fromkeys(headings, ""), rows).print()
-            print()
-
-
-def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    """Return how many different questions tasks have at their defaults and levels; None for MANY_QUESTIONS or more.
-
-    Levels without a measurement, and tasks of other modules, are missing.
-    """
-    names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
-    measured = [task for task in tasks if task in TASKS and task != COMPOSITE]
-    return {task: dict(zip(names, TASKS[task].question_counts, strict=False)) for task in measured}
-
-
-def _print_different_questions(tasks: Iterable[str]) -> None:
-    for task, counts in _different_questions(tasks).items():
-        few = [f"about {count} at {name}" for name, count in counts.items() if count is not None]
-        many = [name for name, count in counts.items() if count is None]
-        elsewhere = [f"{MANY_QUESTIONS} or more at {', '.join(many)}"] if many else []
-        print(f"=== {task}: number of different questions\n{'; '.join(few + elsewhere)}\n")
-
-
-def _value_at(at_levels: Mapping[str, object], level: float) -> str:
-    return json.dumps(at_levels[str(level)]) if at_levels else ""
-
-
-def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_json: bool) -> None:
-    counts = Counter(sample.task.category for sample in samples)
-    categories = dict(sorted(counts.items()))
-    rows = [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples]
-    table = Table({"TASK": "", "CATEGORY": "", "SAMPLE QUESTION": ""}, rows)
-    if as_json:
-        print_json({"categories": categories, "tasks": [_describe(session, sample, None) for sample in samples]})
-        return
-    table.print()
-    listed = ", ".join(f"{name} {count}" for name, count in categories.items())
-    print(f"\n{len(samples)} tasks in {len(counts)} categories: {listed}")
-    reasons = {sample.task.name: _reason_left_out(sample.task) for sample in samples}
-    for name, reason in reasons.items():
-        if reason:
-            print(f"Excluded from training unless you name it: {name} ({reason})")
-    print("Show complete samples with `tasks NAME`, and the prompt of a model with `tasks NAME --prompt`.")
-
-
-def _first_words(sample: Sample) -> str:
-    limit = QUESTION_CHARACTERS if isinstance(sample.outcome, Problem) else None
-    return printable(" ".join(sample.question.split()), limit)
-
-
-def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, object]:
-    if isinstance(sample.outcome, GenerationError):
-        return {"task": sample.task.name, **_category_facts(sample.task), "error": str(sample.outcome)}
-    prompt = session.messages(sample.outcome)
-    described = problem_as_json(sample.outcome)
-    tokens = {} if chat is None else {"prompt_tokens": len(chat.prompt(prompt).tokens)}
-    return {**_category_facts(sample.task), **described, **tokens, "prompt": [dict(message) for message in prompt]}
-
-
-def _reason_left_out(task: TaskInfo) -> str:
-    """Return why training excludes a task unless the user names it; "" for other tasks."""
-    return find_task(task.name).answer_leak or task.left_out
-
-
-def _category_facts(task: TaskInfo) -> dict[str, str]:
-    """Return the category of a task and, if training excludes the task by default, the reason."""
-    reason = _reason_left_out(task)
-    return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
-
-
-def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
-    head = f"=== {sample.task.name} ({sample.task.category})"
-    reason = _reason_left_out(sample.task)
-    if reason:
-        head = f"Excluded from training unless you name it: {reason}\n{head}"
-    if isinstance(sample.outcome, GenerationError):
-        return f"{head}\n{sample.question}\n"
-    prompt = session.messages(sample.outcome)
-    if chat is not None:
-        shown = _describe_exact_prompt(prompt, chat)
-    elif as_prompt:
-        shown = show_messages(prompt)
-    else:
-        shown = sample.question
-    level = "" if sample.outcome.level is None else f", level {sample.outcome.level:g}"
-    return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer\n{show_answer(sample.outcome)}\n"
-
-
-def _describe_exact_prompt(messages: Messages, chat: ChatFormat) -> str:
-    """Return the exact prompt, its length, the model's thinking formats, and the end-of-turn token."""
-    prompt = chat.prompt(messages)
-    formats = [
-        f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"
-        for thinking_format in chat.thinking.formats
-    ]
-    return (
-        f"{prompt.text}\n\n--- prompt\nlength       {len(prompt.tokens)} tokens\n"
-        f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"
-    )
 
 
 tasks_command = Command(

@@ -1,4 +1,4 @@
-"""Problems for a file: reproducible, with unique questions, and without questions of the evaluation set.
+"""Files of problems: reproducible, with unique questions, and without questions of the evaluation set.
 
 The rows of a task cycle through the requested levels. A draw is an attempt to generate a problem. Each level of a task
 has its own sequence of draws. The seed of a draw depends only on the run's seed, the task, the level and the number of
@@ -14,20 +14,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import GenerationError
+from ..errors import ConfigError, GenerationError
 from ..problems.giving_up import MAX_FAILURES
+from ..problems.plan import made_with
 from ..problems.references import hash_without_whitespace
 from ..problems.stream import DrawAttempts, draw_problem, generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
+from ..runtime.terminal import progress_bar
 from ..seeds import file_seed, hash_fraction, hash_int
 from ..session import Session
+from ..storage.files import KeyedFile
+from .output import finished_card, rows_by_position, unfinished_rows, write_output
 from .tables import replace_missing
 
 Level = float | Literal["random"] | None
@@ -358,3 +365,155 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
 """Columns of a file of problems by form, each with its type in Parquet (see `tables.TYPES`)."""
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How to write a file.
+
+    `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels. The card has the
+    `command` line and the `version` of this package.
+    """
+
+    form: ProblemForm = ProblemForm.ROWS
+    evaluation: bool = False
+    needs_levels: bool = False
+    command: str = ""
+    version: str = ""
+
+
+async def write_problems(
+    session: Session[Problem],
+    wanted: RowPlan,
+    out: Path,
+    how: FileOptions = FileOptions(),
+) -> Mapping[str, Any]:
+    """Write a file of problems, or resume it, and return its card. Starts and closes the session.
+
+    The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`. Raises
+    ConfigError for tasks without levels if `how.needs_levels`, and for an unfinished file with other settings.
+    """
+    async with session:
+        without = sorted(set(session.plan.weights) - session.plan.adjustable)
+        if how.needs_levels and without:
+            raise ConfigError(
+                f"these tasks have no levels: {', '.join(without)}",
+                setting="--levels",
+                remedy=f"exclude them with --exclude {','.join(without)}",
+            )
+        decided_by = _made_with(session, wanted, how)
+        finished = finished_card(out, decided_by)
+        if finished is not None:
+            return finished
+        earlier = EarlierRows()
+        with unfinished_rows(out, decided_by, partial(_read_row, earlier)) as rows:
+            if how.evaluation:
+                progress = await _append_evaluation_rows(session, wanted, rows, how.form)
+            else:
+                progress = await _append_missing_rows(session, wanted, rows, earlier, how.form)
+            card = _card(session, rows, progress, decided_by, how)
+
+            columns = (row["row"] for row in rows_by_position(rows) if row["row"] is not None)
+            write_output(out, card, columns, PROBLEM_COLUMNS[how.form], under_way=rows)
+        return card
+
+
+def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
+    """Add the progress and question of an earlier call's row to `earlier`. Raises ValueError for an invalid row."""
+    if not isinstance(row.get("row"), dict | None):
+        raise ValueError("`row` must be a mapping of columns")
+    if "progress" in row:
+        progress = TaskProgress.read(row["progress"])
+        earlier.progress[progress.task] = progress
+        earlier.questions.setdefault(progress.task, set()).add(str(row["question"]))
+
+
+async def _append_evaluation_rows(
+    session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
+) -> Mapping[str, TaskProgress]:
+    """Add this part of the evaluation set. Returns no progress, because each problem is generated only once."""
+    problems = await session.evaluation_set.problems()
+    for position in range(wanted.part - 1, len(problems), wanted.parts):
+        columns = describe_problem(session, position, problems[position], form)
+        rows.append_row(str(position), {"row": columns})
+    return {}
+
+
+async def _append_missing_rows(
+    session: Session[Problem],
+    wanted: RowPlan,
+    rows: KeyedFile,
+    earlier: EarlierRows,
+    form: ProblemForm,
+) -> Mapping[str, TaskProgress]:
+    """Add the missing rows, and return the progress of each task.
+
+    Rows of other parts are stored without columns, so that their questions are not used again.
+    """
+    problems = ProblemRows(session, wanted, earlier)
+    total = None if wanted.parts > 1 else wanted.count
+    with progress_bar("problems", total, done=len(rows.keys)) as advance:
+
+        def keep(row: ProblemRow) -> None:
+            columns = None
+            if row.is_of_part:
+                columns = describe_problem(session, row.position, row.problem, form)
+                advance()
+            facts = {"question": row.question, "progress": row.progress.state(), "row": columns}
+            rows.append_row(str(row.position), facts)
+
+        await problems.make(keep)
+    return problems.progress
+
+
+def _made_with(session: Session[Problem], wanted: RowPlan, how: FileOptions) -> dict[str, object]:
+    """Return all values that determine the rows, to compare with those of an unfinished file."""
+    # The file's levels and seed replace those of the settings.
+    of_file = {
+        "count": None if how.evaluation else wanted.count,
+        "format": how.form.value,
+        "levels": list(wanted.levels),
+        "seed": wanted.seed,
+        "shard": [wanted.part, wanted.parts],
+        "system_prompt": session.system_prompt(),
+    }
+    return made_with(session.settings, session.plan, "problems", **{**of_file, **session.library.versions})
+
+
+def _card(
+    session: Session[Problem],
+    rows: KeyedFile,
+    progress_of_tasks: Mapping[str, TaskProgress],
+    decided_by: Mapping[str, object],
+    how: FileOptions,
+) -> dict[str, object]:
+    tasks = {}
+    for task, progress in progress_of_tasks.items():
+        tasks[task] = {
+            "rows": progress.kept,
+            "wanted": progress.wanted,
+            "draws": sum(one.draws for one in progress.levels),
+            "duplicates": sum(one.duplicates for one in progress.levels),
+            "held_out": sum(one.held_out for one in progress.levels),
+            "too_long": sum(one.too_long for one in progress.levels),
+            "failures": sum(one.failures for one in progress.levels),
+            "rows_by_level": {_level_name(one.level): one.rows for one in progress.levels},
+            "ended": [f"{_level_name(one.level)}, {one.ended}" for one in progress.levels if one.ended],
+        }
+    return {
+        "rows": sum(progress.kept for progress in progress_of_tasks.values()) if progress_of_tasks else len(rows.keys),
+        "command": how.command,
+        "tasks": tasks,
+        "releases": {
+            **session.library.versions,
+            "reasoning_gym_environment": how.version,
+            "python": platform.python_version(),
+        },
+        "made_with": decided_by,
+    }
+
+
+def _level_name(level: Level) -> str:
+    if level is None:
+        return "at reasoning-gym's defaults"
+    return "at random levels" if level == "random" else f"at level {level:g}"

@@ -19,6 +19,7 @@ from ..runtime.text import redact
 from ..storage.folders import DISTRIBUTION
 
 if TYPE_CHECKING:
+    from ..data.problems import ProblemForm
     from ..data.training import PassRates
     from ..dumps.format import Keep
 
@@ -230,17 +231,24 @@ def keep(text: str) -> Keep:
     """Read which completions become training rows."""
     from ..dumps.format import Keep
 
-    return Keep(_one_of(text, [choice.value for choice in Keep]))
+    return Keep(one_of(text, [choice.value for choice in Keep]))
+
+
+def problem_form(text: str) -> ProblemForm:
+    """Read the form of a row of problems."""
+    from ..data.problems import ProblemForm
+
+    return ProblemForm(one_of(text, [form.value for form in ProblemForm]))
 
 
 def rewards(text: str) -> str:
     """Read the setting `rewards`."""
     from ..settings import Rewards
 
-    return _one_of(text, get_args(Rewards))
+    return one_of(text, get_args(Rewards))
 
 
-def _one_of(text: str, choices: Sequence[str]) -> str:
+def one_of(text: str, choices: Sequence[str]) -> str:
     if text not in choices:
         raise argparse.ArgumentTypeError(f"must be one of {', '.join(map(repr, choices))}; got {text!r}")
     return text

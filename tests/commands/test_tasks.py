@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
+from reasoning_env.commands.samples import QUESTION_CHARACTERS
+from reasoning_env.commands.tasks import tasks_command
 from reasoning_env.errors import ConfigError
 from reasoning_env.problems.references import hash_question
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT

@@ -16,9 +16,9 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.commands.main import main
-from reasoning_env.commands.problems import problems_command, write_problems
+from reasoning_env.commands.problems import problems_command
 from reasoning_env.data.output import card_path, unfinished_path
-from reasoning_env.data.problems import ProblemRows, RowPlan, split_row_count, tasks_of_part
+from reasoning_env.data.problems import ProblemRows, RowPlan, split_row_count, tasks_of_part, write_problems
 from reasoning_env.data.tables import read_rows
 from reasoning_env.problems.references import Reference, hash_without_whitespace
 from reasoning_env.records import ProblemSpec

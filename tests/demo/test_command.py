@@ -55,7 +55,7 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
 
 
 def test_demo_starts_without_importing_the_environment() -> None:
-    code = "import sys, demo.command; print(*{name.split('.')[0] for name in sys.modules})"
+    code = "import sys, demo.training; print(*{name.split('.')[0] for name in sys.modules})"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     unwanted = {"reasoning_env", "reasoning_gym", "reasoning_gym_environment", "atroposlib", "transformers"}
     assert not unwanted & set(ended.stdout.split())

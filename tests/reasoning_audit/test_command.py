@@ -13,11 +13,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_audit import command, tasks
+from reasoning_audit import tasks
 from reasoning_audit.command import audit_command
 from reasoning_audit.findings import Defect, Finding, Severity
 from reasoning_audit.watch import BARE
 from reasoning_env.errors import ConfigError, WorkerError
+from reasoning_env.storage import files
 from tests.small_library import write_small_library
 
 from .audits import EMPTY, GOOD, report_of
@@ -94,7 +95,7 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of the outputs alone gets a report of a task that passes, with a finding of low severity."""
     low = Finding(Defect.NO_PROBLEM, Severity.LOW, "jugs", None, "no problem can be made")
     report = report_of(GOOD, EMPTY, findings=[low])
-    monkeypatch.setattr(command, "audit_tasks", lambda options, folder: report)
+    monkeypatch.setattr(tasks, "audit_tasks", lambda options, folder: report)
 
 
 def test_audit_prints_a_passed_result_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +178,7 @@ def test_audit_output_does_not_replace_foreign_files(run: Run, name: str) -> Non
 def test_audit_prints_its_table_if_the_disk_is_full(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
+    monkeypatch.setattr(files, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(ConfigError, match=r"^--output: audit\.json cannot be written: No space left on device"):
         run()
     assert "audit passed" in capsys.readouterr().out
