@@ -15,6 +15,7 @@ from collections.abc import Collection
 from .calculations import MAX_SIDES
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
+from .markup import nesting_depth
 from .rules import Dataset, Entry
 
 MAX_NUMBER_CHARACTERS = 100
@@ -89,11 +90,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 def _tree_work(text: str) -> int:
     """Return an upper bound of the number of JSON nodes, multiplied by the depth of the tree."""
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[{\]}]", text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return (1 + sum(map(text.count, ",:[{"))) * max(1, deepest)
+    return (1 + sum(map(text.count, ",:[{"))) * max(1, nesting_depth(text, "[{", "]}"))
 
 
 # ---- formulas

@@ -1,4 +1,4 @@
-"""Replace LaTeX commands, Markdown inside an answer and Unicode look-alikes with simple characters."""
+"""Replace LaTeX, Markdown inside an answer and Unicode look-alikes with simple characters; count nested brackets."""
 
 from __future__ import annotations
 
@@ -130,6 +130,15 @@ def _closing_brace(text: str) -> int:
         if depth == 0:
             return match.start()
     return -1
+
+
+def nesting_depth(text: str, opening: str = "([{\uff08\uff3b\uff5b", closing: str = ")]}\uff09\uff3d\uff5d") -> int:
+    """Return the highest number of brackets that are open at the same time. Brackets of all kinds count alike."""
+    depth = deepest = 0
+    for bracket in re.findall(f"[{re.escape(opening + closing)}]", text):
+        depth = depth + 1 if bracket in opening else max(depth - 1, 0)  # a closing bracket too many closes nothing
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _printed(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from .calculations import FUNCTIONS, sides_to_python_notation
 from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, REPLACED_SIGNS, normalize_whitespace, outermost_frame
-from .markup import without_markup
+from .markup import nesting_depth, without_markup
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
 from .types import ProblemData
@@ -25,6 +25,9 @@ FIELD = re.compile(r"\{(\w+)\}")
 """A key of the metadata in braces, as in `AnswerRules.result_names`."""
 LEAST_PARTIAL = 1e-6
 """Scores below this limit become 0, because a trainer that normalises advantages would amplify tiny differences."""
+MAX_NESTED_BRACKETS = 100
+"""Most brackets that an answer may have open at the same time. Right answers have at most 6. The limits of Python's
+parsers are higher and differ between Python's versions, but scores must not depend on the version."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,13 @@ class Scorer:
         A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, a strict
         answer scores 0. Raises the last error instead if rewards are not strict, or if the verifier raises for the
         right answer too. Raises MemoryError at once.
+
+        For a declared task, an answer with more than MAX_NESTED_BRACKETS scores 0 before any parser reads the answer.
         """
         self.frames = ()
         self._has_code = False
+        if self.rules.type is not None and nesting_depth(answer) > MAX_NESTED_BRACKETS:
+            return 0.0
         best: float | None = None
         failure: BaseException | None = None
         for candidate in self._candidates_to_score(answer):

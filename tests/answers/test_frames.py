@@ -12,7 +12,7 @@ import pytest
 
 from reasoning_env import answers
 from reasoning_env.answers.frames import FRAME_NAMES, MATHEMATICAL_NOTATION, NOT_RUN, REPLACED_SIGNS
-from reasoning_env.answers.markup import without_markup
+from reasoning_env.answers.markup import nesting_depth, without_markup
 from reasoning_env.answers.rules import AnswerRules
 from reasoning_env.answers.scoring import Scorer
 
@@ -164,3 +164,8 @@ def test_answer_parsing_never_takes_the_question() -> None:
 )
 def test_latex_and_unicode_signs_become_plain_text(said: str, written: str) -> None:
     assert without_markup(said) == written
+
+
+@pytest.mark.parametrize(("text", "depth"), [("a", 0), ("[[]](1)", 2), ("[({", 3), ("))[[", 2), ("([)]", 2)])
+def test_nesting_depth_counts_open_brackets(text: str, depth: int) -> None:
+    assert nesting_depth(text) == depth

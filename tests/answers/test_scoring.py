@@ -192,6 +192,17 @@ def test_unparsable_answer_earns_at_most_the_form_score(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
+@pytest.mark.parametrize("opening", ["[", "(", "{", "\uff08", '{"a":', "\\sqrt{", "\\left(", "[-", "1+("])
+def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> None:
+    """The limits of Python's parsers differ between its versions, so no parser gets such an answer."""
+    scores = [judged(opening * levels, "7", lambda said: 0.05, type=types.text()) for levels in (101, 100)]
+    assert scores == [0.0, 0.05]
+
+
+def test_nested_brackets_of_a_task_without_a_type_are_scored() -> None:
+    assert scored("[" * 101, lambda answer: 0.05) == 0.05
+
+
 def test_right_answer_inside_other_text_earns_little() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
