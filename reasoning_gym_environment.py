@@ -287,7 +287,11 @@ class ReasoningGymEnv(BaseEnv):
         for client in self._run.clients:
             await client.update_weight(status["env_weight"])
         whole_batch = status["queue_size"] * config.group_size >= config.batch_size
-        self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)
+        self._run.trainer.note(
+            batch_waits=whole_batch and status["current_step"] == self.curr_step,
+            batch_size=config.batch_size,
+            group_sizes=sorted({config.group_size, max(config.group_size, status["max_group_size"])}),
+        )
 
     async def env_manager(self) -> None:
         """Serve until the run ends, or until Ctrl-C or SIGTERM. Groups that run-api accepted are not lost."""

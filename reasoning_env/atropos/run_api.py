@@ -13,7 +13,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
   A reset in between is still possible; the log then says what to do.
 - After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
   registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
-- A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent.
+- A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
+  block the queue too (`always_fill_batches`); the log then names the sizes.
 - The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both
   trainers get batches with the first trainer's settings. Each batch goes to one trainer, and the step counts the
   batches of both.
@@ -27,7 +28,7 @@ import logging
 import math
 import socket
 import time
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NotRequired, TypedDict, TypeVar
 
@@ -407,23 +408,39 @@ class RunApiSession:
         return reply
 
 
+def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
+    """Return True if run-api can fill every batch with groups of these sizes, in any order of the groups.
+
+    Run-api puts groups of equal size into packs that are as large as the largest group, and adds packs until the batch
+    is exactly full. Groups that do not fill a pack exactly stay in the queue. If packs do not fill a batch exactly,
+    run-api returns no batch.
+    """
+    largest = max(group_sizes)
+    return batch_size % largest == 0 and all(largest % size == 0 for size in group_sizes)
+
+
 class TrainerWatch:
-    """Logs that the trainer does not request batches."""
+    """Logs that run-api's batches do not reach the trainer."""
 
     patience_s = 60.0
-    """Log after a complete batch has waited at run-api for this time."""
+    """Log after the completions for a batch have waited at run-api for this time."""
 
     def __init__(self) -> None:
         self._taken_at = time.monotonic()
         self._idle = OutageLog(logger)
 
-    def note(self, *, batch_waits: bool) -> None:
-        """Note whether a complete batch waits at run-api for the trainer. Called for each status request."""
+    def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
+        """Note whether run-api has enough completions for a batch. Called for each status request."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now
             self._idle.over("the trainer requests batches again")
         elif now - self._taken_at > self.patience_s:
+            sizes = " and ".join(map(str, group_sizes))
             self._idle.note(
                 "the trainer does not request the complete batch at run-api; check whether the trainer runs"
+                if always_fill_batches(batch_size, group_sizes)
+                else f"run-api returns no batch of {batch_size} to the trainer, probably because groups of {sizes} do "
+                "not fill a batch exactly; set a batch size that is a multiple of the largest group size, and group "
+                "sizes that divide the largest"
             )

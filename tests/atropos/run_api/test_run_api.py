@@ -9,9 +9,17 @@ import socket
 
 import msgspec
 import pytest
+from atroposlib.api.utils import grab_exact_from_heterogeneous_queue
 
 from reasoning_env.atropos import run_api
-from reasoning_env.atropos.run_api import TRAINER_INFO, RunApiFault, RunApiSession, TrainerWatch, request
+from reasoning_env.atropos.run_api import (
+    TRAINER_INFO,
+    RunApiFault,
+    RunApiSession,
+    TrainerWatch,
+    always_fill_batches,
+    request,
+)
 from reasoning_env.errors import ServerError
 from reasoning_env.runtime import retries
 from reasoning_gym_testing import slow
@@ -321,8 +329,26 @@ async def test_idle_trainer_logs_a_warning_once(
     trainer = TrainerWatch()
     with caplog.at_level(logging.INFO):
         for batch_waits in (True, True, False, False):
-            trainer.note(batch_waits=batch_waits)
+            trainer.note(batch_waits=batch_waits, batch_size=32, group_sizes=[4, 8])
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "trainer runs" in caplog.messages[0]
+
+
+def test_group_sizes_that_fill_no_batch_are_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
+    TrainerWatch().note(batch_waits=True, batch_size=24, group_sizes=[3, 8])
+    assert "no batch of 24 to the trainer, probably because groups of 3 and 8 do not" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "queue"),
+    [(12, [4] * 3), (32, [4, 8] * 4), (24, [2, 3, 6] * 6), (10, [4] * 3), (12, [4, 4, 8]), (24, [*[3] * 7, 8])],
+)
+def test_known_group_sizes_fill_a_batch_of_run_api(batch_size: int, queue: list[int]) -> None:
+    batch, _ = grab_exact_from_heterogeneous_queue([{"tokens": [[]] * size} for size in queue], batch_size)
+    assert (batch is not None) is always_fill_batches(batch_size, set(queue))
 
 
 # ---------------------------------------------------------------------------- leaving
