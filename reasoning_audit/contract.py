@@ -93,7 +93,7 @@ async def watched_pools(
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """Checks a task at a level. `reporter` makes the findings."""
+    """Checks the verifier of a task at a level in two `pools` of watched workers. `reporter` makes the findings."""
 
     pools: WatchedPools
     reporter: Reporter

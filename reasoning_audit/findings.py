@@ -41,7 +41,7 @@ class Severity(StrEnum):
 
 
 class Defect(StrEnum):
-    """The defects that an audit looks for."""
+    """The defects that an audit finds. README.md explains each of them."""
 
     GOLD_NOT_PAID = "gold_not_paid"
     GARBAGE_PAID = "garbage_paid"
@@ -113,7 +113,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reporter:
-    """Makes the findings on a task at a level, each with the command that reproduces the finding.
+    """Makes the findings of a task at a level, each with the command that reproduces it.
 
     With `is_watched`, the scores come from watched workers, which call the original verifier without guards.
     """

@@ -46,7 +46,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Question:
-    """An inner node of a tree: is the feature below the limit?"""
+    """An inner node of a tree: the branch is `below` if the feature is less than `limit`, otherwise `above`."""
 
     feature: str
     limit: float
@@ -213,7 +213,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Count up to 300 words, with a preference for words that occur in about half of the questions."""
+    """Return the counts of up to 300 words. Prefer words that occur in about half of the questions."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

@@ -39,7 +39,7 @@ GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words"
 
 
 class Probe(StrEnum):
-    """The kinds of probes that the code uses by name. The name of any other kind is a plain string."""
+    """The kinds of probes that the code names. Any other kind is a plain string, such as `the last line`."""
 
     ORACLE = "right answer"
     PERTURBED = "right answer with one character changed"

@@ -24,7 +24,7 @@ class Reproduction:
     audit: str
 
     def score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with the audited rewards."""
+        """Return the command that scores an answer with the rewards that the audit scored with."""
         return self.audit
 
     def bare_score(self, problem: Problem, answer: str) -> str:

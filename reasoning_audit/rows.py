@@ -42,7 +42,7 @@ With 200 rows and a bound of 0.35, the audit reports a constant answer that trul
 and an answer that truly earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
 """
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
-"""Columns for the question, in order of preference."""
+"""Names of columns that may have the question. The first that a row has is used."""
 
 
 @dataclass(frozen=True)

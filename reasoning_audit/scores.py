@@ -66,7 +66,7 @@ class ProbeTally:
     best: ProbedAnswer | None = None
     worst: ProbedAnswer | None = None
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
-    """The first answer that could not be scored, by reason."""
+    """For each reason why scoring can fail, the first answer for which it failed."""
     is_never_below_right: bool = True
     """True if every answer scored at least as high as the right answer to the same problem."""
 

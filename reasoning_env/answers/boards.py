@@ -32,7 +32,7 @@ BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
 """A line of comparison signs between the rows of a board."""
 BOARD_RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
-"""A line that only separates rows: `+---+---+`, `|:---:|`, `|-|-|`."""
+"""Pattern of a line that only separates rows: `+---+---+`, `|:---:|`, `|-|-|`."""
 ENVIRONMENT = r"(?:[bpB]?matrix|smallmatrix|array|tabular|table|align(?:ed)?|gather(?:ed)?|equation|displaymath|center)"
 MATRIX_LIMIT = re.compile(
     rf"\\(?:begin|end)\{{{ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:hline|left|right)(?![a-z])"

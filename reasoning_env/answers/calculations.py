@@ -60,7 +60,7 @@ MAX_SIDES = 9
 
 @dataclass
 class _Operand:
-    """State of the parser for the operand that it is reading."""
+    """What the parser knows about the operand that it is reading."""
 
     divides: bool = False
     """True after a division sign: a following factor could belong to the divisor or to the quotient."""
@@ -131,13 +131,13 @@ def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | No
 
 
 def sides_to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert each side of an equation to Python's notation; None if a side cannot be converted."""
+    """Convert each side of an equation to Python's notation, joined by `=`; None if a side cannot be converted."""
     sides = [to_python_notation(side, functions) for side in answer.split("=", MAX_SIDES)]
     return None if None in sides else "=".join(filter(None, sides))
 
 
 def _are_factors(left: str, right: str) -> bool:
-    """Return True for two different letters side by side, as in `x e^x`; False for `C C` and for words."""
+    """Return True for two different single letters, as in `x e^x`; False for equal letters (`C C`) and for words."""
     return left != right.strip() and len(left) == len(right.strip()) == 1
 
 

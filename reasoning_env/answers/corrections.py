@@ -31,7 +31,7 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Also accept words of the library's larger list: its list for ladders has only 4,000 words, and lacks PEEK."""
+    """Also accept words of the library's list of English words: its list for ladders lacks words such as PEEK."""
     if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
@@ -60,7 +60,7 @@ def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def _nearness(given: float, right: float) -> float:
-    """Return 1 for the right number, and less in proportion to the relative error, down to 0 at NEAR."""
+    """Return 1 for the right number, 0 for a relative error of NEAR or more, and a linear score in between."""
     return max(0.0, 1.0 - abs(given - right) / (NEAR * abs(right))) if right else 0.0
 
 

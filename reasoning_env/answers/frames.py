@@ -84,7 +84,7 @@ def _inner_of_quotes(match: re.Match[str]) -> str | None:
 
 
 ESCAPED = re.compile(r"(?:[^\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4}|\\\")*")
-r"""The inside of a JSON string. Other backslashes belong to LaTeX, as in `"\neg P"`."""
+r"""Pattern of the inside of a JSON string. Any other backslash belongs to LaTeX, as in `"\neg P"`."""
 CLOSING_QUOTES: Mapping[str, str] = {
     '"""': '"""',
     "'''": "'''",
@@ -128,14 +128,14 @@ LABELS: Mapping[str, str] = {
 """Pattern of the labels before an answer, by language, without the colon."""
 ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
-"""Verbs between a label and the answer."""
+"""Pattern of the verbs between a label and the answer, as in `The answer is 5`."""
 UNFRAMED = re.compile(rf"(?!.{{0,200}} (?:{ASCII_VERBS}) )[A-Za-z0-9 ]*")
 """Pattern of strings that cannot have a frame. Checked first, because most answers are plain words or numbers."""
 RESULT_ARGUMENTS = (
     r"[^\S\n]?\([^\S\n]*\d+(?:,[^\S\n]*\d+)*[^\S\n]*\)"
     r"|[^\S\n](?:of|for)[^\S\n](?:the[^\S\n](?:two[^\S\n])?numbers[^\S\n])?\d+(?:(?:,[^\S\n]*(?:and[^\S\n])?|[^\S\n]and[^\S\n])\d+)*"
 )
-"""The numbers after a name of the result: `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
+"""Pattern of the numbers after a name of the result: `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
 
 
 def _label_pattern(called: str, numbers: str = "(?!)") -> str:

@@ -112,7 +112,7 @@ def _add_sign(parts: list[str], sign: str) -> None:
 
 
 def _string(token: str) -> str:
-    """Convert a Python string to JSON: unescape single quotes, and keep all other escapes."""
+    """Convert a Python string literal to a JSON string: unescape single quotes, and keep all other escapes."""
     return '"' + re.sub(r"(?s)\\(.)|\"", _escaped, token[1:-1]) + '"'
 
 

@@ -18,7 +18,7 @@ CHARACTERS = str.maketrans(
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
-"""The ASCII character (or one common form) for look-alikes: minus signs, quotes, spaces, arrows, full-width letters."""
+"""Replacements for characters that look alike: minus signs, quotes, spaces, arrows, full-width letters."""
 FONTS = (
     "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
@@ -105,9 +105,9 @@ def _without_latex(text: str) -> str:
 
 
 def _without_box(text: str) -> str:
-    """Remove the only `\\boxed{}`, and fonts around the whole string: `\\boxed{\\text{5}}` becomes `5`.
+    """Remove fonts around the whole string, and `\\boxed{}`: `\\boxed{\\text{5}}` becomes `5`.
 
-    A box next to a letter or digit is kept.
+    Keep `\\boxed{}` if there are several, or if a letter or digit is next to it.
     """
     for _ in range(MAX_NESTED):
         font = WHOLE_FONT.match(text)

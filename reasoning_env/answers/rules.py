@@ -47,7 +47,7 @@ class AnswerRules:
     """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above the best guess's
     score earns partial credit."""
     ends_in_full_stop: bool = False
-    """True if right answers may end in a full stop."""
+    """True if a full stop at the end may belong to the answer, so that it is not removed."""
     result_names: tuple[str, ...] = ()
     """Names of the result that may precede a value, as in `GCD: 4`. A metadata key in braces stands for its value. The
     numbers in the metadata may follow a name: `gcd(8, 12) = 4`."""

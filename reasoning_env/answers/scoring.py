@@ -99,7 +99,7 @@ class Scorer:
         return 0.0 if self.strict and best < LEAST_PARTIAL else best
 
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield the candidates to score, each once: candidates with a value, then the answer in tags.
+        """Yield the candidates to score, each once: candidates with a value and, if `with_tags`, the answer in tags.
 
         With strict rewards, yield the answer itself if no candidate has a value. Otherwise, yield all candidates.
         """
@@ -162,7 +162,7 @@ class Scorer:
         )
 
     def _scores_right_answer(self) -> bool:
-        """Return True if the verifier of a declared task returns a score for the right answer."""
+        """Return True if the task is declared and its verifier raises no error for the right answer."""
         if self.rules.type is None or not self._problem.expected:
             return False
         return _score_or_none(self._verifier_score, self._problem.expected) is not None
@@ -194,7 +194,7 @@ class Scorer:
         return self.rules.type(text, self._problem)
 
     def _score_candidate(self, candidate: AnswerCandidate) -> float:
-        """Return the score of a candidate. Raises any error of the library's verifier."""
+        """Return the strict or the library's score of a candidate. Raises any error of the library's verifier."""
         if not self.strict:
             score = self._verifier_score(candidate.text)
             if self.accepts_forms and candidate.notation is not None and score < 1.0:
@@ -262,7 +262,7 @@ class Scorer:
 
 
 def _score_or_none(score: Callable[[str], float], answer: str) -> float | None:
-    """Return the score of an answer; None if the verifier raises any error except MemoryError, which is passed on."""
+    """Return the score of an answer; None if the verifier raises an error. MemoryError is not caught."""
     try:
         return score(answer)
     except MemoryError:

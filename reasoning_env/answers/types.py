@@ -50,7 +50,7 @@ def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled
 
 
 SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*")
-"""The letters of a word: `s-u-n`, `s, u, n`."""
+"""Pattern of a word that is spelled out: `s-u-n`, `s, u, n`."""
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
@@ -125,7 +125,7 @@ LETTER_VALUE = re.compile(r"(?P<q>[\"']?)([A-Z])(?P=q)\s?(?:=|:|->|\u2192)\s?(?P
 
 
 def letter_values(answer: str, problem: ProblemData) -> str | None:
-    """Read a digit for each letter, as in `A=1,B=2`."""
+    """Read pairs of a letter and a digit, as in `A=1,B=2`."""
     found = [LETTER_VALUE.fullmatch(part) for part in _parts(answer, r"[,;]?\n|[,;]|\band\b|(?<=\d)\s(?=[A-Z])")]
     pairs = {match[2]: match[4] for match in found if match}
     return ",".join(map("=".join, pairs.items())) if len(pairs) == len(found) else None

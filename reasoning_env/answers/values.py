@@ -125,7 +125,7 @@ def vertices(answer: str, problem: ProblemData) -> str | None:
 
 
 def partitions(answer: str, problem: ProblemData) -> str | None:
-    """Read a list of different lists of strings."""
+    """Read a list of lists of strings; None if two of the inner lists are equal."""
     written = json_text(answer)
     found = None if written is None else json_value(written)
     if not isinstance(found, list) or not all(isinstance(part, list) for part in found):

@@ -23,12 +23,12 @@ OUT_OPTION = "--out"
 
 
 def unfinished_path(out: Path) -> Path:
-    """Return the path of the unfinished rows."""
+    """Return the path of the file that has the rows until the output is finished."""
     return out.with_name(f"{out.name}.unfinished")
 
 
 def card_path(out: Path) -> Path:
-    """Return the path of a finished file's card, which describes the settings and the content of the file."""
+    """Return the path of the card of an output: a JSON file with the settings and a summary of the output."""
     return out.with_name(f"{out.name}.card.json")
 
 

@@ -83,7 +83,7 @@ class LevelProgress:
     without_row: int = 0
     """Number of draws without a row since the last row."""
     repeats: int = 0
-    """How many of `without_row` repeated a question of this file or of the evaluation set."""
+    """Number of draws, of those in `without_row`, that repeated a question of this file or of the evaluation set."""
     ended: str = ""
 
 

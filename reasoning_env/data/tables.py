@@ -29,7 +29,7 @@ READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
 BLOCK = 100
 """Number of rows that are converted to Python values at a time. Larger blocks take more memory and are not faster."""
 ROW_GROUP_BYTES = 4 * 2**20
-"""Size of a Parquet row group in memory. Smaller groups make larger files; larger groups do not help."""
+"""Size of a Parquet row group in memory. Smaller row groups make larger files; larger ones make files no smaller."""
 
 
 def check_name(path: Path, setting: str) -> None:

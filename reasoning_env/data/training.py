@@ -52,7 +52,7 @@ _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.CORRECT: "not correct",
     Keep.PAIRS: "no completion left to pair with",
 }
-"""Why a completion of a group does not become a row."""
+"""Why a completion is not selected, for each value of `Keep`."""
 _OF_COMPLETION = {
     "messages": "messages",
     "score": "number",
@@ -183,5 +183,5 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 
 def _question(group: DumpedGroup) -> str:
-    """Return a hash of the task and the question, which is the prompt's last message."""
+    """Return a hash of the task and of the question (the prompt's last message, or without a prompt the reference)."""
     return hash_without_whitespace(f"{group.item_id} {group.reference if group.question is None else group.question}")

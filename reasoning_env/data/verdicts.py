@@ -112,7 +112,7 @@ async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterat
 
 
 class RowVerdicts(TypedDict, total=False):
-    """The result for a row: scores, which are None if an infrastructure error persists, or why the row is skipped."""
+    """The result for a row: the scores (None if an infrastructure error persists), or why the row is skipped."""
 
     scores: list[float] | None
     reasons: list[str] | None

@@ -354,7 +354,7 @@ def as_group(line: object) -> DumpedGroup:
 def _with_tokens(line: object) -> object:
     """Return a line of `process` with the number of tokens of each completion, derived from the masks.
 
-    Masks are -100 over the prompt. With chat servers masks are empty, so there is no number.
+    A mask is -100 at the tokens of the prompt. With chat servers, masks are empty, so the number is unknown.
     """
     if not isinstance(line, dict):
         return line

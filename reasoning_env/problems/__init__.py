@@ -1,1 +1,1 @@
-"""The stream of problems: task selection, sampling, levels, seeds, references, and the problems in flight."""
+"""Which problems a run uses: task selection, sampling, levels, references, the stream of problems and evaluations."""

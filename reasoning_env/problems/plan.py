@@ -101,7 +101,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
-    """Return the tasks that training leaves out, each with the reason."""
+    """Return the tasks that training leaves out unless `tasks` names them, each with the reason."""
     reasons: dict[str, str] = {}
     if settings.rewards == "library":  # a comparison with the library needs all tasks
         return reasons
@@ -346,7 +346,7 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, without generating problems. `available` are the possible members of a composite."""
+        """Return the evaluation set, without generating problems. A composite may have the tasks in `available`."""
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(
             generator,

@@ -61,7 +61,7 @@ def describe_release(release: str) -> str:
 
 
 def _read_params(text: str) -> dict[str, object]:
-    """Return the parameters of a reference. Raises ValueError."""
+    """Parse the parameters of a reference. Raises ValueError if they are no JSON object or nested too deeply."""
     too_deep = f"parameters are nested more than {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)

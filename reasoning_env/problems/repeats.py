@@ -18,7 +18,7 @@ class RepeatCounter:
     BITS = 1 << 23
     HASHES = 4
     WARN_SHARE = 0.1
-    """Share of repeated questions above which a task is logged."""
+    """A task is logged if more than this share of its questions are repeats."""
     MIN_QUESTIONS = 100
     """The share of repeated questions is checked only after this many questions of a task."""
 

@@ -33,7 +33,7 @@ ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
 
 
 class StreamState(TypedDict):
-    """The state of the stream of problems."""
+    """What a resumed run needs of the stream: drawn positions, and excluded tasks and levels."""
 
     next_index: Count
     positions: list[PositionState]
@@ -43,7 +43,7 @@ class StreamState(TypedDict):
 
 
 class SessionState(TypedDict):
-    """The result of `Session.state`."""
+    """The result of `Session.state`: the state of the stream of problems and of the estimator."""
 
     instance: NotRequired[Count]
     stream: StreamState

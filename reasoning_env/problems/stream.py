@@ -88,7 +88,7 @@ class DrawAttempts:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Reset the counts, because a problem is served."""
+        """Reset the counts, because a problem may be served."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
@@ -132,7 +132,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
 
 @dataclass(frozen=True)
 class _Ready(Generic[T]):
-    """A generated problem, and the result of `prepare` for the caller of `next`."""
+    """A generated problem, and what `prepare` made from it, which `next` returns."""
 
     problem: Problem
     prepared: T

@@ -175,7 +175,7 @@ def _text_start(tokenizer: Tokenizer) -> str:
 
 
 def _formats_chats(tokenizer: Tokenizer) -> bool:
-    """Return True if a tokenizer without a template still formats chats, as Mistral's own tokenizers do."""
+    """Return True if a tokenizer without a template can format a conversation, as Mistral's own tokenizers can."""
     try:
         tokens = tokenizer.apply_chat_template([USER], tokenize=True)
     except Exception:  # each tokenizer library raises its own error for a missing template

@@ -44,7 +44,7 @@ LOCK = "lock"
 
 
 CheckState = Callable[[Mapping[str, object]], object]
-"""Raises ValueError for a state from which a run cannot resume."""
+"""Checks a saved state. Raises ValueError if a run cannot resume from the state."""
 
 
 class CheckpointError(ReasoningEnvError):
@@ -185,7 +185,7 @@ class CheckpointStore:
         self, made_with: Mapping[str, object], *, accept_changes: bool, check_state: CheckState = _accept
     ) -> None:
         self.folder: Path | None = None
-        """Folder of the checkpoints; None if no state is saved."""
+        """Folder of the checkpoints; None before `open`, after `close`, and if no state can be saved."""
         self._made_with = dict(made_with)
         self._accept_changes = accept_changes
         self._check_state = check_state

@@ -26,8 +26,8 @@ WITHOUT_DEFINITE_OUTPUT = re.compile(
     r"\b(?:random\b|randint\b|shuffle\b|datetime\b.*\b(?:now|today)\(|date\.today\(|time\.time\(|list\(set\(|in set\("
     r"|urandom\b|secrets\b|uuid)|default_rng|tempfile|getcwd|os\.path|reasoning-env-"
 )
-"""Matches code whose output depends on chance, on the clock, on the order of a set, or on folders of the machine. The
-last alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
+"""Pattern of code whose output depends on chance, the clock, the order of a set, or folders of the machine. The last
+alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
 
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
 """End of the text before the program in a question. The rest of the question is the program."""

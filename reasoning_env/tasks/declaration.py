@@ -18,7 +18,7 @@ MANY_QUESTIONS = 10_000
 """Number of different questions that is enough for a task. If no question repeats among 300 random ones, the task has
 at least this many with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Levels at which the different questions of each task were counted."""
+"""Levels at which the number of different questions of each task was measured."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels at which the command `tasks` shows parameters, and at which the parameters of a user's task are checked."""
 
@@ -84,7 +84,7 @@ class Cause(StrEnum):
     EASY = "easy"
     """A simple rule solves the problem without the reasoning that the task tests."""
     FREQUENT = "frequent"
-    """The same answer is right too often."""
+    """The answer is right for too many problems of the task."""
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ class Task:
     """Computes the right answer if the library's answer is wrong. docs/defects.md quotes the first line of the
     function's docstring, which must say what the right answer is."""
     clarification: Clarification | None = None
-    """Makes an ambiguous question unambiguous."""
+    """The change that makes the task's questions unambiguous; None if they are not ambiguous."""
     options: int = 0
-    """Number of answers to choose from; 0 for open answers."""
+    """Number of options of a multiple-choice task; 0 if answers are open."""
     option: Callable[[Entry], str] = chosen_option
     """Returns the right answer of an entry as one of its options, in lower case."""
 

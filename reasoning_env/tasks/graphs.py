@@ -34,7 +34,7 @@ COURSE_SCHEDULE = Task(
 
 
 def _colouring_ignores_edges(entry: Entry) -> bool:
-    """Return True if a colouring that ignores the edges is right."""
+    """Return True if one of `colourings`, which ignore the edges, is right."""
     puzzle = entry["metadata"]["puzzle"]
     blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
     return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)

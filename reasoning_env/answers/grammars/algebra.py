@@ -33,7 +33,7 @@ MAX_POINTS = 120
 AGREEING = 6
 """Number of points at which the derivative of the answer must equal the integrand."""
 DIGITS = 140
-"""Precision, in decimal digits, with which derivatives are calculated."""
+"""Number of decimal digits with which derivatives are calculated."""
 STEP = "1e-40"
 """Step of the central difference that approximates the derivative: (f(x + step) - f(x - step)) / (2 * step)."""
 TOLERANCE = mpmath.mpf("1e-60")
@@ -185,7 +185,7 @@ def _check_exponent(tree: ast.expr) -> None:
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError unless the tree is linear, quadratic without a double zero, or an odd power of these."""
+    """Raise ExpressionError unless `tree` is linear, quadratic without a double zero, or an odd power of either."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
