@@ -50,7 +50,6 @@ class ReasoningGymEnv(BaseEnv):
         pool: core.WorkerPool | None = None,
     ) -> None:
         atropos.set_log_levels(logger)
-        atropos.ask_loopback_directly()
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
             # BaseEnv would create the file of groups here, and leave an empty file if the start fails.

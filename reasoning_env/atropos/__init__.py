@@ -3,7 +3,6 @@
 `reasoning_gym_environment.py` imports the names that are exported here.
 """
 
-from ..inference.addresses import ask_loopback_directly
 from ..program.running import run_until_signal
 from ..program.training import DEFAULT_MODEL, ENV_NAME
 from ..storage.checkpoints import CheckpointStore
@@ -43,7 +42,6 @@ __all__ = [
     "Run",
     "Serve",
     "ServerConfig",
-    "ask_loopback_directly",
     "check_batch_size",
     "choose_server_class",
     "close",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dumps.writer import RolloutDumper
 from ..inference.formats.choices import PlainChat
-from ..inference.formats.reply_format import ReplyKind, Training
+from ..inference.formats.reply_format import ReplyKind
 from ..metrics.progress import progress_line
 from ..problems.plan import made_with
 from ..problems.state import read_state
@@ -78,7 +78,7 @@ class Lifetime:
         """Log what the servers' replies contain; warn if a trainer gets no log-probabilities."""
         run = self._run
         summary = run.inference.describe_replies()
-        if run.mode.has_trainer and run.inference.reply_kind.for_training is Training.WITHOUT_LOGPROBS:
+        if run.mode.has_trainer and run.inference.reply_kind is ReplyKind.TEXT:
             logger.warning(
                 "%s. To get exact tokens, serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
                 "openai.server_type to auto",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import unquote_plus, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator
 
 from ..errors import ConfigError, ServerError
 from ..records import Prompt
@@ -39,8 +39,6 @@ from .formats.choices import CHAT, read_token_number
 from .formats.reply_format import ReplyKind
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from .completer import Completer
     from .formats.reply_format import ReplyFormat
     from .server import RequestOptions
@@ -100,24 +98,8 @@ def public_url(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the headers unchanged. Raises ValueError for a name or value that HTTP does not allow."""
-    for name, value in headers.items():
-        if not HEADER_NAME.fullmatch(name):
-            raise ValueError(f"has the name {name!r}, which no header can have")
-        if not value.isprintable():
-            raise ValueError(f"has a value for {name} with a line end or another character that no header can have")
-    return headers
-
-
-Headers = Annotated[dict[str, str], BeforeValidator(parse_mapping), AfterValidator(check_headers)]
+Headers = Annotated[dict[str, str], BeforeValidator(parse_mapping)]
 """Setting: headers by name, as a mapping or as `name=value, name=value`."""
-
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def is_loopback(host: str) -> bool:
@@ -137,18 +119,6 @@ def goes_through_proxy(url: str) -> bool:
     return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
 
 
-def ask_loopback_directly() -> None:
-    """Make clients that read the environment, such as OpenAI's, connect to this machine without a proxy.
-
-    If the environment names a proxy, changes the variables `no_proxy` and `NO_PROXY` of this process.
-    """
-    if not getproxies():
-        return
-    for name in ("no_proxy", "NO_PROXY"):
-        hosts = [host for host in os.environ.get(name, "").split(",") if host]
-        os.environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
-
-
 def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
     """Return the settings `api_key` and, if there are any, `headers` of a server as they are sent to it.
 
@@ -156,13 +126,9 @@ def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
     Without a key, `api_key` is "" if the user sets headers, which may contain the key; with `for_chat`, it is
     OPENAI_API_KEY if that variable is set, as in other clients; otherwise it is NO_KEY.
 
-    Raises ConfigError if a variable is not set, or if a header has a value that HTTP does not allow.
+    Raises ConfigError if a variable is not set, or if a key or header has a character that HTTP does not allow.
     """
     headers = {name: _read_word(word, "headers") for name, word in getattr(server, "headers", {}).items()}
-    try:
-        check_headers(headers)
-    except ValueError as error:
-        raise ConfigError(str(error), setting="openai.headers") from error
     key = getattr(server, "api_key", None) or NO_KEY
     if key != NO_KEY:
         key = _read_word(key, "api_key")
@@ -216,11 +182,15 @@ def read_servers(
 
 def _read_word(word: str, name: str) -> str:
     """Return a word of the setting `name`; for `$NAME`, the environment variable's value. Raises ConfigError."""
-    if not word.startswith("$"):
-        return word
-    if not (value := os.environ.get(word[1:])):
-        raise ConfigError(f"the environment variable {word[1:]} is not set", setting=f"openai.{name}")
-    return value
+    setting = f"openai.{name}"
+    if word.startswith("$"):
+        variable = word[1:]
+        word = os.environ.get(variable, "")
+        if not word:
+            raise ConfigError(f"the environment variable {variable} is not set", setting=setting)
+    if not word.isprintable():
+        raise ConfigError("contains a line end or another character that no header can have", setting=setting)
+    return word
 
 
 def find_secrets(servers: Iterable[object]) -> list[str]:
@@ -290,31 +260,15 @@ async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]]
 
 
 async def try_connection(url: str, timeout_s: float) -> OSError | None:
-    """Open and close a connection to a URL's server; return the error if no connection is made within `timeout_s`."""
-    host, port = _host_and_port(url)
+    """Open and close a connection to an http server; return the error if no connection is made within `timeout_s`."""
+    parts = urlsplit(url)
     try:
         async with asyncio.timeout(timeout_s):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
     except OSError as error:  # includes TimeoutError
         return error
     writer.close()
     return None
-
-
-async def answers(connections: aiohttp.ClientSession, url: str) -> bool:
-    """Return True if a server answers a GET request within HEALTH_S; a 404 is an answer too."""
-    import aiohttp  # imported here, because commands that only check an address do not need it
-
-    try:
-        async with asyncio.timeout(HEALTH_S), connections.get(url, allow_redirects=False) as response:
-            return response.status < 500
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return False
-
-
-def _host_and_port(url: str) -> tuple[str | None, int]:
-    parts = urlsplit(url)
-    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 # ---------------------------------------------------------------------------- first requests

@@ -141,12 +141,9 @@ def error_of_reply(error: object) -> ErrorReply:
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the exception if a choice contains an error which says that the server is overloaded.
-
-    Status 503 counts too: the server has sent a reply, so 503 cannot mean that its model is loading.
-    """
+    """Return the exception if a choice contains an error which says that the server may be overloaded."""
     reply = error_of_reply(error)
-    return reply if is_overload(reply) or reply.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return reply if explain_failure(reply).may_be_overload else None
 
 
 def message_of(error: object) -> str:

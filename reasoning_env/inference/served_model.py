@@ -42,12 +42,12 @@ HELLO = [{"role": "user", "content": "Hello"}]
 """The prompt of a probe."""
 
 
-Received = Rollout | BrokenOffError | str
-"""A converted completion, the error of one that the server broke off, or a string: why it is unusable."""
+class UnusableCompletion(Exception):
+    """The server returned a completion that cannot be used, or none."""
 
 
-class UnusableReply(Exception):
-    """The server returned no usable completion."""
+Received = Rollout | BrokenOffError | UnusableCompletion
+"""A converted completion, or the error of a completion that the server broke off or that is unusable."""
 
 
 # ---------------------------------------------------------------------------- the requests of a run
@@ -278,7 +278,7 @@ class ServedModel:
     ) -> list[Rollout]:
         """Send a request to the server with the lowest load. Return the usable rollouts of its reply, at least one.
 
-        Raises BrokenOffError or UnusableReply if no completion is usable, and the errors of `Completer.complete`.
+        Raises BrokenOffError or UnusableCompletion if no completion is usable, and the errors of `Completer.complete`.
         """
         completers = self._completers()
         there = [completer for completer in completers if not completer.is_away] or completers
@@ -299,14 +299,11 @@ class ServedModel:
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
         """Return the rollouts, and log why other completions are unusable. Raises an error if there is no rollout."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
-        broken_off = [completion for completion in completions if isinstance(completion, BrokenOffError)]
-        reasons = [f"the server returned {completion}" for completion in completions if isinstance(completion, str)]
+        errors = [completion for completion in completions if not isinstance(completion, Rollout)]
         if not rollouts:
-            raise (
-                broken_off[0] if broken_off else UnusableReply(next(iter(reasons), "its reply contains no completion"))
-            )
-        if len(rollouts) < len(completions):
-            self._unusable.note(f"unusable completions are dropped: {[*broken_off, *reasons][0]}")
+            raise errors[0] if errors else UnusableCompletion("its reply contains no completion")
+        if errors:
+            self._unusable.note(f"unusable completions are dropped: {errors[0]}")
         else:
             self._unusable.over("all completions are usable again")
         return rollouts
@@ -345,7 +342,7 @@ async def make_rollouts(
     *,
     stop_after_answer: bool,
 ) -> list[Received]:
-    """Convert the completions of a reply: rollouts first, then errors, each in the reply's order."""
+    """Convert the completions of a reply: those that the server broke off first, then the others in their order."""
     broken_off = [explain_ending(one, endings) for one in reply.completions]
     whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
     # Use an array, because each rollout copies the prompt's tokens, and copying a list is slower.
@@ -355,13 +352,15 @@ async def make_rollouts(
     def convert(completion: ServedCompletion) -> Received:
         if isinstance(completion, TokenCompletion):
             assert isinstance(layout, ChatFormat), "tokens need a tokenizer"
-            return rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)
-        if kind is ReplyKind.TEXT and isinstance(layout, ChatFormat):
-            return rollout_from_text(layout, prompt, sampling, completion, stop=stop)
-        return rollout_without_tokens(completion)
+            found = rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)
+        elif kind is ReplyKind.TEXT and isinstance(layout, ChatFormat):
+            found = rollout_from_text(layout, prompt, sampling, completion, stop=stop)
+        else:
+            return rollout_without_tokens(completion)
+        return UnusableCompletion(f"the server returned {found}") if isinstance(found, str) else found
 
     if isinstance(layout, PlainChat):
         rollouts = list(map(convert, whole))
     else:
         rollouts = await run_on_decoder(lambda: list(map(convert, whole)))
-    return [*rollouts, *filter(None, broken_off)]
+    return [*filter(None, broken_off), *rollouts]

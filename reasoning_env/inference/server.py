@@ -26,9 +26,9 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, printable
 from .adaptive_limit import AdaptiveLimit
 from .addresses import (
+    HEALTH_S,
     PROBE_S,
     StatusError,
-    answers,
     find_context_length,
     find_format,
     goes_through_proxy,
@@ -40,7 +40,7 @@ from .completer import ServerSettings, Slots
 from .events import EVENT_STREAM
 from .failures import ERROR_BYTES, BrokenOffError, FailureKind, ServerAwayError, explain_failure
 from .formats import REPLY_FORMATS, format_of_kind
-from .formats.choices import ANSWER_END, KEEPS_STOP, KNOWN_WORDS, Adapting, StopText, read_json, request_each
+from .formats.choices import ANSWER_END, KEEPS_STOP, KNOWN_WORDS, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
     ReplyError,
@@ -53,6 +53,7 @@ from .formats.reply_format import (
     TokenCompletion,
 )
 from .formats.tokens import TokenFormat
+from .refusals import Attempts, Refusals
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -262,7 +263,8 @@ class Server:
         self._slots = slots or {}
         self._on_reply = on_reply
         self._under_way = 0
-        self._adapted = Adapting(settings.stream)
+        self._refusals = Refusals(settings.stream) if settings.stream == "always" else None
+        """What the server refuses; None until the first refusal."""
         self._limit: AdaptiveLimit | None = None
         """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
@@ -352,9 +354,9 @@ class Server:
         reply_s: float | None = None,
         at_once: bool = False,
     ) -> ServerReply:
-        """Send one request, without waiting for a slot, and without the parameters that the server refuses.
+        """Send a request, without waiting for a slot, until the server accepts it, with changes if needed.
 
-        With `at_once`, the request does not wait for the server's rate limit either.
+        Requests for tokens are not changed. With `at_once`, the request does not wait for the server's rate limit.
 
         Raises:
             StatusError: The server answers with a status of 400 or more.
@@ -367,11 +369,18 @@ class Server:
         if reply_format.kind is ReplyKind.TOKENS:
             reply = await self._send(reply_format, request, reply_s, at_once=at_once)
             return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
-        return await self._adapted.send(
-            request,
-            len(prompt.tokens) or prompt.estimated_tokens,
-            lambda adapted: self._send(reply_format, adapted, reply_s, at_once=at_once),
-        )
+        attempts = Attempts(len(prompt.tokens) or prompt.estimated_tokens)
+        while True:
+            adapted = request if self._refusals is None else self._refusals.adapt(request, attempts)
+            try:
+                reply = await self._send(reply_format, adapted, reply_s, at_once=at_once)
+                break
+            except Exception as error:
+                self._refusals = self._refusals or Refusals(self.settings.stream)
+                self._refusals.learn(error, adapted, attempts)
+        if self._refusals is not None:
+            self._refusals.note_success(adapted)
+        return replace(reply, requests=[SentRequest(request, adapted, reply.model)])
 
     async def _send(
         self, reply_format: ReplyFormat, request: Mapping[str, object], reply_s: float | None, *, at_once: bool
@@ -444,9 +453,9 @@ class Server:
         request = reply_format.request_for_text(text, self._model)
         return reply_format.prompt_of(await self._fetch("POST", self._url(reply_format), request))
 
-    async def _fetch(self, method: str, url: str, body: object = None) -> bytes:
+    async def _fetch(self, method: str, url: str, body: object = None, *, timeout_s: float = PROBE_S) -> bytes:
         request = self._connections().request(method, url, json=body, allow_redirects=False)
-        async with asyncio.timeout(PROBE_S), request as response:
+        async with asyncio.timeout(timeout_s), request as response:
             await _check_response(response)
             return await response.read()
 
@@ -471,7 +480,12 @@ class Server:
         """If the server was unreachable, check whether it can be reached again."""
         await self._reachability.check_if_away()
         if self._is_absent and not self._reachability.is_away:
-            self._is_absent = not await answers(self._connections(), self._page("/health", below_v1=False))
+            try:
+                await self._fetch("GET", self._page("/health", below_v1=False), timeout_s=HEALTH_S)
+            except Exception as error:  # any reply but an error of the server shows that the server is there
+                self._is_absent = explain_failure(error).kind is FailureKind.ABSENT
+            else:
+                self._is_absent = False
 
     def _connections(self) -> aiohttp.ClientSession:
         if self._http is None:

@@ -141,7 +141,7 @@ def test_error_of_evaluate_names_the_requested_path(folder: Path, server: RightA
     assert KEY not in str(raised.value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("a b", "c"), ("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
+@pytest.mark.parametrize(("name", "value"), [("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
 def test_invalid_header_option_raises(folder: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
         evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.inference.addresses import (
-    ask_loopback_directly,
     find_secrets,
     goes_through_proxy,
+    read_secrets,
     wait_for_server,
 )
 from reasoning_env.inference.completer import ServerSettings
@@ -67,9 +67,10 @@ def test_shown_server_address_hides_keys(query: str) -> None:
     assert server.address == "http://host:9/v1"
 
 
-def test_localhost_is_added_to_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
-    monkeypatch.setenv("no_proxy", "near.example")
-    monkeypatch.setenv("NO_PROXY", "")
-    ask_loopback_directly()
-    assert os.environ["no_proxy"] == "near.example,localhost,127.0.0.1,::1"
+@pytest.mark.parametrize("given", [{"api_key": "$KEY"}, {"headers": {"api-key": "$KEY"}}], ids=["key", "header"])
+def test_key_with_a_line_end_raises(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> None:
+    """A key that was read from a file often ends with a line end, which a header cannot contain."""
+    monkeypatch.setenv("KEY", "sk-secret\n")
+    with pytest.raises(ConfigError, match=r"^openai\.(api_key|headers): contains a line end") as error:
+        read_secrets(ServerSettings(**given), for_chat=False)
+    assert "sk-secret" not in str(error.value)

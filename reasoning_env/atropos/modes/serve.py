@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from ...errors import ConfigError
-from ...inference.formats import names_for_training
-from ...inference.formats.reply_format import Training
+from ...inference.formats import names_of_kind
+from ...inference.formats.reply_format import ReplyKind
 from ...inference.served_model import ServedModel
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
@@ -84,12 +84,12 @@ class Serve(Mode):
 
 
 def _require_token_ids(run: Run) -> None:
-    if run.inference.reply_kind.for_training is Training.NO:
+    if run.inference.reply_kind is ReplyKind.CHAT:
         raise ConfigError(
             "a chat server returns text without token ids, but a trainer needs token ids",
             setting="openai.server_type",
-            remedy=f"use {names_for_training(Training.YES)}, or "
-            f"{names_for_training(Training.WITHOUT_LOGPROBS)} if the trainer computes log-probabilities itself",
+            remedy=f"use {names_of_kind(ReplyKind.TOKENS)}, or {names_of_kind(ReplyKind.TEXT)} if the trainer computes "
+            "log-probabilities itself",
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...errors import ConfigError, did_you_mean
 from .choices import CHAT, TEXT
 from .completions import COMPLETIONS
-from .reply_format import ReplyFormat, ReplyKind, Training
+from .reply_format import ReplyFormat, ReplyKind
 from .sglang import SGLANG
 from .vllm import VLLM
 
@@ -40,9 +40,9 @@ def names_of_types() -> list[str]:
     return [AUTO, *(reply_format.name for reply_format in REPLY_FORMATS)]
 
 
-def names_for_training(for_training: Training) -> str:
-    """Return the names of the formats whose completions have this `Training` value, as a phrase: `a, b or c`."""
-    *names, last = [each.name for each in REPLY_FORMATS if each.kind.for_training is for_training]
+def names_of_kind(kind: ReplyKind) -> str:
+    """Return the names of the formats of a kind of replies, as a phrase: `a, b or c`."""
+    *names, last = [each.name for each in REPLY_FORMATS if each.kind is kind]
     return f"{', '.join(names)} or {last}" if names else last
 
 

@@ -24,8 +24,7 @@ from ...runtime.concurrency import cancel_all
 from ...runtime.text import printable, short
 from ..events import EVENT_STREAM, join_events, read_events
 from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
-from ..refusals import Attempts, Refusals, Stream
-from .reply_format import MAX_TOKENS, ReplyError, ReplyFormat, ReplyKind, SentRequest, ServerReply, TextCompletion
+from .reply_format import MAX_TOKENS, ReplyError, ReplyFormat, ReplyKind, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
     import aiohttp
@@ -253,33 +252,6 @@ async def request_each(n: int, request: SendOne, parameters: Mapping[str, object
     answered = [reply for reply in replies if isinstance(reply, ServerReply)]
     completions = [one for reply in answered for one in reply.completions]
     return ServerReply(completions, requests=[one for reply in answered for one in reply.requests])
-
-
-class Adapting:
-    """Sends requests to one server, and changes the parts that the server refuses."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._refusals = Refusals(stream) if stream == "always" else None
-        """What the server refuses; None until the first refusal."""
-
-    async def send(self, request: Mapping[str, object], prompt_tokens: int, send: SendOne) -> ServerReply:
-        """Send a request until the server accepts it, with changes if needed. `prompt_tokens` bounds the prompt's size.
-
-        Raises the error of `send` if no change can make the request acceptable.
-        """
-        attempts = Attempts(prompt_tokens)
-        while True:
-            adapted = request if self._refusals is None else self._refusals.adapt(request, attempts)
-            try:
-                reply = await send(adapted)
-                break
-            except Exception as error:
-                self._refusals = self._refusals or Refusals(self._stream)
-                self._refusals.learn(error, adapted, attempts)
-        if self._refusals is not None:
-            self._refusals.note_success(adapted)
-        return replace(reply, requests=[SentRequest(request, adapted, reply.model)])
 
 
 class StopText:

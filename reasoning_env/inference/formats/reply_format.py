@@ -15,32 +15,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Training(Enum):
-    """Whether the completions can be used for training."""
-
-    YES = "yes"
-    WITHOUT_LOGPROBS = "by trainers that compute log-probabilities themselves"
-    NO = "no"
-
-
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
     Atropos' servers have methods instead of formats; `method` is the name of the method that gives such replies.
     """
 
-    TOKENS = ("tokens_and_logprobs_completion", Training.YES, "tokens and log-probabilities as sampled")
+    TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
     TEXT = (
         "completion",
-        Training.WITHOUT_LOGPROBS,
         "text only: tokens are made again from the text, without log-probabilities; fine for evaluation and data, not "
         "for training",
     )
-    CHAT = ("chat_completion", Training.NO, "chat only: text without tokens; for evaluation and data, not for training")
+    CHAT = ("chat_completion", "chat only: text without tokens; for evaluation and data, not for training")
 
-    def __init__(self, method: str, for_training: Training, summary: str) -> None:
+    def __init__(self, method: str, summary: str) -> None:
         self.method = method
-        self.for_training = for_training
         self.summary = summary
 
 
