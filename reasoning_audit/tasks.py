@@ -29,7 +29,7 @@ from .watch import BARE
 def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     """Audit the tasks that the command's options select. Raises ConfigError and WorkerError."""
     given: dict[str, object] = {} if options.config else {"tasks": options.tasks}
-    settings = file_settings(options, {}, given)
+    settings = file_settings("audit", options, {}, given)
     checkout = find_checkout(folder)
     # Without strict rewards there are no guards. That is safe, because the audit scores no model output, in a sandbox.
     workers = PoolSettings(settings, checkout, source_wrapper=None if settings.rewards == "strict" else BARE)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..data.training import Selection, write_kept
 from ..inference.addresses import find_secrets
+from ..program.config_files import warn_of_ignored
 from ..program.options import OptionParser, full_parser
 from ..program.parser import errors_for_user
 from ..program.running import start_log
@@ -80,15 +81,14 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     mode = mode_cls()
     with errors_for_user(names):
         launch = build_launch(env_cls, mode, options)
-    if "print-config" in options:
-        print(launch.as_yaml(), end="")
-        return 0
     secrets = find_secrets(launch.server_list)
     # Remove the key from the command line, which wandb and other packages store.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
-    if launch.unused:
-        logger.warning("`%s` ignores these settings: %s", mode.name, ", ".join(launch.unused))
+    warn_of_ignored(mode.name, launch.ignored)
+    if "print-config" in options:
+        print(launch.as_yaml(), end="")
+        return 0
     with errors_for_user(names, secrets):
         # Report wrong paths and wrong tasks before loading a tokenizer and waiting for a trainer.
         mode.check_files(launch.config)

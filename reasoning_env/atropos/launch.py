@@ -18,10 +18,11 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from ..errors import ConfigError
 from ..evaluations.plan import check_seed
 from ..inference.addresses import read_servers
+from ..program.config_files import Sections, check_names, ignored_settings, read_config_files, write_config
 from ..program.options import of_section
 from ..settings.given import make_settings
-from ..storage.config_files import Sections, check_names, read_config_files, write_config
-from .config import SERVER_RANGES, ReasoningGymEnvConfig, ServerConfig, named_format
+from ..settings.removed import UNUSED
+from .config import NOT_SENT, SERVER_RANGES, ReasoningGymEnvConfig, ServerConfig, named_format
 from .environment import EnvironmentClass
 from .modes.mode import Mode
 from .servers import AtroposServer
@@ -35,8 +36,8 @@ class Launch:
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
-    unused: Sequence[str] = ()
-    """Names of given settings that the command does not use."""
+    ignored: Sequence[str] = ()
+    """Names of given settings that the command does not use, such as `env.seed`."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
@@ -57,12 +58,15 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     # Pass only settings that were set, so that pydantic records which settings the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
-    given = {**sections.env, **of_section("env", options)}
-    config = make_settings(type(defaults), {**preset, **given}, "env.")
+    config = make_settings(type(defaults), {**preset, **sections.env, **of_section("env", options)}, "env.")
     check_seed(config, options)
     servers = _build_servers(default_servers, file.openai, of_section("openai", options))
-    unused = [f"env.{name}" for name in given if name in mode.unused]
-    return Launch(config, servers, sections.slurm, sections.testing, unused)
+    reported = {f"env.{name}" for name in (*NOT_SENT, *UNUSED)}  # the config itself logs a warning for these
+    given = dict.fromkeys([*file.names(), *options])
+    ignored = ignored_settings(mode.name, [name for name in given if name not in reported])
+    if config.eval_preset is not None and "env.eval_seed" in given:
+        ignored.append("env.eval_seed")  # a preset has seeds of its own
+    return Launch(config, servers, sections.slurm, sections.testing, ignored)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

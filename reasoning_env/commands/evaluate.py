@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
-from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
+from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation, without_effect
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, not_as_requested, print_results, remarks
@@ -40,19 +40,17 @@ from ..inference.formats.reply_format import ReplyFormat
 from ..inference.served_model import ServedModel
 from ..inference.server import RequestOptions, Server
 from ..problems.presets import MAX_COMPLETION_TOKENS
+from ..program.config_files import merge_settings, read_given, warn_of_ignored, write_config
 from ..program.options import full_parser, of_section
 from ..program.parser import errors_for_user
 from ..program.running import run_on_thread, run_to_end, start_log
-from ..program.shared_options import OF_TRAINING_PROBLEMS
-from ..program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING, OF_SERVER, EvaluateSettings
+from ..program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING, EvaluateSettings
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import print_json
 from ..runtime.text import printable
 from ..session import Session
-from ..settings.removed import UNUSED
-from ..storage.config_files import check_names, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
 
 logger = logging.getLogger(__name__)
@@ -69,8 +67,8 @@ class Request:
 
     settings: EvaluateSettings
     server: ServerSettings
-    unused: Sequence[str] = ()
-    """Names of given settings that only other commands use."""
+    ignored: Sequence[str] = ()
+    """Names of given settings that `evaluate` does not use, such as `env.seed`."""
 
     @property
     def formats(self) -> Sequence[ReplyFormat]:
@@ -175,16 +173,12 @@ def evaluate(
     if request is not None and given:
         raise ConfigError("cannot be combined with other settings", setting="request")
     with errors_for_user(names):
-        request = request or read_request(given)
+        if request is None:
+            request = read_request(given)
+            warn_of_ignored("evaluate", request.ignored)
         spec = request.server.model_copy(update=read_secrets(request.server, for_chat=True))
-    _warn_of_unused(request)
     with errors_for_user(names, find_secrets([spec])):
         return run(lambda: _evaluate(request, spec, show))
-
-
-def _warn_of_unused(request: Request) -> None:
-    if request.unused:
-        logger.warning("`evaluate` ignores these settings: %s", printable(", ".join(request.unused)))
 
 
 def _full_name(name: str) -> str:
@@ -215,13 +209,12 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
         request = read_request(options, defaults or {})
         secrets = find_secrets([request.server])
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
+        warn_of_ignored("evaluate", request.ignored)
         if "print-config" in options:
-            _warn_of_unused(request)
             print(write_config(request.settings, [request.server]), end="")
             return 0
         request = replace(request, settings=_with_checkout(request.settings, folder))
         if "dry-run" in options:
-            _warn_of_unused(request)
             name = request.server.model_name or "the only model"
             print(f"{printable(name)} at {printable(public_url(request.server.base_url))}")
             print(run_to_end(lambda: preview(request.settings)))
@@ -297,19 +290,16 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
 
     `defaults` are default settings of an environment class, by name. Raises ConfigError for invalid settings.
     """
-    file = read_config_files(options.get("config", ()))
-    check_names(file, NAMES_OF_TRAINING, NAMES_OF_SERVER)
+    given = read_given("evaluate", options.get("config", ()), options)
+    file, options = given.file, given.options
     if len(file.openai) > 1:
         raise ConfigError(
             f"`evaluate` works with one inference server, but the files list {len(file.openai)}",
             setting="--config",
             remedy="use a file with one server, or with the address of a load balancer in front of several",
         )
-    of_options = of_section("env", options)
-    of_training = (NAMES_OF_TRAINING | UNUSED.keys()) - EvaluateSettings.model_fields.keys()
-    given = _without(of_options, of_training)
     known = {name: value for name, value in (defaults or {}).items() if name in EvaluateSettings.model_fields}
-    settings, unused = split_settings(EvaluateSettings, file.model_copy(update={"openai": []}), known, given)
+    settings = merge_settings(EvaluateSettings, file.env, known, of_section("env", options))
     check_seed(settings, options)
     if settings.chat_template not in (None, PLAIN):
         raise ConfigError(
@@ -325,40 +315,33 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
     if not has_limit and settings.chat_template != PLAIN:
         defaults_here["eval_max_completion_tokens"] = MAX_COMPLETION_TOKENS
     settings = settings.model_copy(update=defaults_here)
-    server, unused_of_server = _read_server(file.openai, of_section("openai", options))
-    unused = [*(name for name in unused if name != "openai"), *unused_of_server]
-    unused += [f"env.{name}" for name in of_options if name in of_training]
-    unused += [f"env.{name}" for name in {**file.env, **of_options} if name in OF_TRAINING_PROBLEMS]
-    if server.server_type == CHAT.name and settings.chat_template is not None:
-        unused.append("env.chat_template")
-    elif settings.chat_template == PLAIN and settings.reasoning_effort is not None:
-        unused.append("env.reasoning_effort")
-    return Request(settings, server, unused)
+    server = _read_server(file.openai, of_section("openai", options))
+    unused = without_effect(settings)
+    if server.server_type == CHAT.name:
+        unused.add("env.chat_template")
+    elif settings.chat_template == PLAIN:
+        unused.add("env.reasoning_effort")
+    if server.server_type not in USABLE:
+        unused.add("openai.server_type")
+        server = server.model_copy(update={"server_type": AUTO})
+    return Request(settings, server, given.ignored_with(unused))
 
 
-def _without(settings: Mapping[str, object], names: Container[str]) -> dict[str, object]:
-    return {name: value for name, value in settings.items() if name not in names}
+USABLE = (AUTO, CHAT.name)
+"""The types of servers that `evaluate` uses. The others are for training, which needs token ids."""
 
 
-def _read_server(
-    of_files: Sequence[Mapping[str, object]], of_options: Mapping[str, object]
-) -> tuple[ServerSettings, list[str]]:
-    """Return the server's settings, and the names of given settings that `evaluate` ignores. Raises ConfigError."""
-    unused = [f"openai.{name}" for server in (*of_files, of_options) for name in server if name in OF_SERVER]
-    known = [_without(server, OF_SERVER) for server in of_files]
-    [server] = read_servers(ServerSettings, [{}], known, _without(of_options, OF_SERVER)) or [ServerSettings()]
+def _read_server(of_files: Sequence[Mapping[str, object]], of_options: Mapping[str, object]) -> ServerSettings:
+    """Return the server's settings. Raises ConfigError for an invalid setting."""
+    [server] = read_servers(ServerSettings, [{}], of_files, of_options) or [ServerSettings()]
     of_openai = os.environ.get("OPENAI_API_KEY") and server.api_key in (None, "", "$OPENAI_API_KEY")
     if of_openai and "base_url" not in server.model_fields_set:
         server = server.model_copy(update={"base_url": OPENAI_URL})
-    usable = (AUTO, CHAT.name)  # the other types are for training, which needs token ids
-    if server.server_type not in usable:
-        if "server_type" in of_options:
-            raise ConfigError(
-                f"must be one of {', '.join(map(repr, usable))}", setting="openai.server_type", got=server.server_type
-            )
-        unused.append("openai.server_type")
-        server = server.model_copy(update={"server_type": AUTO})
-    return server, unused
+    if server.server_type not in USABLE and "server_type" in of_options:
+        raise ConfigError(
+            f"must be one of {', '.join(map(repr, USABLE))}", setting="openai.server_type", got=server.server_type
+        )
+    return server
 
 
 # ------------------------------------------------------------------ an evaluation
@@ -371,8 +354,6 @@ async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> Evalu
     """
     settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
-    if settings.complexity_level is not None and settings.eval_level is None:
-        logger.warning("complexity_level applies to training only; set eval_level to evaluate at another level")
     patience_s = settings.startup_timeout_s or PATIENCE_S
     reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
     timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)

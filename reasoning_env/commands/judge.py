@@ -71,7 +71,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
             remedy=f"set the environment variable {TOKEN_VARIABLE}",
         )
     start_log([token] if token else [], as_json=options.log_json)
-    settings = file_settings(options, {}, given_settings(options))
+    settings = file_settings("judge", options, {}, given_settings(options))
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
     asyncio.run(check_address(ListenAddress(options.host, options.port)))
@@ -149,6 +149,7 @@ def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
         "--generators": options.num_generators,
         "--task-modules": options.task_modules,
         "--checkout": options.checkout,
+        "--rewards": options.rewards,
     }
     given = [option for option, value in unused.items() if value]
     if given:

@@ -12,21 +12,13 @@ from .. import __version__
 from ..errors import ConfigError
 from ..program.parser import Command, CommandParser, at_least_one, mapping, names, problem_form, seed, shard, share
 from ..program.running import run_to_end
-from ..program.shared_options import (
-    OF_COMPLETIONS_OF_EVALUATIONS,
-    add_config_option,
-    file_settings,
-    given_settings,
-)
+from ..program.shared_options import add_config_option, file_settings, given_settings
 from ..runtime.terminal import Table
 from ..storage.folders import find_checkout
 
 if TYPE_CHECKING:
     from ..data.problems import Level
     from ..settings import ReasoningSettings
-
-IGNORED = frozenset(("curriculum_target_accuracy", *OF_COMPLETIONS_OF_EVALUATIONS))
-"""Settings that do not change a file of problems."""
 
 
 def _problems(options: argparse.Namespace, folder: Path) -> int:
@@ -37,14 +29,21 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     """
     from ..data.problems import FileOptions, RowPlan, write_problems  # imported here because `-h` does not need them
     from ..data.tables import check_output
+    from ..evaluations.plan import without_effect
     from ..session import Session
 
     if options.evaluation and options.levels is not None:
         raise ConfigError("--evaluation cannot be combined with --levels", remedy="use --config with eval_level")
     check_output(options.out, "--out")
-    settings = file_settings(options, {}, given_settings(options), IGNORED)
-    levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
-    wanted = RowPlan(options.count or 1, levels, settings.seed, *options.shard)
+    given = given_settings(options)
+    part, parts = options.shard
+    if options.evaluation:
+        settings = file_settings("problems --evaluation", options, {}, given, without_effect)
+        wanted = RowPlan(1, part=part, parts=parts)
+    else:
+        settings = file_settings("problems", options, {}, given, _without_effect_on_rows)
+        levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
+        wanted = RowPlan(options.count, levels, settings.seed, part, parts)
     session = Session(settings, checkout=find_checkout(folder))
     how = FileOptions(
         options.form, options.evaluation, options.levels is not None, command=options.command_line, version=__version__
@@ -111,6 +110,11 @@ def _add_options(parser: CommandParser) -> None:
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"
     )
     add_config_option(parser)
+
+
+def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
+    """Return the settings that do not affect training problems in a file, where no scores choose the tasks."""
+    return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 
 def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:

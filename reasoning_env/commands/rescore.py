@@ -81,7 +81,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     for name in ("keep", "pass_rate", "columns"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} needs --out FILE")
-    session = Session(file_settings(options, {}, {}), checkout=find_checkout(folder))
+    session = Session(file_settings("rescore", options, {}, {}), checkout=find_checkout(folder))
     session.reference_cpu_s = REFERENCE_CPU_S
     if options.out is None:
         return _show_changes(session, options)

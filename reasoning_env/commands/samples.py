@@ -60,7 +60,7 @@ def show_tasks(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError if a name matches no task.
     """
     named = [*options.names, *(Reference.parse(text).task for text in options.references)]
-    settings = problem_settings(options, named)
+    settings = problem_settings("tasks", options, named)
     if options.system_prompt is not None:
         settings = settings.model_copy(update={"system_prompt": options.system_prompt})
     chat = _chat_format(options, settings.thinking)

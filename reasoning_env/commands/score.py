@@ -40,7 +40,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
 
     text = sys.stdin.read() if options.text == "-" else options.text
     task = options.task.partition(":")[0]  # a reference begins with the task's name
-    settings = problem_settings(options, [task], {"num_generators": 1, "num_verifiers": 1})
+    settings = problem_settings("score", options, [task], {"num_generators": 1, "num_verifiers": 1})
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _judge(session, options, text))
     messages = session.messages(problem)

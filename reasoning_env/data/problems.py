@@ -394,8 +394,7 @@ async def write_problems(
     ConfigError for tasks without levels if `how.needs_levels`, and for an unfinished file with other settings.
     """
     async with session:
-        without = sorted(set(session.plan.weights) - session.plan.adjustable)
-        if how.needs_levels and without:
+        if how.needs_levels and (without := sorted(set(session.plan.weights) - session.plan.adjustable)):
             raise ConfigError(
                 f"these tasks have no levels: {', '.join(without)}",
                 setting="--levels",

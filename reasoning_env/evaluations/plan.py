@@ -39,6 +39,18 @@ def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
         raise ConfigError("a preset has its own seeds", setting="eval_seed", remedy="remove the seed or {eval_preset}")
 
 
+def without_effect(settings: ReasoningSettings) -> set[str]:
+    """Return the settings that do not affect an evaluation, because of the values of other settings."""
+    names = set()
+    if settings.eval_tasks:
+        names |= {"env.tasks", "env.exclude_tasks"}
+    if settings.eval_level != "training":
+        names |= {"env.task_params", "env.complexity_level"}
+    if settings.eval_preset is not None:
+        names |= {"env.eval_seed", "env.system_prompt"}
+    return names
+
+
 class EvaluatingSession(Protocol):
     """The part of a started `Session` that an evaluation uses."""
 

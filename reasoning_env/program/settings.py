@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
 from ..inference.completer import ServerSettings
 from ..runtime.terminal import Table, print_json
+from ..settings import CommandName
 from ..settings.given import description_line
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
 from .shared_options import LONG, default_text, range_text
-from .training import OF_ATROPOS, OF_SERVER, TrainingSettings
+from .training import OF_ATROPOS, OF_SERVER, USED_BY, TrainingSettings
 
 SettingRow = tuple[str, str, str, str]
 """Name, default, range and meaning."""
@@ -84,6 +86,8 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
 """All settings by subject, without the further settings of Atropos."""
 
 FURTHER = "Further settings of Atropos"
+ALL_COMMANDS = {command.split()[0] for command in get_args(CommandName)}
+"""The commands that read settings, without their options."""
 
 
 def settings_command(
@@ -137,15 +141,27 @@ def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
     added = [name for name in fields if name not in shown and name not in OF_ATROPOS]
     if added:
         sections["Settings of this environment class"] = [_row(name, fields) for name in added]
-    further = [(f"env.{name}", words) for name, words in OF_ATROPOS.items()]
-    further += [(f"openai.{name}", words) for name, words in OF_SERVER.items()]
-    sections[FURTHER] = [(name, "", "", words or "As in Atropos.") for name, words in further]
+    further = [(f"env.{name}", setting) for name, setting in OF_ATROPOS.items()]
+    further += [(f"openai.{name}", setting) for name, setting in OF_SERVER.items()]
+    sections[FURTHER] = [
+        (name, "", "", _with_commands(name, setting.description or "As in Atropos.")) for name, setting in further
+    ]
     return sections
 
 
 def _row(name: str, fields: Mapping[str, FieldInfo]) -> SettingRow:
-    field = fields[name] if name in fields else ServerSettings.model_fields[name]
-    return name, default_text(field), range_text(field), description_line(field)
+    is_of_server = name not in fields
+    field = ServerSettings.model_fields[name] if is_of_server else fields[name]
+    text = _with_commands(f"openai.{name}" if is_of_server else f"env.{name}", description_line(field))
+    return name, default_text(field), range_text(field), text
+
+
+def _with_commands(name: str, text: str) -> str:
+    """Return a description with the commands that use the setting, if there are others."""
+    commands = dict.fromkeys(command.split()[0] for command in USED_BY.get(name, ()))
+    if len(commands) in (0, len(ALL_COMMANDS)):
+        return text
+    return f"{text.rstrip('.')}. Commands: {', '.join(f'`{command}`' for command in commands)}."
 
 
 def _has_words(row: SettingRow, words: Sequence[str]) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ..data.training import Selection
     from ..records import Problem
     from ..session import Session
-    from ..settings import ReasoningSettings
+    from ..settings import CommandName, ReasoningSettings
     from ..sources.score_function import ScoreFunction
 
 # The functions that read options import the modules of their work, which `-h` does not need.
@@ -54,19 +53,6 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
     return Selection(options.get("keep"), options.get("pass_rate"), limit)
 
 
-logger = logging.getLogger(__name__)
-OF_TRAINING_PROBLEMS = frozenset(
-    ("seed", "task_sampling", "task_weights", "complexity_mode", "curriculum_target_accuracy")
-)
-"""Settings that only choose problems of a training."""
-OF_COMPLETIONS_OF_EVALUATIONS = frozenset(("eval_repeats", "eval_temperature", "eval_max_completion_tokens"))
-"""Settings that only say how an evaluation samples completions."""
-OF_CHOSEN_PROBLEMS = frozenset(
-    ("complexity_level", "eval_preset", "eval_tasks", "num_eval_samples_per_task", "eval_level", "eval_seed")
-).union(OF_TRAINING_PROBLEMS, OF_COMPLETIONS_OF_EVALUATIONS)
-"""Settings that a command ignores if the user, a file or a request names the problems."""
-
-
 def add_config_option(parser: argparse.ArgumentParser) -> None:
     """Add --config, --rewards, --task-modules and --checkout to a command whose options are not the settings."""
     common = parser.add_argument_group("common options")
@@ -99,29 +85,27 @@ def given_settings(options: argparse.Namespace) -> dict[str, object]:
 
 
 def file_settings(
+    command: CommandName,
     options: argparse.Namespace,
     defaults: Mapping[str, object],
     given: Mapping[str, object],
-    ignored: Set[str] = OF_CHOSEN_PROBLEMS,
+    without_effect: Callable[[ReasoningSettings], Set[str]] = lambda _: frozenset(),
 ) -> ReasoningSettings:
     """Return the settings of the --config files; `given` overrides the files, and the files override `defaults`.
 
     `options` are the options of a command that called `add_config_option`; they override the files too. Logs a warning
-    for settings in the files that the command does not use: settings of other classes, and those in `ignored`. Raises
-    ConfigError for invalid settings.
+    for given settings that the command does not use, and for those that `without_effect` returns. Raises ConfigError
+    for invalid settings.
     """
     from ..settings import ReasoningSettings
-    from ..storage.config_files import check_names, read_config_files, split_settings
-    from .training import NAMES_OF_SERVER, NAMES_OF_TRAINING
+    from .config_files import merge_settings, read_given, warn_of_ignored
 
     more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
     given = {**given, **{name: value for name, value in more.items() if value is not None}}
-    files = read_config_files(options.config)
-    check_names(files, NAMES_OF_TRAINING, NAMES_OF_SERVER)
-    settings, others = split_settings(ReasoningSettings, files, defaults, given)
-    others = [*others, *(f"env.{name}" for name in files.env if name in ignored)]
-    if others:
-        logger.warning("this command ignores these settings: %s", ", ".join(others))
+    read = read_given(command, options.config, {f"env.{name}": value for name, value in given.items()})
+    used = {name: value for name, value in given.items() if f"env.{name}" not in read.ignored}
+    settings = merge_settings(ReasoningSettings, read.file.env, defaults, used)
+    warn_of_ignored(command, read.ignored_with(without_effect(settings)))
     return settings
 
 
@@ -155,13 +139,16 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
 
 
 def problem_settings(
-    options: argparse.Namespace, tasks: Sequence[str], defaults: Mapping[str, object] | None = None
+    command: CommandName,
+    options: argparse.Namespace,
+    tasks: Sequence[str],
+    defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
     """Return the settings of a command with `add_problem_options`: from the files or, without files, for `tasks`."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
-    return file_settings(options, defaults or {}, given)
+    return file_settings(command, options, defaults or {}, given)
 
 
 def warn_without_levels(session: Session[object], tasks: Sequence[str], level: float | None) -> None:

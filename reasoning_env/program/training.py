@@ -5,14 +5,16 @@ All commands read these names, to distinguish a setting of another command from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..inference.completer import ServerSettings
 from ..seeds import INSTANCES
-from ..settings import Affects, ReasoningSettings, TemplateOptions
+from ..settings import Affects, CommandName, ReasoningSettings, TemplateOptions, UsedBy
+from ..settings.removed import UNUSED
 
 DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 """Default model, and the name of its tokenizer."""
@@ -54,10 +56,10 @@ class EvaluateSettings(ReasoningSettings):
     reasoning_effort: Annotated[ReasoningEffort | None, Affects("answers", "evaluation")] = None
     """Reasoning effort to request from a chat server. None: the server's default."""
 
-    max_eval_workers: Annotated[int | None, Field(ge=1)] = None
+    max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
     """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means as many requests as training
     sends, or the share `1 - eval_limit_ratio` of these requests if `eval_handling` is not STOP_TRAIN."""
-    data_dir_to_save_evals: str | None = None
+    data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
@@ -74,15 +76,15 @@ class TrainingSettings(EvaluateSettings):
     """Completions per problem."""
     tokenizer_name: str = DEFAULT_MODEL
     """Tokenizer of the model: a folder, or a name on the Hugging Face hub."""
-    rollout_server_url: str = "http://localhost:8000"
+    rollout_server_url: Annotated[str, UsedBy("serve")] = "http://localhost:8000"
     """Address of the server that receives the groups."""
     total_steps: int = 1000
     """In `serve`: training steps to run. In `process`: groups to write. -1: no limit."""
-    steps_per_eval: Annotated[int, Field(ge=-1)] = 100
+    steps_per_eval: Annotated[int, Field(ge=-1), UsedBy("serve")] = 100
     """Training steps between evaluations. 0 or -1: no evaluations."""
     wandb_name: str | None = ENV_NAME
     """Name of the run in wandb, and of this environment in the trainer."""
-    ensure_scores_are_not_same: bool = True
+    ensure_scores_are_not_same: Annotated[bool, UsedBy("serve")] = True
     """Do not send groups whose scores are all equal. Always off if `group_size` is 1."""
 
     temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("answers")] = 1.0
@@ -102,10 +104,10 @@ class TrainingSettings(EvaluateSettings):
     """Folder for dumps. None: `data_dumps/` in the source tree or, for an installed package, in the working
     directory."""
 
-    instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
+    instance: Annotated[int, Field(ge=0, lt=INSTANCES), UsedBy("serve")] = 0
     """Number of this environment. If a trainer has several environments, give each a different number. The number
     selects the checkpoint folder and the problems."""
-    resume_with_changes: bool = False
+    resume_with_changes: Annotated[bool, UsedBy("serve")] = False
     """Resume a checkpoint even if it was written with another seed, other tasks or other settings that affect the
     problems. By default, such a checkpoint is an error."""
     metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
@@ -113,33 +115,51 @@ class TrainingSettings(EvaluateSettings):
     127.0.0.1, or on the address of `HOST:PORT`. None: no metrics server."""
 
 
-OF_ATROPOS: Mapping[str, str] = {
-    "data_path_to_save_groups": "File to which `process` writes groups.",
-    "use_wandb": "Send metrics to wandb.",
-    "max_num_workers_per_node": "Groups in flight for each inference server.",
-    "max_num_workers": "Groups in flight in total; -1: only `max_num_workers_per_node` limits them.",
-    "batch_size": "Rollouts per batch; -1: the trainer's batch size.",
-    "max_batches_offpolicy": "Maximum batches that may wait for the trainer.",
-    "include_messages": "Also send the messages of each rollout.",
-    "custom_thinking_prompt": "Text to insert before the system prompt.",
-    "num_rollouts_to_keep": "Rollouts in wandb's table.",
-    "num_rollouts_per_group_for_logging": "Rollouts per group in wandb's table.",
-    "min_batch_allocation": "Minimum share of a batch for this environment.",
-    "inference_weight": "Weight of this environment if a trainer has several.",
-    "eval_handling": "Training during an evaluation in `serve`: STOP_TRAIN (default), LIMIT_TRAIN or NONE.",
-    "eval_limit_ratio": "Share of the groups in flight that LIMIT_TRAIN leaves to training (default: 0.5).",
-    "min_items_sent_before_logging": "",
-    "thinking_mode": "Ignored.",
-    "max_reasoning_tokens": "Ignored.",
+TRAINING: Sequence[CommandName] = ("serve", "process")
+"""The commands that sample and score completions of training problems."""
+WITH_SERVER: Sequence[CommandName] = (*TRAINING, "evaluate")
+"""The commands that use an inference server."""
+
+
+@dataclass(frozen=True)
+class AtroposSetting:
+    """A setting that only Atropos declares: a description (empty: as in Atropos), and the commands that use it."""
+
+    description: str = ""
+    used_by: Sequence[CommandName] = TRAINING
+
+
+OF_ATROPOS: Mapping[str, AtroposSetting] = {
+    "data_path_to_save_groups": AtroposSetting("File to which `process` writes groups."),
+    "use_wandb": AtroposSetting("Send metrics to wandb."),
+    "max_num_workers_per_node": AtroposSetting("Groups in flight for each inference server."),
+    "max_num_workers": AtroposSetting("Groups in flight in total; -1: only `max_num_workers_per_node` limits them."),
+    "batch_size": AtroposSetting("Rollouts per batch; -1: the trainer's batch size.", ["serve"]),
+    "max_batches_offpolicy": AtroposSetting("Maximum batches that may wait for the trainer.", ["serve"]),
+    "include_messages": AtroposSetting("Also send the messages of each rollout."),
+    "custom_thinking_prompt": AtroposSetting("Text to insert before the system prompt."),
+    "num_rollouts_to_keep": AtroposSetting("Rollouts in wandb's table."),
+    "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table."),
+    "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
+    "inference_weight": AtroposSetting("Weight of this environment if a trainer has several.", ["serve"]),
+    "eval_handling": AtroposSetting(
+        "Training during an evaluation in `serve`: STOP_TRAIN (default), LIMIT_TRAIN or NONE.", ["serve"]
+    ),
+    "eval_limit_ratio": AtroposSetting(
+        "Share of the groups in flight that LIMIT_TRAIN leaves to training (default: 0.5).", ["serve"]
+    ),
+    "min_items_sent_before_logging": AtroposSetting("", ["serve"]),
+    "thinking_mode": AtroposSetting("Ignored.", []),
+    "max_reasoning_tokens": AtroposSetting("Ignored.", []),
 }
-"""Further environment settings of Atropos; settings that matter here have a short description."""
-OF_SERVER: Mapping[str, str] = {
-    "num_max_requests_at_once": "Concurrent requests.",
-    "num_requests_for_eval": "Concurrent requests of evaluations.",
-    "tokenizer_name": "Tokenizer of the server's model; default: `env.tokenizer_name`.",
-    "rolling_buffer_length": "",
-    "n_kwarg_is_ignored": "",
-    "health_check": "",
+"""Further environment settings of Atropos."""
+OF_SERVER: Mapping[str, AtroposSetting] = {
+    "num_max_requests_at_once": AtroposSetting("Concurrent requests."),
+    "num_requests_for_eval": AtroposSetting("Concurrent requests of evaluations.", ["serve"]),
+    "tokenizer_name": AtroposSetting("Tokenizer of the server's model; default: `env.tokenizer_name`."),
+    "rolling_buffer_length": AtroposSetting(),
+    "n_kwarg_is_ignored": AtroposSetting(),
+    "health_check": AtroposSetting(),
 }
 """Further settings of an inference server, which only Atropos has. `ServerSettings` has the others."""
 
@@ -148,3 +168,25 @@ NAMES_OF_TRAINING = TrainingSettings.model_fields.keys() | OF_ATROPOS.keys()
 """The names of all settings of `serve` and `process`."""
 NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 """The names of all settings of an inference server."""
+
+
+def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
+    """Yield all settings with the commands that use them. A field without `UsedBy` has the commands of its class."""
+    for section, settings_cls, commands in (
+        ("env", TrainingSettings, TRAINING),
+        ("env", EvaluateSettings, WITH_SERVER),
+        ("env", ReasoningSettings, get_args(CommandName)),
+        ("openai", ServerSettings, WITH_SERVER),
+    ):
+        for name, field in settings_cls.model_fields.items():
+            marks = [mark.commands for mark in field.metadata if isinstance(mark, UsedBy)]
+            yield f"{section}.{name}", marks[0] if marks else commands
+    for section, further in (("env", OF_ATROPOS), ("openai", OF_SERVER)):
+        for name, setting in further.items():
+            yield f"{section}.{name}", setting.used_by
+    yield from ((f"env.{name}", ()) for name in UNUSED)
+    yield from ((name, TRAINING) for name in ("slurm", "testing"))
+
+
+USED_BY: Mapping[str, Sequence[CommandName]] = dict(_used_by())
+"""The commands that use each setting. Names have their section, such as `env.seed`."""

@@ -7,7 +7,8 @@ string, as on the command line, in the form that its description shows. `Affects
 - `answers`: what completions look like, and their rewards
 - `evaluation`: the scores of an evaluation
 
-A run resumes another run's state only if both have the same `fingerprint`.
+A run resumes another run's state only if both have the same `fingerprint`. `UsedBy` marks a field that only some
+commands use.
 """
 
 from __future__ import annotations
@@ -90,6 +91,31 @@ class Affects:
         self.parts = parts
 
 
+CommandName = Literal[
+    "serve", "process", "evaluate", "problems", "problems --evaluation", "judge", "rescore", "score", "tasks", "audit"
+]
+"""The commands that read settings. `problems --evaluation` writes other problems than `problems --count`."""
+
+
+class UsedBy:
+    """Mark a setting that only the named commands use. Other commands ignore the setting, with a warning."""
+
+    def __init__(self, *commands: CommandName) -> None:
+        self.commands = commands
+
+
+_IN_TRAINING = UsedBy("serve", "process", "problems")
+"""Commands that choose training problems."""
+_WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
+"""Commands that evaluate, or that exclude the questions of the evaluation set from training."""
+_IN_EVALUATION = UsedBy("serve", "evaluate")
+"""Commands that evaluate a model."""
+_IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
+"""Commands that make prompts."""
+_IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
+"""Commands that make prompts, or score completions."""
+
+
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
     """Return True if a setting affects the problems, the answers or the scores of an evaluation."""
     return any(isinstance(mark, Affects) and part in mark.parts for mark in field.metadata)
@@ -131,25 +157,27 @@ class ReasoningSettings(BaseModel):
     """Modules with your own tasks: importable names, or paths of `.py` files. Only worker processes import them."""
     checkout: str | None = None
     """Folder with a `reasoning_gym` package, such as a clone, to use instead of the installed package."""
-    task_weights: Annotated[Weights, Affects("problems")] = {}
+    task_weights: Annotated[Weights, Affects("problems"), _IN_TRAINING] = {}
     """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default is 1."""
     task_params: Annotated[TaskParams, Affects("problems")] = {}
     """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
-    task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems")] = "uniform"
+    task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems"), _IN_TRAINING] = "uniform"
     """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often tasks
     whose groups have different scores."""
-    complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems")] = None
+    complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems"), _IN_TRAINING] = None
     """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
     task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level`, or
     reasoning-gym's defaults."""
-    complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Affects("problems")] = None
+    complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Affects("problems"), _WITH_EVALUATION_SET] = None
     """Fixed level of difficulty of training problems, from 0 to 1."""
-    curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Affects("problems")] = 0.7
+    curriculum_target_accuracy: Annotated[
+        float, Field(ge=0.05, le=0.95), Affects("problems"), UsedBy("serve", "process")
+    ] = 0.7
     """Share of right answers that the curriculum aims at in each task."""
-    seed: Annotated[int, Field(ge=0), Affects("problems")] = 42
+    seed: Annotated[int, Field(ge=0), Affects("problems"), _IN_TRAINING] = 42
     """Seed of the training problems. The same seed gives the same problems."""
-    system_prompt: Annotated[str, Affects("answers", "evaluation")] = SYSTEM_PROMPT
+    system_prompt: Annotated[str, Affects("answers", "evaluation"), _IN_PROMPTS] = SYSTEM_PROMPT
     """System message. Empty: send the question without a system message."""
     thinking: Annotated[
         Literal[
@@ -172,6 +200,7 @@ class ReasoningSettings(BaseModel):
             "reasoning",
         ],
         Affects("answers", "evaluation"),
+        _IN_PROMPTS_AND_ANSWERS,
     ] = "auto"
     """Format of the model's thinking; answers inside the thinking are ignored. `auto`: `<think>` tags, and the formats
     found in the tokenizer or its chat template."""
@@ -181,25 +210,30 @@ class ReasoningSettings(BaseModel):
     problems skipped. `plain`: the problems of `strict`, scored by reasoning-gym's own verifiers. `library`:
     reasoning-gym's problems and verifiers without any change, for comparisons."""
 
-    eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Affects("problems")] = None
+    eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Affects("problems"), _WITH_EVALUATION_SET] = None
     """Evaluate with the tasks, prompt and token limit of the Reasoning Gym paper, to compare with its published
     scores."""
-    eval_tasks: Annotated[NameList, Affects("problems")] = []
+    eval_tasks: Annotated[NameList, Affects("problems"), _WITH_EVALUATION_SET] = []
     """Tasks to evaluate on, in the same form as `tasks`. Empty: the tasks of `tasks`."""
-    num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Affects("problems", "evaluation")] = None
+    num_eval_samples_per_task: Annotated[
+        int | None, Field(ge=1, le=100_000), Affects("problems", "evaluation"), _WITH_EVALUATION_SET
+    ] = None
     """Evaluation problems per task. None: 5, or 50 with `eval_preset`."""
-    eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Affects("evaluation")] = None
+    eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Affects("evaluation"), _IN_EVALUATION] = None
     """Completions per evaluation problem. None: 1, or the paper's number with `eval_preset`."""
     eval_level: Annotated[
-        float | Literal["training"] | None, BeforeValidator(_read_level), Affects("problems", "evaluation")
+        float | Literal["training"] | None,
+        BeforeValidator(_read_level),
+        Affects("problems", "evaluation"),
+        _WITH_EVALUATION_SET,
     ] = None
     """Level of difficulty of evaluation problems, from 0 to 1. `training`: use `task_params` and `complexity_level`, as
     in training. None: reasoning-gym's defaults."""
-    eval_seed: Annotated[int, Field(ge=0), Affects("problems", "evaluation")] = 123
+    eval_seed: Annotated[int, Field(ge=0), Affects("problems", "evaluation"), _WITH_EVALUATION_SET] = 123
     """Seed of the evaluation set."""
-    eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("evaluation")] = 0.6
+    eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("evaluation"), _IN_EVALUATION] = 0.6
     """Sampling temperature in evaluations."""
-    eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Affects("evaluation")] = None
+    eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Affects("evaluation"), _IN_EVALUATION] = None
     """Maximum tokens per completion in evaluations. None: `max_token_length` minus the prompt's tokens, or 32,768 with
     `eval_preset`."""
 

@@ -88,6 +88,15 @@ def test_unwritable_folder_raises_before_tokenizer_loads() -> None:
         _run("serve", "--env.data_dir_to_save_evals=/proc/x", "--env.steps_per_eval=10", work=_never_built)
 
 
+def test_print_config_reports_ignored_settings(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("process", "--env.batch_size=8", "--openai.num_requests_for_eval=2", "--print-config") == 0
+    ignored = "env.batch_size, openai.num_requests_for_eval"
+    assert caplog.messages == [f"`process` ignores these settings: {ignored}"]
+    assert "batch_size: 8" in capsys.readouterr().out
+
+
 def test_output_and_log_hide_api_keys(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 

@@ -110,10 +110,19 @@ def test_servers_in_a_config_file_get_the_class_defaults(tmp_path: Path) -> None
     assert first.model_name == second.model_name == ReasoningGymEnv.config_init()[1][0].model_name
 
 
-@pytest.mark.parametrize(("mode", "unused"), [(Process(), ["env.steps_per_eval", "env.batch_size"]), (Serve(), [])])
-def test_launch_lists_settings_that_the_command_ignores(tmp_path: Path, mode: Mode, unused: list[str]) -> None:
-    found = launch(tmp_path, mode, "env: {steps_per_eval: 5, seed: 1}", env__batch_size="8").unused
-    assert list(found) == unused
+@pytest.mark.parametrize(("mode", "ignored"), [(Process(), ["env.steps_per_eval", "env.batch_size"]), (Serve(), [])])
+def test_launch_lists_settings_that_the_command_ignores(tmp_path: Path, mode: Mode, ignored: list[str]) -> None:
+    found = launch(tmp_path, mode, "env: {steps_per_eval: 5, seed: 1}", env__batch_size="8").ignored
+    assert list(found) == ignored
+
+
+def test_eval_seed_of_a_file_is_ignored_with_a_preset(tmp_path: Path) -> None:
+    assert launch(tmp_path, Serve(), "env: {eval_seed: 5, eval_preset: rg-easy}").ignored == ["env.eval_seed"]
+    assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
+
+
+def test_settings_that_the_config_reports_are_not_listed_again(tmp_path: Path) -> None:
+    assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 
 def test_server_type_of_atropos_configs_is_auto(tmp_path: Path) -> None:

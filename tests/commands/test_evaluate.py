@@ -318,7 +318,7 @@ def test_option_of_every_setting_of_a_file_is_accepted() -> None:
     names = [*(f"env.{name}" for name in NAMES_OF_TRAINING), *(f"openai.{name}" for name in NAMES_OF_SERVER)]
     known = full_parser("evaluate", NAMES_OF_TRAINING, NAMES_OF_SERVER)._option_string_actions
     assert [name for name in names if f"--{name}" not in known] == []
-    assert read_request({"env.batch_size": "8"}).unused == ["env.batch_size"]
+    assert read_request({"env.batch_size": "8"}).ignored == ["env.batch_size"]
 
 
 def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,8 +159,8 @@ def test_unused_settings_in_file_are_logged(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
-    ignored = "env.group_size, openai, env.seed, env.eval_level"
-    assert caplog.messages == [f"this command ignores these settings: {ignored}"]
+    ignored = "env.group_size, env.seed, env.eval_level, openai.model_name"
+    assert caplog.messages == [f"`judge` ignores these settings: {ignored}"]
 
 
 async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:

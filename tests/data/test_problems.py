@@ -260,7 +260,17 @@ def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCap
         "gcd",
         "user",
     )
-    assert "this command ignores these settings: env.group_size, env.eval_repeats" in caplog.messages
+    assert "`problems` ignores these settings: env.group_size, env.eval_repeats" in caplog.messages
+
+
+@pytest.mark.parametrize("what", ["--count=1", "--evaluation"])
+def test_adaptive_sampling_is_reported_as_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {task_sampling: adaptive, num_eval_samples_per_task: 1}")
+    options = [what, "--tasks", "gcd", "--config", str(config), "--out", str(tmp_path / "a.jsonl")]
+    assert problems_command(options, tmp_path) == 0
+    command = "problems --evaluation" if what == "--evaluation" else "problems"
+    assert f"`{command}` ignores these settings: env.task_sampling" in caplog.messages
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])

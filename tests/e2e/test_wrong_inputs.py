@@ -1,6 +1,6 @@
 """Wrong inputs print one line that names the setting, the value and what to do.
 
-Values are asked in `tests/test_settings.py`, and files in `tests/storage/test_config_files.py`.
+Values are asked in `tests/test_settings.py`, and files in `tests/program/test_config_files.py`.
 """
 
 from __future__ import annotations

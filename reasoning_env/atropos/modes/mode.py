@@ -26,8 +26,6 @@ class Mode:
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
     """How long all servers may be unreachable before groups are dropped, if this is longer than `outage_s`."""
-    unused: frozenset[str] = frozenset()
-    """Settings that the command does not use."""
     has_trainer = False
     """Whether a trainer gets the groups. The problem of a packed group is then in flight until its delivery."""
 

@@ -47,28 +47,6 @@ class Process(Mode):
 
     name = "process"
     away_s = AWAY_LIMIT_S
-    unused = frozenset(
-        (
-            # not used without a trainer
-            "rollout_server_url",
-            "batch_size",
-            "max_batches_offpolicy",
-            "min_batch_allocation",
-            "inference_weight",
-            "instance",
-            "resume_with_changes",
-            "ensure_scores_are_not_same",
-            # not used without evaluations
-            "steps_per_eval",
-            "eval_handling",
-            "eval_limit_ratio",
-            "max_eval_workers",
-            "data_dir_to_save_evals",
-            "eval_temperature",
-            "eval_repeats",
-            "eval_max_completion_tokens",
-        )
-    )
 
     def __init__(self) -> None:
         self._file: KeyedFile | None = None

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.program.training import NAMES_OF_SERVER, NAMES_OF_TRAINING
+from reasoning_env.program.config_files import merge_settings, read_config_file, read_given
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.storage.config_files import check_names, read_config_file, read_config_files, split_settings
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
@@ -63,10 +63,10 @@ def test_wide_config_file_raises(tmp_path: Path, encoding: str) -> None:
 
 def core_settings(
     paths: list[str], defaults: dict[str, object], given: dict[str, object]
-) -> tuple[ReasoningSettings, list[str]]:
-    files = read_config_files(paths)
-    check_names(files, NAMES_OF_TRAINING, NAMES_OF_SERVER)
-    return split_settings(ReasoningSettings, files, defaults, given)
+) -> tuple[ReasoningSettings, Sequence[str]]:
+    """Return the settings of `judge`, and the names of the settings that it ignores."""
+    read = read_given("judge", paths, {})
+    return merge_settings(ReasoningSettings, read.file.env, defaults, given), read.ignored
 
 
 def write(folder: Path, content: str) -> list[str]:
@@ -76,15 +76,15 @@ def write(folder: Path, content: str) -> list[str]:
 
 
 def test_command_line_overrides_the_config_file(tmp_path: Path) -> None:
-    paths = write(tmp_path, "env: {seed: 5, num_verifiers: 3}")
-    settings, _ = core_settings(paths, {"seed": 1, "num_generators": 7}, {"num_verifiers": 4})
-    assert (settings.seed, settings.num_generators, settings.num_verifiers) == (5, 7, 4)
+    paths = write(tmp_path, "env: {tasks: gcd, num_verifiers: 3}")
+    settings, _ = core_settings(paths, {"tasks": "lcm", "num_generators": 7}, {"num_verifiers": 4})
+    assert (settings.tasks, settings.num_generators, settings.num_verifiers) == (["gcd"], 7, 4)
 
 
 def test_trainer_settings_of_a_config_file_are_separate(tmp_path: Path) -> None:
-    paths = write(tmp_path, "env: {group_size: 5, seed: 6}\nopenai: {model_name: a}\nslurm: false")
-    settings, others = core_settings(paths, {}, {})
-    assert (settings.seed, others) == (6, ["env.group_size", "openai", "slurm"])
+    paths = write(tmp_path, "env: {group_size: 5, tasks: gcd}\nopenai: {model_name: a}\nslurm: false")
+    settings, ignored = core_settings(paths, {}, {})
+    assert (settings.tasks, ignored) == (["gcd"], ["env.group_size", "openai.model_name", "slurm"])
 
 
 def test_config_file_accepts_every_trainer_setting(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_config_file_accepts_every_trainer_setting(tmp_path: Path) -> None:
             "env.dataset: .*generated, not downloaded.*; env.max_eval_samples: ",
         ),
         ("openai: [{modelname: x}, {foo: y}]", "openai.modelname: .*; openai.foo: "),
-        ("env: {seed: x}", "env.seed: "),
+        ("env: {scoring_deadline_s: x}", "env.scoring_deadline_s: "),
         ("env: {num_verifiers: 0}", "env.num_verifiers: "),
         ("envv: {}", "--config: "),
     ],

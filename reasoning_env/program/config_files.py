@@ -1,19 +1,29 @@
-"""Read the files of `--config`. A file has sections of settings. Later files override earlier files, key by key."""
+"""Read the settings that a user sets: in files of `--config`, and as options.
+
+A file has sections of settings. Later files override earlier files, key by key. A command drops the settings that it
+does not use, and logs a warning with their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import logging
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
 from ..errors import ConfigError, did_you_mean
-from ..settings import ReasoningSettings
+from ..settings import CommandName, ReasoningSettings
 from ..settings.given import DuplicateKeyError, load_yaml, make_settings, raise_all
 from ..settings.removed import UNUSED, unknown_setting
-from .reading import wide_text_hint
+from ..storage.reading import wide_text_hint
+from .options import SECTIONS
+from .training import NAMES_OF_SERVER, NAMES_OF_TRAINING, USED_BY
+
+logger = logging.getLogger(__name__)
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
@@ -31,6 +41,21 @@ class Sections(BaseModel):
     openai: Annotated[list[dict[str, object]], BeforeValidator(_as_list)] = Field(default_factory=list)
     slurm: bool = False
     testing: bool = False
+
+    def names(self) -> list[str]:
+        """Return the names of all settings of the file, such as `env.seed`."""
+        names = [f"env.{name}" for name in self.env]
+        names += [f"openai.{name}" for server in self.openai for name in server]
+        return [*names, *(name for name in ("slurm", "testing") if name in self.model_fields_set)]
+
+    def without(self, names: Container[str]) -> Sections:
+        """Return the file without these settings of the environment and of servers."""
+
+        def keep(section: str, settings: Mapping[str, object]) -> dict[str, object]:
+            return {name: value for name, value in settings.items() if f"{section}.{name}" not in names}
+
+        kept = {"env": keep("env", self.env), "openai": [keep("openai", server) for server in self.openai]}
+        return self.model_copy(update=kept)
 
 
 def read_config_files(paths: str | Sequence[str]) -> Sections:
@@ -80,23 +105,63 @@ def check_names(sections: Sections, env: Collection[str], server: Collection[str
     raise_all(unknown)
 
 
-def split_settings(
+@dataclass(frozen=True)
+class GivenSettings:
+    """The settings that a user set in files and options, for a command.
+
+    - `file`, `options`: the settings that the command uses, and options that are no settings
+    - `names`: the names of all settings that the user set, such as `env.seed`
+    - `ignored`: the names of the settings that the command does not use
+    """
+
+    file: Sections
+    options: Mapping[str, Any]
+    names: Sequence[str]
+    ignored: Sequence[str]
+
+    def ignored_with(self, without_effect: Set[str]) -> list[str]:
+        """Return `ignored`, and those of the given settings that are in `without_effect`."""
+        return [name for name in self.names if name in self.ignored or name in without_effect]
+
+
+def ignored_settings(command: str, given: Iterable[str]) -> list[str]:
+    """Return which of the given names, such as `env.seed`, are settings that a command does not use."""
+    return [name for name in given if command not in USED_BY.get(name, (command,))]
+
+
+def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str, Any]) -> GivenSettings:
+    """Read files of settings, and drop the settings of files and options that the command does not use.
+
+    Options that are settings have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
+    an unknown setting in a file.
+    """
+    file = read_config_files(paths)
+    check_names(file, NAMES_OF_TRAINING, NAMES_OF_SERVER)
+    names = list(dict.fromkeys([*file.names(), *(name for name in options if name.startswith(SECTIONS))]))
+    ignored = ignored_settings(command, names)
+    used = {name: value for name, value in options.items() if name not in ignored}
+    return GivenSettings(file.without(ignored), used, names, ignored)
+
+
+def warn_of_ignored(command: str, names: Sequence[str]) -> None:
+    """Log a warning with the settings that a command ignores, unless there are none."""
+    if names:
+        logger.warning("`%s` ignores these settings: %s", command, ", ".join(names))
+
+
+def merge_settings(
     settings_cls: type[SettingsT],
-    sections: Sections,
+    of_files: Mapping[str, object],
     defaults: Mapping[str, object],
     given: Mapping[str, object],
-) -> tuple[SettingsT, list[str]]:
-    """Return the settings of `settings_cls` from files, and the names of the files' other settings.
+) -> SettingsT:
+    """Return the settings of files.
 
-    `defaults` apply to settings that no file has. `given`, the settings of the command line, override the files. Call
-    `check_names` first. Raises ConfigError for a value out of range.
+    `defaults` apply to settings that no file has. `given`, the settings of the command line, override the files. Raises
+    ConfigError for an unknown name or a value out of range.
     """
-    core = settings_cls.model_fields
-    of_core = {name: value for name, value in sections.env.items() if name in core}
-    make_settings(settings_cls, of_core, "env.")  # errors of the files' own settings name the section
-    settings = make_settings(settings_cls, {**defaults, **of_core, **given})
-    sections_left = [name for name in ("openai", "slurm", "testing") if name in sections.model_fields_set]
-    return settings, [*(f"env.{name}" for name in sections.env if name not in core), *sections_left]
+    make_settings(settings_cls, of_files, "env.")  # errors in files name settings with their section
+    return make_settings(settings_cls, {**defaults, **of_files, **given})
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
