@@ -135,6 +135,7 @@ class _Grower:
         low = counted.cumsum(axis=2)[:, :, :-1]  # number of problems of each class below each threshold of a feature
         high = count[:, None, None] - low
         below, above = low.sum(axis=0), high.sum(axis=0)
+        # The split with the highest purity has the lowest Gini impurity, weighted by the sizes of the branches.
         purity = (low**2).sum(axis=0) / np.maximum(below, 1) + (high**2).sum(axis=0) / np.maximum(above, 1)
         purity[(below < SMALLEST_LEAF) | (above < SMALLEST_LEAF)] = 0
         feature, part = np.unravel_index(int(purity.argmax()), purity.shape)

@@ -44,6 +44,7 @@ def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: floa
 @lru_cache(maxsize=1)
 def _english_words(module: str) -> frozenset[str]:
     """Return the library's English words of three to five letters, without names."""
+    # Call the library's function through its loaded module, because this package does not import the library.
     with sys.modules[module].get_data_file_path("words3to10.txt").open(encoding="utf-8") as lines:
         words = (line.strip() for line in lines)
         return frozenset(word.upper() for word in words if len(word) <= 5 and word.islower())

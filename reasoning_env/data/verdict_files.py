@@ -121,7 +121,7 @@ async def judge_rows(
             if selection.keep is None:
                 rows = _rows_with_scores(_joined(files, judged), selection)
             else:
-                left = NotKept()
+                left = NotKept()  # make the rows twice, because the card with their number is written first
                 card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, left))
                 card["not_kept"] = {reason: number for reason, number in left.not_kept.items() if number}
                 card["wrong_now"] = left.wrong_now

@@ -148,6 +148,7 @@ class EvaluationSet:
                 self.samples_per_task,
             )
         except GenerationError as error:
+            # The next problem waits only for this problem, so this problem must wait for the earlier ones.
             await self._previous(task, number)
             logger.warning("evaluation problem %d of %s is left out: %s", number, task, error)
         return None

@@ -99,6 +99,7 @@ class Reference:
     def __str__(self) -> str:
         item = "" if self.dataset_size == 1 else f"+{self.item}/{self.dataset_size}"
         level = "-" if self.level is None else repr(self.level)
+        # Sort the keys, so that equal problems have equal references.
         params = json.dumps(dict(self.params), sort_keys=True, default=str)
         library = self.library + (AS_LIBRARY if self.as_library else "")
         return f"{self.task}:{self.split}:{self.seed}{item}:{level}:{library}:{self.question_hash}:{params}"

@@ -219,7 +219,12 @@ class CheckpointStore:
         try:
             lock = _lock(folder)
         except OSError as error:
-            logger.warning("no checkpoints can be written to %s (%s); this run cannot be resumed", folder, error)
+            logger.warning(
+                "no checkpoints can be written to %s (%s), so this run cannot be resumed; make the folder writable, "
+                "or set another checkpoint_dir",
+                folder,
+                error,
+            )
             return
         try:
             self._resumed = self._find(folder, step, registration)

@@ -107,6 +107,7 @@ def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
 
 def calculate(text: str) -> Any:
     """Return the value that `eval` would return. Raises any error of the calculation."""
+    # `eval` ignores spaces and tabs before the code, but `ast.parse` does not.
     return Calculation({name: getattr(builtins, name) for name in PYTHON_NAMES}).of(text.strip(" \t"))
 
 
