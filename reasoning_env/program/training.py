@@ -141,7 +141,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "num_rollouts_to_keep": AtroposSetting("Rollouts in wandb's table."),
     "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table."),
     "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
-    "inference_weight": AtroposSetting("Weight of this environment if a trainer has several.", ["serve"]),
+    "inference_weight": AtroposSetting("Weight of this environment if a trainer has several environments.", ["serve"]),
     "eval_handling": AtroposSetting(
         "Training during an evaluation in `serve`: STOP_TRAIN (default), LIMIT_TRAIN or NONE.", ["serve"]
     ),
