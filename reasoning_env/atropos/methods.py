@@ -10,7 +10,6 @@ from typing import Any
 
 from ..errors import ServerError
 from ..inference.addresses import find_format, public_url
-from ..inference.formats import format_of_kind
 from ..inference.formats.choices import finish_word, read_choice, read_name
 from ..inference.formats.reply_format import ReplyFormat, ReplyKind, SentRequest, ServerReply, TokenCompletion
 from ..inference.server import Reachability, RequestOptions, is_empty
@@ -20,16 +19,15 @@ from ..records import Prompt, Sampling
 class MethodCompleter:
     """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
-    `kinds` are the kinds of replies (token ids, text or chat) to try, in order of preference. A stand-in (a test's
+    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. A stand-in (a test's
     mock) is called without concurrency limits and gets no test request at startup.
     """
 
-    def __init__(self, asked: object, kinds: Sequence[ReplyKind], *, is_stand_in: bool) -> None:
+    def __init__(self, asked: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
         self.asked = asked
-        self.kinds = kinds
         self._is_stand_in = is_stand_in
-        self.formats: Sequence[ReplyFormat] = [format_of_kind(kind) for kind in kinds]
-        self.format = self.formats[0] if len(kinds) == 1 else None
+        self.formats = formats
+        self.format = formats[0] if len(formats) == 1 else None
         self._reachability = Reachability(self.url)
 
     @property

@@ -12,7 +12,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ..inference.completer import Completer, ServerSettings
-from ..inference.formats import REPLY_FORMATS
+from ..inference.formats import REPLY_FORMATS, format_of_kind
 from ..inference.formats.reply_format import ReplyFormat, ReplyKind
 from ..inference.server import Server
 from .config import named_format
@@ -114,23 +114,23 @@ class Completers:
 
     def _method_completer(self, asked: object) -> MethodCompleter:
         """Return the adapter for an object: the same adapter each time, because it remembers the kind of replies."""
-        kinds = self._kinds_of(asked)
-        known = next((one for one in self._by_methods if one.asked is asked and one.kinds == kinds), None)
+        formats = self._formats_of(asked)
+        known = next((one for one in self._by_methods if one.asked is asked and one.formats == formats), None)
         if known is None:
-            known = MethodCompleter(asked, kinds, is_stand_in=_is_stand_in(asked))
+            known = MethodCompleter(asked, formats, is_stand_in=_is_stand_in(asked))
             self._by_methods.append(known)
         return known
 
-    def _kinds_of(self, asked: object) -> Sequence[ReplyKind]:
-        """Return the kinds of replies to try, in order of preference."""
+    def _formats_of(self, asked: object) -> Sequence[ReplyFormat]:
+        """Return a format for each kind of replies to try, in order of preference."""
         replaced = _replaced_kinds(asked, ServerManager) or _replaced_kinds(asked, AtroposServer)
         if not replaced and _is_server(asked):
             named = named_format(getattr(asked, "config", None))
-            return list(ReplyKind) if named is None else [named.kind]
+            return [named] if named is not None else list(map(format_of_kind, ReplyKind))
         # Prefer the kind of replies that the run expects, if the stand-in has its method.
         kinds = (self._expected, *ReplyKind)
         offered = [kind for kind in kinds if (kind in replaced if replaced else hasattr(asked, kind.method))]
-        return offered[:1] or [self._expected]
+        return [format_of_kind(next(iter(offered), self._expected))]
 
 
 def _is_server(asked: object) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import textwrap
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -414,13 +415,5 @@ async def only_model(spec: ServerSettings, timeout_s: float) -> str:
     if len(names) == 1:
         logger.info("evaluating %s, the only model on %s", names[0], server.address)
         return names[0]
-    raise ConfigError(f"{missing}; models on {server.address}: {list_models(names)}")
-
-
-MOST_SHOWN = 5
-"""Maximum number of models in an error."""
-
-
-def list_models(names: list[str]) -> str:
-    """Return the first MOST_SHOWN names, separated by commas."""
-    return (", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")) or "none"
+    listed = textwrap.shorten(", ".join(names), 200, placeholder=" ...") or "none"
+    raise ConfigError(f"{missing}; models on {server.address}: {listed}")

@@ -82,14 +82,11 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
         raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
     try:
         parts = urlsplit(url)
-    except ValueError as error:  # raised for wrong brackets in the host
+        _ = parts.port
+    except ValueError as error:  # raised for wrong brackets in the host, and for wrong ports
         raise ConfigError(f"must be a URL ({error})", setting=setting, got=url) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("must begin with http:// or https:// and the server's name", setting=setting, got=url)
-    try:
-        _ = parts.port
-    except ValueError as error:
-        raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
 def public_url(url: str) -> str:
@@ -112,10 +109,7 @@ def is_loopback(host: str) -> bool:
 
 def goes_through_proxy(url: str) -> bool:
     """Return whether requests to a URL use a proxy from the environment. Requests to this machine never do."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
+    host = urlsplit(url).hostname or ""
     return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
 
 
@@ -134,8 +128,8 @@ def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
         key = _read_word(key, "api_key")
     elif headers:
         key = ""
-    elif for_chat:
-        key = os.environ.get("OPENAI_API_KEY") or NO_KEY
+    elif for_chat and os.environ.get("OPENAI_API_KEY"):
+        key = _read_word("$OPENAI_API_KEY", "api_key")
     return {"api_key": key, "headers": headers} if headers else {"api_key": key}
 
 
