@@ -453,9 +453,9 @@ class Server:
         request = reply_format.request_for_text(text, self._model)
         return reply_format.prompt_of(await self._fetch("POST", self._url(reply_format), request))
 
-    async def _fetch(self, method: str, url: str, body: object = None, *, timeout_s: float = PROBE_S) -> bytes:
+    async def _fetch(self, method: str, url: str, body: object = None) -> bytes:
         request = self._connections().request(method, url, json=body, allow_redirects=False)
-        async with asyncio.timeout(timeout_s), request as response:
+        async with asyncio.timeout(PROBE_S), request as response:
             await _check_response(response)
             return await response.read()
 
@@ -480,12 +480,10 @@ class Server:
         """If the server was unreachable, check whether it can be reached again."""
         await self._reachability.check_if_away()
         if self._is_absent and not self._reachability.is_away:
-            try:
-                await self._fetch("GET", self._page("/health", below_v1=False), timeout_s=HEALTH_S)
-            except Exception as error:  # any reply but an error of the server shows that the server is there
-                self._is_absent = explain_failure(error).kind is FailureKind.ABSENT
-            else:
-                self._is_absent = False
+            url = self._page("/health", below_v1=False)
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                async with asyncio.timeout(HEALTH_S), self._connections().get(url, allow_redirects=False) as response:
+                    self._is_absent = response.status >= 500  # a 404 shows that the server is there
 
     def _connections(self) -> aiohttp.ClientSession:
         if self._http is None:
