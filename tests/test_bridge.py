@@ -145,7 +145,7 @@ def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text:
 
 
 @pytest.mark.parametrize("problem", [None, 7])
-def test_judging_a_subject_of_wrong_type_raises(bridge: Bridge, problem: Any) -> None:
+def test_judging_with_a_subject_of_wrong_type_raises(bridge: Bridge, problem: Any) -> None:
     with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
 
@@ -155,19 +155,19 @@ def test_row_without_a_score_function_raises(bridge: Bridge) -> None:
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_of_a_reference_string_raises(bridge: Bridge) -> None:
+def test_messages_method_raises_on_a_reference_string(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
 
 
-def test_observe_rejects_a_reference_in_place_of_a_problem(bridge: Bridge) -> None:
+def test_observe_method_raises_on_a_reference_instead_of_a_problem(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])
 
 
-def test_observe_accepts_scores_of_the_caller(bridge: Bridge) -> None:
+def test_observe_method_accepts_scores_computed_by_the_caller(bridge: Bridge) -> None:
     bridge.report()
     bridge.observe(bridge.next(), [1.0, 0, 0.5, True])
     assert bridge.report()["train/mean_score"] == 0.625
@@ -350,7 +350,7 @@ def test_bridge_stays_usable_after_a_fork() -> None:
 
 
 @pytest.mark.slow
-def test_own_loop_example_runs() -> None:
+def test_training_loop_example_runs() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.own_loop"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )

@@ -64,7 +64,7 @@ async def test_bridge_judges_rows_over_a_judge_server() -> None:
     assert (verdict.score, verdict.parts, verdict.error) == (0.5, {"row": 42.0}, "said")
 
 
-def test_score_and_judge_options_conflict() -> None:
+def test_bridge_with_both_score_and_judge_raises() -> None:
     with pytest.raises(ConfigError, match="score: cannot be combined with `judge`"):
         Bridge(score=FUNCTION, judge=JudgeClient("http://localhost:1"))
 
@@ -93,7 +93,7 @@ async def test_compute_score_of_row_returns_verl_fields(options: dict[str, Any])
     assert options == settings
 
 
-def test_synchronous_compute_score_of_row_scores(options: dict[str, Any]) -> None:
+def test_synchronous_compute_score_of_row_returns_the_score(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 

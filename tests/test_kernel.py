@@ -21,17 +21,17 @@ PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions
 IMPORTED_AS = {"PyYAML": "yaml"}
 
 
-def test_kernel_has_at_most_19000_lines() -> None:
+def test_modules_imported_by_session_have_at_most_19000_lines() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in kernel()}
     assert sum(lines.values()) <= MAX_LINES, "\n".join(sorted(path.as_posix() for path in lines))
 
 
-def test_kernel_imports_only_the_listed_packages() -> None:
+def test_modules_imported_by_session_import_only_listed_packages() -> None:
     found = {name.split(".")[0] for path in kernel() for name in imported_names(path)}
     assert found - sys.stdlib_module_names - {"reasoning_env", "reasoning_gym"} <= PACKAGES
 
 
-def test_kernel_packages_are_declared_requirements() -> None:
+def test_packages_imported_by_session_are_declared_requirements() -> None:
     """An installation without extras has the packages of the kernel, `evaluate` and `judge`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {IMPORTED_AS.get(name, name) for name in map(name_of, project["dependencies"])}
@@ -40,7 +40,7 @@ def test_kernel_packages_are_declared_requirements() -> None:
     assert required >= {name_of(line) for line in project["dependencies"]}
 
 
-def test_kernel_runs_without_server_packages() -> None:
+def test_problem_is_judged_without_server_packages() -> None:
     """Make and judge a problem in a process without the packages of servers, clients and terminals."""
     script = (
         "import sys\n"

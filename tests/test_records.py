@@ -76,13 +76,13 @@ def test_repr_of_a_verdict_is_short() -> None:
         ('["library_answer"]', None),
     ],
 )
-def test_library_answer_is_read_from_metadata(metadata: str, answer: str | None) -> None:
+def test_replaced_library_answer_is_read_from_metadata(metadata: str, answer: str | None) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
 
 
 @pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
 @pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_known_answer_is_read_from_metadata_if_absent(key: str, example: object, answer: str) -> None:
+def test_known_answer_is_the_example_if_the_problem_has_no_answer(key: str, example: object, answer: str) -> None:
     metadata = json.dumps({"moves": 3, key: example})
     assert make_problem(answer=None, metadata=metadata).known_answer == answer
     assert make_problem(answer="7", metadata=metadata).known_answer == "7"

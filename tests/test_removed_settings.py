@@ -55,5 +55,5 @@ def test_setting_without_effect_logs_a_warning(name: str, caplog: pytest.LogCapt
         ({"eval_params": "library"}, {"eval_level": None}, []),
     ],
 )
-def test_renamed_settings_equal_those_of_a_stored_state(stored: Any, now: Any, changed: list[str]) -> None:
+def test_renamed_setting_in_a_stored_state_counts_as_unchanged(stored: Any, now: Any, changed: list[str]) -> None:
     assert changed_settings(stored, now) == changed

@@ -215,7 +215,9 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["short text on the loop", "long text in a thread"])
-async def test_score_texts_keeps_the_order_of_completions(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verdicts_of_score_texts_keep_the_order_of_completions(
+    padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
@@ -328,7 +330,7 @@ def test_length_penalty_counts_prompt_tokens() -> None:
 
 
 @given(st.lists(st.sampled_from(["<", "think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=40))
-def test_tag_search_in_windows_finds_all_tags(parts: list[str]) -> None:
+def test_tag_search_by_chunks_finds_all_tags(parts: list[str]) -> None:
     text = "".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewards, "WINDOW", 3)

@@ -110,7 +110,7 @@ async def test_session_state_resumes_the_problem_stream(make_session: MakeSessio
 
 
 @on_module_loop
-async def test_curriculum_resumed_from_an_older_state_repeats_its_draws(make_session: MakeSession) -> None:
+async def test_curriculum_resumed_from_an_older_state_samples_equal_problems(make_session: MakeSession) -> None:
     """As after kill -9, a run had continued after it saved the state from which the next run resumes."""
     curriculum = {"tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum", "task_sampling": "adaptive"}
 
@@ -135,7 +135,7 @@ async def test_curriculum_resumed_from_an_older_state_repeats_its_draws(make_ses
 
 
 @on_module_loop
-async def test_sampler_learns_from_scores_before_the_penalty(make_session: MakeSession) -> None:
+async def test_sampler_learns_from_scores_before_the_length_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -160,7 +160,7 @@ async def test_evaluation_can_use_training_params(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_problem_rejected_by_fits_is_drawn_again(make_session: MakeSession) -> None:
+async def test_problem_rejected_by_the_fits_callback_is_replaced(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -169,7 +169,7 @@ async def test_problem_rejected_by_fits_is_drawn_again(make_session: MakeSession
 
 
 @on_module_loop
-async def test_next_returns_the_result_of_prepare(workers: Any) -> None:
+async def test_next_method_returns_the_result_of_the_prepare_callback(workers: Any) -> None:
     session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda problem: problem.question.upper(), pool=workers)
     await session.start()
     assert "FIND THE GREATEST COMMON DIVISOR" in await session.next()
@@ -177,7 +177,7 @@ async def test_next_returns_the_result_of_prepare(workers: Any) -> None:
 
 
 @on_module_loop
-async def test_prepare_calls_run_concurrently(workers: Any) -> None:
+async def test_calls_of_the_prepare_callback_run_concurrently(workers: Any) -> None:
     both = threading.Barrier(2, timeout=PATIENCE_S)
     session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda _: both.wait(), pool=workers)
     await session.start()
@@ -196,7 +196,7 @@ async def test_problem_with_long_answer_is_not_served(
 
 
 @on_module_loop
-async def test_levels_rejected_by_fits_are_excluded(
+async def test_levels_rejected_by_the_fits_callback_are_excluded(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
@@ -207,7 +207,7 @@ async def test_levels_rejected_by_fits_are_excluded(
 
 
 @on_module_loop
-async def test_problems_rejected_by_fits_log_one_warning(
+async def test_problems_rejected_by_the_fits_callback_log_one_warning(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
@@ -226,7 +226,7 @@ async def test_stream_without_a_fitting_problem_raises(
 
 
 @on_module_loop
-async def test_one_task_rejected_by_fits_does_not_end_the_run(
+async def test_rejections_at_one_position_by_the_fits_callback_end_no_run(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -273,21 +273,21 @@ async def test_problem_made_from_a_reference_is_cached(make_session: MakeSession
 
 
 @on_module_loop
-async def test_make_uses_the_exact_seed(make_session: MakeSession) -> None:
+async def test_make_method_uses_the_exact_seed(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"])
     seeds = [(await session.make("coin_flip", seed)).spec.seed for seed in range(20)]
     assert seeds == list(range(20))
 
 
 @on_module_loop
-async def test_draw_returns_the_problems_of_the_stream(make_session: MakeSession) -> None:
+async def test_draw_method_returns_the_problems_of_the_stream(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum", "leg_counting"], complexity_mode="random")
     served = [await session.next() for _ in range(4)]
     assert [(await session.draw(index)).reference for index in range(4)] == [problem.reference for problem in served]
 
 
 @on_module_loop
-async def test_draw_accepts_task_and_level(make_session: MakeSession) -> None:
+async def test_draw_method_accepts_task_and_level(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum", "leg_counting"])
     problem = await session.draw(3, task="chain_sum", level=0.5)
     assert (problem.task, problem.level) == ("chain_sum", 0.5)
@@ -295,7 +295,7 @@ async def test_draw_accepts_task_and_level(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_draw_ignores_the_curriculum_state(make_session: MakeSession) -> None:
+async def test_draw_method_ignores_the_curriculum_state(make_session: MakeSession) -> None:
     session = await make_session(tasks=["chain_sum"], complexity_mode="curriculum")
     before = [(await session.draw(index)).reference for index in range(5)]
     for _ in range(5):
@@ -304,7 +304,9 @@ async def test_draw_ignores_the_curriculum_state(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_draw_replaces_an_evaluation_question(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_draw_method_replaces_an_evaluation_question(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await make_session(tasks=["chain_sum"])
     first = await session.draw(0)
 
@@ -334,7 +336,7 @@ async def test_draw_replaces_an_evaluation_question(make_session: MakeSession, m
         ({"index": 0, "task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; omit the level"),
     ],
 )
-async def test_invalid_arguments_of_draw_raise_one_line(
+async def test_invalid_arguments_of_the_draw_method_raise_a_one_line_error(
     make_session: MakeSession, arguments: dict[str, Any], text: str
 ) -> None:
     session = await make_session(tasks=["chain_sum", "acre"])
@@ -344,7 +346,7 @@ async def test_invalid_arguments_of_draw_raise_one_line(
 
 
 @on_module_loop
-async def test_make_params_override_task_params(make_session: MakeSession) -> None:
+async def test_params_of_the_make_method_override_task_params(make_session: MakeSession) -> None:
     session = await make_session(task_params={"chain_sum": {"min_terms": 5, "max_terms": 5}})
     problem = await session.make("chain_sum", 1, params={"max_terms": 6, "min_terms": 6})
     assert problem.question.count(" + ") + problem.question.count(" - ") == 5

@@ -74,7 +74,7 @@ async def test_score_function_may_return_many_parts(session: Session[Problem]) -
 
 
 @on_module_loop
-async def test_score_function_cannot_change_the_row_of_others(session: Session[Problem]) -> None:
+async def test_score_function_cannot_change_the_row_for_later_completions(session: Session[Problem]) -> None:
     verdicts = await session.judge({"numbers": [1]}, ["change", "change again"])
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
 
@@ -103,7 +103,7 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
     ]
 
 
-async def test_threads_of_a_completion_do_not_fail_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_threads_of_one_completion_do_not_fail_an_earlier_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool may read a verdict late, when the worker already runs the next completion."""
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")
@@ -132,7 +132,7 @@ async def test_score_function_that_ends_its_thread_times_out(monkeypatch: pytest
 
 
 @on_module_loop
-async def test_score_function_may_return_true_for_1(session: Session[Problem]) -> None:
+async def test_score_function_that_returns_true_gives_score_1(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "true")).score == 1.0
 
 
@@ -172,7 +172,7 @@ async def test_row_may_have_numpy_values(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
-def test_score_without_a_function_name_raises() -> None:
+def test_score_argument_that_is_no_string_raises() -> None:
     function: Any = len
     with pytest.raises(ConfigError, match=r"^score: must be a string, 'MODULE:FUNCTION'; got "):
         session_of(function)
@@ -369,19 +369,19 @@ async def test_server_returns_503_if_the_function_always_raises() -> None:
 
 
 @on_module_loop
-async def test_judging_a_reference_with_a_score_function_raises(session: Session[Problem]) -> None:
+async def test_judging_a_reference_raises_if_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 
 
 @on_module_loop
-async def test_drawing_a_problem_with_a_score_function_raises(session: Session[Problem]) -> None:
+async def test_next_call_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
         await session.next()
 
 
 @on_module_loop
-async def test_making_a_problem_with_a_score_function_raises(session: Session[Problem]) -> None:
+async def test_remake_call_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(InvalidReferenceError, match="the library has no task 'gcd'"):
         await session.remake(f"gcd:train:1:-:0.1.25:{'0' * 16}:{{}}")
 

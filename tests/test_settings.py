@@ -83,7 +83,7 @@ def test_tasks_setting_accepts_a_list_or_string(value: Any, names: tuple[str, ..
 
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
-def test_default_prompt_names_each_tag_twice(tag: str) -> None:
+def test_default_prompt_contains_each_tag_twice(tag: str) -> None:
     assert SYSTEM_PROMPT.count(tag) == 2, "once in a sentence, and once in the example"
 
 
@@ -113,7 +113,7 @@ def test_settings_accept_none_as_a_string(text: str) -> None:
         {"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"},
     ],
 )
-def test_conflicting_level_or_weight_settings_raise(fields: dict[str, Any]) -> None:
+def test_conflicting_level_settings_or_weight_settings_raise(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{next(iter(fields))}: "):
         ReasoningSettings(**fields)
 
@@ -127,7 +127,7 @@ def test_conflicting_level_or_weight_settings_raise(fields: dict[str, Any]) -> N
         ({"eval_level": "training"}, None),
     ],
 )
-def test_evaluation_level_follows_eval_level(settings: Any, level: float | None) -> None:
+def test_eval_level_setting_sets_the_evaluation_level(settings: Any, level: float | None) -> None:
     assert ReasoningSettings(**settings).evaluation_level == level
 
 

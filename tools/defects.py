@@ -88,12 +88,12 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_guarded_verifier_executes_no_answer",
+    "tests/answers/test_guards.py::test_guarded_verifier_never_executes_an_answer",
 )
 TYPED = Fix(
     "typed",
     "The whole answer must be a value of the task's type.",
-    "tests/answers/test_types.py::test_each_type_rejects_other_values",
+    "tests/answers/test_types.py::test_each_answer_type_rejects_other_values",
 )
 CORRECTED = Fix(
     "corrected",
@@ -103,12 +103,12 @@ CORRECTED = Fix(
 REJECTED = Fix(
     "rejected",
     "The environment generates another problem instead.",
-    "tests/tasks/test_flaws.py::test_rejected_problems_are_exactly_the_flawed_ones",
+    "tests/tasks/test_flaws.py::test_flawed_problems_are_rejected_and_sound_problems_are_not",
 )
 EXACT = Fix(
     "exact",
     "Only the right value earns full marks.",
-    "tests/answers/test_types.py::test_each_type_rejects_other_values",
+    "tests/answers/test_types.py::test_each_answer_type_rejects_other_values",
 )
 RIGHT_ANSWER = Fix(
     "right answer",
@@ -133,7 +133,7 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "The environment uses other default parameters than the library.",
-    "tests/workers/test_library.py::test_task_defaults_for_serving_apply_without_exact_seed",
+    "tests/workers/test_library.py::test_served_problems_get_default_params_unless_the_seed_is_exact",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(

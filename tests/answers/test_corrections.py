@@ -108,7 +108,7 @@ def test_strict_rewards_give_nonsense_the_lowest_score(task: str) -> None:
 
 
 @each_task
-def test_library_rewards_still_pay_for_nonsense(task: str) -> None:
+def test_library_rewards_give_nonsense_a_higher_score(task: str) -> None:
     scores = _scores(task, "nonsense")
     assert len([scored for scored in scores if scored.library > scored.strict]) >= 10
     assert [scored for scored in scores if scored.plain != pytest.approx(scored.library)] == []
@@ -161,7 +161,7 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
         assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
 
 
-def test_joined_premises_score_as_in_the_library_if_unsolvable() -> None:
+def test_joined_premises_get_the_library_score_if_no_conclusion_exists() -> None:
     """Some problems have no other conclusion. There, models in published results joined the premises."""
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]

@@ -106,7 +106,7 @@ def test_deeply_nested_expression_raises(nested: Callable[[int], str]) -> None:
         parse_expression(nested(MAX_OPERAND_DEPTH + 1), MANY)
 
 
-def test_long_sum_is_not_too_deeply_nested() -> None:
+def test_sum_of_501_terms_is_evaluated() -> None:
     assert value_of("1" + "+1" * 500) == 501
 
 
@@ -216,7 +216,7 @@ NO_EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("kind", NO_EXPRESSIONS)
-def test_text_that_is_no_expression_raises(kind: str) -> None:
+def test_string_that_is_no_expression_raises(kind: str) -> None:
     for text in NO_EXPRESSIONS[kind]:
         with pytest.raises(ExpressionError):
             parse_expression(text, MANY)

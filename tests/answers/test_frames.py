@@ -72,7 +72,7 @@ def test_formatting_around_an_answer_is_removed(name: str, framed: str, held: st
     assert name in texts(framed, result_names=NAMES)[held]
 
 
-def test_every_kind_of_formatting_has_an_example() -> None:
+def test_every_removed_formatting_has_a_test_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -108,12 +108,12 @@ def test_every_kind_of_formatting_has_an_example() -> None:
         "~~16~~",
     ],
 )
-def test_text_that_changes_the_answer_is_not_removed(said: str) -> None:
+def test_formatting_that_changes_the_answer_is_not_removed(said: str) -> None:
     found = texts(said, result_names=NAMES)
     assert [text for text, frames in found.items() if REPLACED_SIGNS not in frames] == [said]
 
 
-def test_nested_formatting_is_removed_from_the_outside() -> None:
+def test_nested_formatting_is_removed_outermost_first() -> None:
     assert texts('**Answer:** "$\\boxed{16}$".')["16"] == ("label", "full_stop", "quotes", "mathematics", "signs")
 
 
@@ -121,7 +121,7 @@ def test_too_many_layers_of_formatting_are_not_removed() -> None:
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 
-def test_full_stop_is_kept_if_the_task_wants_it() -> None:
+def test_full_stop_is_kept_if_right_answers_end_in_one() -> None:
     assert list(texts("It is late.", ends_in_full_stop=True)) == ["It is late."]
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
@@ -130,7 +130,7 @@ def test_mathematical_notation_is_reported_as_formatting() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 
-def test_answer_parsing_never_takes_the_question() -> None:
+def test_no_answer_parser_has_a_question_parameter() -> None:
     """A parser that knew the question could find the answer in it."""
     modules = [import_module(name) for _, name, _ in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}.")]
     functions = {value for module in modules for value in vars(module).values() if inspect.isfunction(value)}

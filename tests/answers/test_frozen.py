@@ -33,12 +33,12 @@ def test_sampled_scores_equal_the_recorded_scores() -> None:
 
 
 @pytest.mark.slow
-def test_larger_sample_of_scores_equals_the_recorded_scores() -> None:
+def test_scores_of_the_larger_sample_equal_the_recorded_scores() -> None:
     lines = printed("--problems", "2", "--one-in", "4")
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
-def test_changed_score_is_printed_with_both_scores(
+def test_changed_score_is_printed_with_the_recorded_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line has the answer and both scores. Answers without a recorded score are skipped."""

@@ -98,7 +98,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("task", GUARDS)
-def test_guarded_verifier_executes_no_answer(task: str, tmp_path: Path) -> None:
+def test_guarded_verifier_never_executes_an_answer(task: str, tmp_path: Path) -> None:
     oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
@@ -120,7 +120,7 @@ def test_guarded_verifier_executes_no_answer(task: str, tmp_path: Path) -> None:
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_guarded_verifier_scores_as_the_library(task: str, answers: list[str]) -> None:
+def test_guarded_verifier_gives_the_library_score(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 
@@ -143,7 +143,7 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
     ],
     ids=["long list", "long object", "near objects"],
 )  # fmt: skip
-def test_long_codeio_outputs_score_as_in_the_library(oracle: str, answers: list[str]) -> None:
+def test_long_codeio_outputs_get_the_library_score(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
 
@@ -156,7 +156,7 @@ def test_cube_answer_with_too_many_moves_is_wrong() -> None:
     assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
 
 
-def test_formula_with_many_variables_earns_little() -> None:
+def test_formula_with_12_variables_earns_0_05() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
 

@@ -72,7 +72,7 @@ def test_lenient_literal_notations_are_parsed(text: str, value: object) -> None:
         '{"a": 1, "a": 1}',
     ],
 )
-def test_text_that_is_no_literal_returns_none(text: str) -> None:
+def test_string_that_is_no_literal_returns_none(text: str) -> None:
     assert as_json(text) is None
 
 

@@ -61,7 +61,7 @@ def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
 
 
 @given(FORMULAS)
-def test_parsed_formulas_evaluate_as_in_the_library(text: str) -> None:
+def test_parsed_formulas_have_the_truth_values_of_the_library(text: str) -> None:
     formula = parse_formula(text)
     assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
     assert variables(formula) == {character for character in text if character in NAMES}
@@ -82,7 +82,7 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_conclusion_follows_only_from_several_premises(text: str, premises: list[str]) -> None:
+def test_accepted_conclusion_follows_from_no_single_premise(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)
@@ -100,7 +100,7 @@ def test_equivalent_conclusions_get_the_same_verdict(one: str, other: str, premi
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_conjunction_of_premises_is_no_conclusion(premises: list[str]) -> None:
+def test_conjunction_of_premises_is_rejected_as_a_conclusion(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)
@@ -145,19 +145,19 @@ def test_simple_conclusion_is_derived_from_premises(premises: list[str], conclus
 NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")
 
 
-def test_text_that_is_no_formula_raises() -> None:
+def test_string_that_is_no_formula_raises() -> None:
     for text in NO_FORMULAS:
         with pytest.raises(ValueError, match="formula"):
             parse_formula(text)
 
 
-def test_text_between_operators_is_parsed_as_a_variable() -> None:
+def test_any_string_between_operators_is_parsed_as_a_variable() -> None:
     texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
     assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_names_without_an_operator_between_are_not_two_variables(text: str) -> None:
+def test_adjacent_names_without_an_operator_are_not_two_variables(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 
@@ -183,5 +183,5 @@ def test_longest_formulas_do_not_crash_the_logic_check() -> None:
 
 
 @pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
-def test_contradiction_check_tries_all_true_and_all_false(premises: list[str]) -> None:
+def test_premises_true_for_equal_truth_values_are_no_contradiction(premises: list[str]) -> None:
     assert not are_contradictory(premises)

@@ -28,7 +28,7 @@ def test_rescaled_credit_keeps_the_order_of_scores(guess: float) -> None:
     assert earned == sorted(earned)
 
 
-def test_guesses_include_lines_and_zeros_of_the_question() -> None:
+def test_guesses_include_question_lines_and_a_grid_of_zeros() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
     assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
@@ -49,13 +49,15 @@ def test_guesses_include_lines_and_zeros_of_the_question() -> None:
         ),
     ],
 )
-def test_some_tasks_add_their_own_guesses(task: str, metadata: dict[str, Any], guess: str) -> None:
+def test_guess_defined_by_a_task_is_added_to_the_common_guesses(
+    task: str, metadata: dict[str, Any], guess: str
+) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
     assert guess in guesses(entry, find_task(task).answer.guesses)
     assert guess not in guesses(entry)
 
 
-def test_guessed_ladders_change_one_letter_per_step() -> None:
+def test_guessed_word_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 
@@ -114,7 +116,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guesses_earn_at_most_the_form_score(guess: str) -> None:
+def test_guesses_earn_at_most_the_score_of_well_formed_answers(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

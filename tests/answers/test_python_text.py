@@ -167,7 +167,7 @@ def test_scores_of_unexecuted_code_equal_the_library_scores(library: Library, ta
 
 
 @pytest.mark.parametrize("task", sorted(COPIES))
-def test_copied_question_is_paid_as_in_the_library(library: Library, task: str) -> None:
+def test_copied_question_gets_the_library_score(library: Library, task: str) -> None:
     asked = Asked(library, task)
     assert [asked.scorer.score(asked.write(form)) for form in COPIES[task]] == [1.0] * len(COPIES[task])
 
@@ -184,7 +184,7 @@ def test_code_inside_answers_is_not_executed(
 
 
 @pytest.mark.parametrize("with_tags", [False, True])
-def test_answer_with_unexecuted_code_is_marked(library: Library, with_tags: bool) -> None:
+def test_scorer_reports_that_code_in_an_answer_was_not_executed(library: Library, with_tags: bool) -> None:
     """Plain rewards score the answer in tags too."""
     asked = Asked(library, "simple_integration")
     scorer = replace(asked.scorer, with_tags=with_tags)

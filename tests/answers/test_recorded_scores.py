@@ -67,16 +67,16 @@ def test_recorded_scores_satisfy_the_scoring_contract(kind: str) -> None:
     assert broken == []
 
 
-def test_rejected_right_forms_are_exactly_the_listed_forms() -> None:
+def test_only_the_listed_notations_of_right_answers_are_rejected() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_exceptions_list_only_existing_tasks_and_forms() -> None:
+def test_exception_table_names_only_existing_tasks_and_notations() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways
 
 
-def test_every_task_has_exactly_one_kind_of_form() -> None:
+def test_every_task_has_exactly_one_kind_of_notation() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS
     assert kind_of("gcd") == "number"

@@ -37,7 +37,7 @@ def test_credit_starts_above_the_score_of_a_copied_question() -> None:
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_full_and_low_scores_are_not_rescaled(score: float) -> None:
+def test_full_score_and_low_scores_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
@@ -45,19 +45,19 @@ def test_library_scores_are_not_rescaled() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_copied_right_answer_does_not_raise_the_guessing_score() -> None:
+def test_guess_that_equals_the_right_answer_does_not_raise_the_floor() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
 
-def test_verifier_error_at_unparsable_answer_scores_zero() -> None:
+def test_unparsable_answer_that_makes_the_verifier_raise_scores_zero() -> None:
     dataset: Any = FakeDataset(lambda answer: float(int(answer)))
     rules = AnswerRules(notations.factors)
     entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
 
 
-def test_verifier_error_at_wrong_answer_scores_zero() -> None:
+def test_wrong_answer_that_makes_the_verifier_raise_scores_zero() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
@@ -68,7 +68,7 @@ def test_verifier_error_is_raised_under_library_rewards() -> None:
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_verifier_error_at_unrecognised_value_is_raised() -> None:
+def test_verifier_error_on_a_value_other_than_the_right_one_is_raised() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_verifier_error_at_unrecognised_value_is_raised() -> None:
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_verifier_error_at_a_guess_is_ignored() -> None:
+def test_verifier_error_while_scoring_a_guess_is_ignored() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -85,11 +85,11 @@ def test_verifier_error_at_a_guess_is_ignored() -> None:
     assert scored("d c b", score) == pytest.approx(0.784)
 
 
-def test_answer_gets_the_score_of_its_best_form() -> None:
+def test_answer_gets_the_highest_score_of_its_notations() -> None:
     assert scored("**d**", lambda answer: len(answer) / 10, accepts_forms=True, strict=False) == 0.5
 
 
-def test_answer_within_formatting_gets_full_score() -> None:
+def test_right_answer_in_formatting_gets_full_score() -> None:
     assert scored("**d**", lambda answer: float(answer == "d"), accepts_forms=True) == 1.0
     assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
 
@@ -103,11 +103,11 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_gets_the_answer_with_tags() -> None:
+def test_verifier_also_scores_the_answer_with_its_tags() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
-def test_verifier_error_at_one_form_is_ignored() -> None:
+def test_verifier_error_on_one_notation_of_an_answer_is_ignored() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
@@ -122,7 +122,7 @@ def test_right_answer_calls_the_verifier_once() -> None:
     assert asked == ["`d`"]
 
 
-def test_verifier_error_at_every_form_is_raised() -> None:
+def test_verifier_error_on_every_notation_of_an_answer_is_raised() -> None:
     with pytest.raises(ValueError, match="five"):
         scored("five", float, accepts_forms=True)
 
@@ -162,7 +162,7 @@ def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules
     return strict_scorer(right, paid, **rules).score(answer)
 
 
-def test_right_value_is_scored_without_the_verifier() -> None:
+def test_right_value_gets_full_score_without_a_verifier_call() -> None:
     def refuse(answer: str) -> float:
         raise AssertionError(answer)
 
@@ -179,16 +179,16 @@ def test_wrong_value_keeps_partial_credit() -> None:
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
-def test_wrong_value_scores_zero_if_the_verifier_accepts_it() -> None:
+def test_wrong_value_scores_zero_even_if_the_verifier_accepts_it() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 
-def test_verifier_decides_if_several_answers_are_right() -> None:
+def test_verifier_score_counts_if_a_task_has_several_right_answers() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number, several_right_answers=True) == 1.0
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
-def test_unparsable_answer_earns_at_most_the_form_score(answer: str) -> None:
+def test_unparsable_answer_earns_at_most_0_1(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
@@ -199,11 +199,11 @@ def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> No
     assert scores == [0.0, 0.05]
 
 
-def test_nested_brackets_of_a_task_without_a_type_are_scored() -> None:
+def test_nested_brackets_are_scored_if_the_task_has_no_answer_type() -> None:
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
-def test_right_answer_inside_other_text_earns_little() -> None:
+def test_longer_string_that_contains_the_right_answer_earns_0_1() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
 

@@ -513,10 +513,10 @@ def notations(case: Case, said: str) -> list[str | None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.task} {case.right[:8]!r}")
-def test_each_type_accepts_equal_notations(case: Case) -> None:
+def test_each_answer_type_accepts_equal_notations(case: Case) -> None:
     assert [said for said in (case.right, *case.same) if case.right not in notations(case, said)] == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.task} {case.right[:8]!r}")
-def test_each_type_rejects_other_values(case: Case) -> None:
+def test_each_answer_type_rejects_other_values(case: Case) -> None:
     assert [said for said in case.other if case.right in notations(case, said)] == []

@@ -66,7 +66,7 @@ def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.Capt
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_process_keep_prints_the_number_of_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_keep_option_of_process_prints_the_number_of_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     groups = tmp_path / "groups.jsonl"
     groups.write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
 
@@ -83,12 +83,12 @@ def _never_built(env: Any) -> None:
     raise AssertionError("the environment is built, with its tokenizer, before the settings are checked")
 
 
-def test_unwritable_folder_raises_before_tokenizer_loads() -> None:
+def test_unwritable_folder_raises_before_the_tokenizer_is_loaded() -> None:
     with pytest.raises(ConfigError, match=r"--env\.data_dir_to_save_evals: /proc/x cannot be written to"):
         _run("serve", "--env.data_dir_to_save_evals=/proc/x", "--env.steps_per_eval=10", work=_never_built)
 
 
-def test_print_config_reports_ignored_settings(
+def test_print_config_option_reports_ignored_settings(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run("process", "--env.batch_size=8", "--openai.num_requests_for_eval=2", "--print-config") == 0
@@ -123,7 +123,7 @@ def test_overlapping_api_keys_are_hidden() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["x", "pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 
-def test_evaluate_uses_defaults_of_the_environment_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_command_uses_defaults_of_the_environment_class(monkeypatch: pytest.MonkeyPatch) -> None:
     class Env(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> tuple[Any, Any]:
@@ -145,7 +145,7 @@ def test_every_setting_is_a_command_line_option(command: str) -> None:
     assert environment_options(ReasoningGymEnv, command).read(argv) == dict.fromkeys(names, "text")
 
 
-def test_print_config_starts_no_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config_option_starts_no_environment(capsys: pytest.CaptureFixture[str]) -> None:
     keys = ["--openai.api_key", KEY, "--openai.headers", f"api-key={KEY}"]
     assert _run("serve", "--print-config", *keys, work=Mock(side_effect=AssertionError)) == 0
     text = capsys.readouterr().out
@@ -153,7 +153,7 @@ def test_print_config_starts_no_environment(capsys: pytest.CaptureFixture[str]) 
     assert KEY not in text
 
 
-def test_log_json_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_json_option_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:
@@ -167,7 +167,7 @@ def test_log_json_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["time"].endswith("+00:00")
 
 
-def test_quiet_and_verbose_set_the_log_level(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_and_verbose_options_set_the_log_level(capsys: pytest.CaptureFixture[str]) -> None:
     def work(env: Any) -> None:
         logging.getLogger("demo").info("a line")
         logging.getLogger("demo").info("a detail", extra={"detail": True})
@@ -199,7 +199,7 @@ def test_quiet_and_verbose_set_the_log_level(capsys: pytest.CaptureFixture[str])
         ([], ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
     ],
 )
-def test_error_names_the_setting_as_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
+def test_error_repeats_the_setting_name_that_was_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
     names = environment_options(ReasoningGymEnv, "serve").setting_names(argv)
     with pytest.raises(type(error)) as raised, errors_for_user(names):
         raise error

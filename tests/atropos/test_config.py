@@ -71,7 +71,7 @@ def test_unsupported_atropos_setting_logs_a_warning(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize(("text", "value"), [("none", "none"), ("low", "low"), (None, None)])
-def test_reasoning_effort_accepts_strings(text: Any, value: Any) -> None:
+def test_reasoning_effort_setting_accepts_strings(text: Any, value: Any) -> None:
     assert make_settings(ReasoningGymEnvConfig, {"reasoning_effort": text}).reasoning_effort == value
 
 
@@ -94,7 +94,7 @@ def test_invalid_metrics_address_raises(value: Any) -> None:
 # ---------------------------------------------------------------------------- what decides the groups
 
 
-def test_fingerprint_has_only_settings_that_change_groups() -> None:
+def test_settings_fingerprint_has_only_settings_that_change_groups() -> None:
     found = fingerprint(ReasoningGymEnvConfig(), "answers")
     assert found.keys() >= {"temperature", "chat_template", "mask_too_long_completions"}
     assert not found.keys() & {"dump_rollouts", "metrics_port"}

@@ -22,7 +22,9 @@ from reasoning_env.atropos.evaluations import ModelEvaluations
         ({"max_eval_workers": 3}, 1, 3),
     ],
 )
-def test_default_eval_workers_follow_training_concurrency(settings: dict[str, Any], repeats: int, workers: int) -> None:
+def test_default_eval_concurrency_follows_training_concurrency(
+    settings: dict[str, Any], repeats: int, workers: int
+) -> None:
     config = ReasoningGymEnvConfig(**settings)
     run: Any = SimpleNamespace(
         config=config,

@@ -122,7 +122,9 @@ def test_group_file_is_created_with_the_first_group(tmp_path: Path) -> None:
     assert read(tmp_path / "groups.jsonl") == [{"number": 0}]
 
 
-def test_group_that_json_lacks_is_skipped_with_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_that_json_cannot_represent_is_skipped_with_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
     writer.write({"broken": object()})
     writer.write({"number": 2})

@@ -53,7 +53,7 @@ def test_list_of_servers_replaces_an_earlier_file(tmp_path: Path) -> None:
     assert [server.model_name for server in built.servers] == ["a", "b"]  # type: ignore[union-attr]
 
 
-def test_serve_and_process_have_their_own_defaults(tmp_path: Path) -> None:
+def test_commands_serve_and_process_have_different_defaults(tmp_path: Path) -> None:
     process, serve = launch(tmp_path).config, launch(tmp_path, Serve()).config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
@@ -80,7 +80,7 @@ def test_setting_values_may_be_strings(tmp_path: Path, name: str, value: str, re
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
 
-def test_eval_seed_with_a_preset_raises(tmp_path: Path) -> None:
+def test_eval_seed_option_with_a_preset_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 
@@ -89,7 +89,7 @@ def test_eval_seed_with_a_preset_raises(tmp_path: Path) -> None:
     ("options", "url"),
     [({}, "http://env/v1"), ({"openai__base_url": "http://option/v1"}, "http://option/v1")],
 )
-def test_base_url_is_read_from_the_environment(
+def test_base_url_is_read_from_an_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], url: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1")
@@ -99,7 +99,7 @@ def test_base_url_is_read_from_the_environment(
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
 
 
-def test_server_option_with_two_servers_raises(tmp_path: Path) -> None:
+def test_server_option_with_two_configured_servers_raises(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*one inference server only"):
         launch(tmp_path, content=TWO, openai__timeout="5")
@@ -111,21 +111,21 @@ def test_servers_in_a_config_file_get_the_class_defaults(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("mode", "ignored"), [(Process(), ["env.steps_per_eval", "env.batch_size"]), (Serve(), [])])
-def test_launch_lists_settings_that_the_command_ignores(tmp_path: Path, mode: Mode, ignored: list[str]) -> None:
+def test_settings_that_the_command_ignores_are_listed_at_launch(tmp_path: Path, mode: Mode, ignored: list[str]) -> None:
     found = launch(tmp_path, mode, "env: {steps_per_eval: 5, seed: 1}", env__batch_size="8").ignored
     assert list(found) == ignored
 
 
-def test_eval_seed_of_a_file_is_ignored_with_a_preset(tmp_path: Path) -> None:
+def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5, eval_preset: rg-easy}").ignored == ["env.eval_seed"]
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_settings_that_the_config_reports_are_not_listed_again(tmp_path: Path) -> None:
+def test_settings_reported_by_the_config_class_are_not_listed_again(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 
-def test_server_type_of_atropos_configs_is_auto(tmp_path: Path) -> None:
+def test_server_config_of_atropos_gets_server_type_auto(tmp_path: Path) -> None:
     class Own(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> Any:

@@ -248,7 +248,7 @@ async def test_server_replaced_in_the_manager_is_used(make_client: MakeClient, p
     assert await client.ask() == ["2"]
 
 
-async def test_async_mock_can_replace_a_server(chat: ChatFormat) -> None:
+async def test_async_mock_can_stand_in_for_an_inference_server(chat: ChatFormat) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     model = managed(manager, chat, expected=ReplyKind.TEXT)
     manager.servers[0] = AsyncMock()
@@ -278,7 +278,7 @@ async def test_stand_in_server_needs_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_expected_reply_kind_selects_the_method(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_expected_reply_kind_selects_the_server_method(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 
@@ -300,17 +300,17 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_after_answer_sends_the_stop_text(chat: ChatFormat) -> None:
+async def test_stop_after_answer_setting_sends_the_stop_string(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_stop_text_is_not_sent_if_switched_off(chat: ChatFormat) -> None:
+async def test_stop_string_is_not_sent_if_stop_after_answer_is_off(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 
-async def test_native_thinking_requests_special_tokens(tokenizer: Any) -> None:
+async def test_special_tokens_are_requested_if_they_mark_thinking(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     asked = await asked_with(native, stop_after_answer=False, keep_special_tokens=native.hides_thinking)

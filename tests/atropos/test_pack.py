@@ -108,13 +108,13 @@ def test_long_text_completion_is_cut_at_the_token_limit(
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_packed_group_leaves_unknown_fields_none() -> None:
+def test_packed_group_has_none_for_unknown_fields() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)
 
 
-def test_completion_ended_by_stop_text_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
+def test_completion_ended_by_a_stop_string_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
     """The server stopped at the stop text, so the model has not produced an end of turn."""
     completion = TextCompletion("It is <answer>2</answer>", "", "stop")
     stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")

@@ -50,7 +50,7 @@ def test_smaller_of_two_token_limits_applies(tokenizer: Any, own: int, trainer: 
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5, away_s=600.0)),
     ],
 )
-def test_serve_and_process_have_their_own_timeouts(
+def test_commands_serve_and_process_have_different_timeouts(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
@@ -77,7 +77,7 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
         await run.lifetime.start_dumps()
 
 
-def test_metrics_before_setup_are_empty(tokenizer: Any) -> None:
+def test_metrics_are_empty_before_setup(tokenizer: Any) -> None:
     run = make_run(tokenizer)
     assert run.report.interval() == {}
     assert "groups=0" in run.report.progress_line()
@@ -117,7 +117,7 @@ async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
     await cancel_all([saving])
 
 
-async def test_saving_resumes_after_an_error_in_subclass_state(
+async def test_checkpoints_are_saved_again_after_an_error_in_subclass_state(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving_run.lifetime._collect_state = lambda: 1 // 0
@@ -148,7 +148,7 @@ async def test_run_without_progress_logs_a_warning(
     assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 in flight"
 
 
-async def test_inference_outage_is_logged_once_beside_progress(
+async def test_inference_outage_is_not_logged_again_with_each_progress_line(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)

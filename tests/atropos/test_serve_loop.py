@@ -53,7 +53,7 @@ def told(mock: Any) -> list[str]:
     return [name for name, _, _ in mock.mock_calls if name != "get_status"]
 
 
-async def test_serve_calls_the_environment_hooks_in_order() -> None:
+async def test_serve_command_calls_the_environment_hooks_in_order() -> None:
     env, run = make_env(OVER), make_run()
     await Serve().run(env, run)
     assert told(run) == ["lifetime.start_dumps", "run_api.wait_until_there"]
@@ -82,7 +82,7 @@ async def test_final_log_line_names_the_source_of_total_steps(
         ({"current_step": 97, "queue_size": 16}, True),
     ],
 )
-async def test_serve_ends_after_the_last_batch(status: dict[str, int], over: bool) -> None:
+async def test_serve_command_ends_after_the_last_batch(status: dict[str, int], over: bool) -> None:
     env = make_env({**STATUS, **status}, OVER)
     [worker] = env.workers
     await Serve().run(env, make_run())
@@ -103,7 +103,7 @@ async def test_serve_ends_after_the_last_batch(status: dict[str, int], over: boo
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_full_queue_returns_workers_items_to_the_backlog(
+async def test_items_of_stopped_workers_return_to_the_backlog_if_queue_is_full(
     config: dict[str, Any], status: dict[str, int], enough: bool
 ) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
@@ -113,7 +113,7 @@ async def test_full_queue_returns_workers_items_to_the_backlog(
     assert len(env.workers) == (0 if enough else 1)
 
 
-async def test_serve_starts_at_most_max_num_workers() -> None:
+async def test_serve_command_starts_at_most_max_num_workers() -> None:
     env = make_env(STATUS, STATUS, OVER)
     env.max_num_workers = 1
     await Serve().run(env, make_run())
@@ -121,7 +121,7 @@ async def test_serve_starts_at_most_max_num_workers() -> None:
     assert len(env.mainloop_timings) == 2
 
 
-async def test_serve_rejects_a_chat_server() -> None:
+async def test_serve_command_rejects_a_chat_server() -> None:
     run = make_run()
     run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):

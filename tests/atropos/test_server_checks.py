@@ -84,7 +84,9 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
         (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
     ],
 )
-async def test_refused_check_names_the_setting_to_correct(error: Exception, base_url: str, remedy: str) -> None:
+async def test_refusal_of_the_test_request_names_the_setting_to_correct(
+    error: Exception, base_url: str, remedy: str
+) -> None:
     server = Server(error)
     server.config.base_url = base_url
     with pytest.raises(ServerError, match=remedy):
@@ -102,7 +104,7 @@ async def test_start_waits_for_an_unreachable_server(error: Exception, caplog: p
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
-async def test_start_needs_only_one_working_server(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_succeeds_if_one_of_several_servers_works(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], FOREVER_S)
     [message] = caplog.messages
@@ -110,7 +112,7 @@ async def test_start_needs_only_one_working_server(absent: Any, caplog: pytest.L
     assert "http://up/v1" not in message
 
 
-async def test_check_accepts_a_reply_cut_at_the_token_limit() -> None:
+async def test_server_check_accepts_a_reply_cut_at_the_token_limit() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error, server_type="chat")], FOREVER_S)

@@ -91,7 +91,7 @@ async def test_tokenizer_check_accepts_server_without_text_input(manage: Manage,
         await check_reading(manage(server.config("sglang")), tokenizer)
 
 
-async def test_server_without_endpoints_raises_one_line(found: Found) -> None:
+async def test_server_without_endpoints_raises_a_one_line_error(found: Found) -> None:
     async with InferenceServer(paths=[]) as server:
         with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
             await found(server)
@@ -133,7 +133,7 @@ def test_server_without_model_name_gets_the_default_name() -> None:
     assert server.model_name == APIServerConfig().model_name
 
 
-def test_server_baseline_is_returned_unchanged() -> None:
+def test_server_baseline_of_atropos_is_returned_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 
@@ -147,7 +147,7 @@ def test_server_baseline_is_returned_unchanged() -> None:
         ("openai", "", "x"),
     ],
 )
-def test_api_key_is_read_from_the_environment(
+def test_api_key_is_read_from_an_environment_variable(
     server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-variable")
@@ -182,7 +182,7 @@ def test_each_server_type_name_selects_its_format(row: ReplyFormat) -> None:
     assert named_format(config(row.name)) is row
 
 
-def test_default_server_type_is_detected() -> None:
+def test_default_server_config_names_no_reply_format() -> None:
     assert named_format(APIServerConfig()) is None
 
 
@@ -197,7 +197,7 @@ def test_unsupported_server_type_raises() -> None:
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_missing_server_type_is_detected(row: ReplyFormat) -> None:
+def test_server_type_is_detected_if_the_config_has_none(row: ReplyFormat) -> None:
     """Atropos creates configs of local and Slurm servers without a server type."""
     make = choose_server_class(APIServer, [config(row.name)])
     assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row

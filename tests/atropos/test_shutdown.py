@@ -57,7 +57,7 @@ async def test_shutdown_cancels_groups_in_flight(why: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_shutdown_continues_after_an_error_in_a_step(step: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_shutdown_continues_after_one_of_its_steps_raises(step: str, caplog: pytest.LogCaptureFixture) -> None:
     env, run = make_world(Process())
     run.configure_mock(**{f"{step}.side_effect": OSError})
     await close(env, run)

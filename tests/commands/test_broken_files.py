@@ -79,7 +79,7 @@ def around(bad: bytes, good: Sequence[dict[str, object]]) -> bytes:
     return b"\n".join([first, bad.replace(b"\n", b" "), second, b""])
 
 
-def test_report_skips_malformed_lines(tmp_path: Path) -> None:
+def test_report_command_skips_malformed_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     other = {**GROUP, "item_id": "lcm"}
     for bad in broken_documents(GROUP):
@@ -94,7 +94,7 @@ def test_report_skips_malformed_lines(tmp_path: Path) -> None:
         assert all(note.isprintable() for note in data["notes"])
 
 
-def test_report_skips_malformed_results_file(tmp_path: Path) -> None:
+def test_report_command_skips_a_malformed_results_file(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "a", GROUP)
     for bad in broken_documents(EVALUATION):
         (folder / "results.json").write_bytes(bad)
@@ -105,7 +105,7 @@ def test_report_skips_malformed_results_file(tmp_path: Path) -> None:
         assert all(text.isprintable() for text in shown), (bad[:500], shown)
 
 
-def test_compare_error_names_the_malformed_results(run: Run, tmp_path: Path) -> None:
+def test_error_of_the_compare_command_names_the_malformed_results(run: Run, tmp_path: Path) -> None:
     first, second = (write_evaluation(tmp_path / name, GROUP, results=EVALUATION) for name in ("a", "b"))
     for bad in broken_documents(EVALUATION):
         (second / "results.json").write_bytes(bad)
@@ -115,7 +115,7 @@ def test_compare_error_names_the_malformed_results(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", ["FIFO", "link to nothing", "folder", "empty file", "damaged gzip"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_report_names_unreadable_files(run: Run, tmp_path: Path, kind: str, suffix: str) -> None:
+def test_report_command_names_unreadable_files(run: Run, tmp_path: Path, kind: str, suffix: str) -> None:
     write(tmp_path / "dumps" / "good.jsonl", GROUP)
     (tmp_path / "dumps" / "more").mkdir()
     bad = tmp_path / "dumps" / f"bad{suffix}"
@@ -129,7 +129,7 @@ def test_report_names_unreadable_files(run: Run, tmp_path: Path, kind: str, suff
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "binary file"])
 @pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}"])
 @pytest.mark.parametrize("place", ["folder/samples.jsonl", "folder/results.json", "file.jsonl", "only/file.jsonl"])
-def test_command_fails_on_files_without_groups(run: Run, tmp_path: Path, kind: str, command: str, place: str) -> None:
+def test_commands_fail_on_files_without_groups(run: Run, tmp_path: Path, kind: str, command: str, place: str) -> None:
     write_evaluation(tmp_path / "good", GROUP)
     write_evaluation(tmp_path / "folder", GROUP)
     path = tmp_path / place
@@ -160,7 +160,7 @@ def test_control_characters_in_file_names_are_escaped(run: Run, tmp_path: Path) 
         assert run("compare", *evaluations, *form).status == 0
 
 
-def test_rescore_skips_malformed_lines(run: Run, tmp_path: Path) -> None:
+def test_rescore_command_skips_malformed_lines(run: Run, tmp_path: Path) -> None:
     sound = line("exact", 5, [RIGHT])
     empty = {**sound, "rollouts": [{**sound["rollouts"][0], "conversation": []}]}
     deep = json.dumps({**sound, "params": None}).replace("null", "[" * 900 + "]" * 900)

@@ -82,13 +82,15 @@ def test_comparing_a_single_evaluation_raises(write: Write) -> None:
         compare_command([str(write("a", {"task": [1.0]}))], Path())
 
 
-def test_problems_without_a_pair_are_left_out(write: Write, compare: Compare) -> None:
+def test_problems_missing_from_one_evaluation_are_not_compared(write: Write, compare: Compare) -> None:
     first, second = write("a", {"task": [1.0, 1.0, []]}), write("b", {"task": [0.0, 0.5, 1.0]})
     (one,) = compare(first, second)
     assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
 
 
-def test_damaged_samples_line_is_left_out(write: Write, compare: Compare, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_line_of_a_samples_file_is_left_out(
+    write: Write, compare: Compare, caplog: pytest.LogCaptureFixture
+) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [0.0]})
     with (second / "samples.jsonl").open("a") as samples:
         samples.write("nonsense\n")
@@ -152,7 +154,9 @@ def test_printed_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 
-def test_table_has_both_folders_and_setting_differences(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_table_names_both_folders_and_setting_differences(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
     compare_command(
         [str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))], Path()
@@ -163,7 +167,7 @@ def test_table_has_both_folders_and_setting_differences(write: Write, capsys: py
     assert "-1.000" in lines[6].split()
 
 
-def test_report_page_has_the_numbers_of_compare(write: Write, compare: Compare) -> None:
+def test_report_page_has_the_numbers_of_the_compare_command(write: Write, compare: Compare) -> None:
     folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
     (told,) = compare(*folders)
     data = report(*folders)

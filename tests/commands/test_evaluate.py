@@ -101,7 +101,7 @@ def evaluate(folder: Path, *words: str) -> int:
     return evaluate_command(words, folder=folder)
 
 
-def test_evaluate_scores_a_chat_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_command_scores_a_chat_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "c.yaml").write_text(f"env: {{eval_tasks: exact, group_size: 3}}\nopenai: {{base_url: {url}}}\n")
     assert evaluate(folder, "m", "--config", "c.yaml", "--limit", "2", "-n", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
@@ -112,7 +112,7 @@ def test_evaluate_scores_a_chat_model(folder: Path, url: str, capsys: pytest.Cap
     assert len(samples.read_text().splitlines()) == 2
 
 
-def test_base_model_is_evaluated_by_text_completions(
+def test_base_model_is_evaluated_over_the_completions_route(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
@@ -133,7 +133,7 @@ def test_azure_api_version_and_key_header_are_sent(
     assert not [path for path in folder.glob("evals/*/*") if KEY in path.read_text()]
 
 
-def test_error_of_evaluate_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
+def test_error_of_the_evaluate_command_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
     url = f"{server.url}/openai/deployments/d?api-version=2023"
     words = ["m", "--base-url", url, "--tasks", "exact", "--chat", "--openai.headers", f"{{api-key: {KEY}}}"]
     with pytest.raises(ReasoningEnvError, match="refuses POST /openai/deployments/d/chat/completions ") as raised:
@@ -148,7 +148,7 @@ def test_invalid_header_option_raises(folder: Path, name: str, value: str) -> No
     assert "secret" not in str(raised.value)
 
 
-def test_evaluate_command_calls_the_python_function(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_command_calls_the_evaluate_function(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
 
     def evaluate_noted(**arguments: Any) -> Any:
@@ -161,7 +161,7 @@ def test_evaluate_command_calls_the_python_function(folder: Path, url: str, monk
     assert [call["request"].settings.eval_tasks for call in calls] == [["exact"]]
 
 
-def test_evaluate_with_a_request_and_settings_raises() -> None:
+def test_evaluate_function_with_both_request_and_settings_raises() -> None:
     with pytest.raises(ConfigError, match="request: cannot be combined"):
         module.evaluate("m", request=read_request({}))
 
@@ -177,7 +177,7 @@ def test_disconnected_completion_counts_as_failed(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
-def test_answers_in_the_reasoning_field_are_explained(
+def test_note_explains_answers_in_the_reasoning_field(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, words: list[str]
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
@@ -206,13 +206,13 @@ def test_server_type_option_selects_the_endpoint(
     assert json.loads(capsys.readouterr().out)["server"]["type"] == server_type
 
 
-def test_base_server_without_chat_template_raises(folder: Path, url: str) -> None:
+def test_base_server_option_without_chat_template_raises(folder: Path, url: str) -> None:
     with pytest.raises(ReasoningEnvError, match="no chat template"):
         evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "1", "--chat")
 
 
 @pytest.mark.parametrize("variable", ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY"])
-def test_error_of_evaluate_hides_the_api_key(
+def test_error_of_the_evaluate_command_hides_the_api_key(
     folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "bad-key")
@@ -220,7 +220,7 @@ def test_error_of_evaluate_hides_the_api_key(
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_evaluate_uses_defaults_of_the_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_command_uses_the_given_default_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
     assert evaluate_command(["m", "--dry-run"], folder=folder, defaults=defaults) == 0
     assert "\n7 problems of 1 task" in capsys.readouterr().out
@@ -265,7 +265,7 @@ def test_openai_base_url_variable_selects_the_server(
     assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
-def test_dry_run_prints_the_number_of_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_option_prints_the_number_of_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     address = "http://user:secret@host:8000/v1"
     assert evaluate(folder, "m", "--tasks", "exact", "--limit", "3", "--base-url", address, "--dry-run") == 0
     model, plan = capsys.readouterr().out.splitlines()
@@ -290,7 +290,7 @@ def test_reasoning_effort_is_not_sent_to_a_base_model(folder: Path, url: str, ca
 
 
 @pytest.mark.parametrize("way", ["file", "option"])
-def test_training_settings_are_reported_as_unused(
+def test_training_settings_are_reported_as_ignored(
     folder: Path, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     (folder / "c.yaml").write_text(
@@ -309,12 +309,12 @@ def test_training_settings_are_reported_as_unused(
 
 
 @pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
-def test_plan_reports_ignored_settings(folder: Path, caplog: pytest.LogCaptureFixture, only: str) -> None:
+def test_printed_plan_reports_ignored_settings(folder: Path, caplog: pytest.LogCaptureFixture, only: str) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
     assert caplog.messages == ["`evaluate` ignores these settings: env.group_size"]
 
 
-def test_option_of_every_setting_of_a_file_is_accepted() -> None:
+def test_every_config_file_setting_is_accepted_as_an_option() -> None:
     names = [*(f"env.{name}" for name in NAMES_OF_TRAINING), *(f"openai.{name}" for name in NAMES_OF_SERVER)]
     known = full_parser("evaluate", NAMES_OF_TRAINING, NAMES_OF_SERVER)._option_string_actions
     assert [name for name in names if f"--{name}" not in known] == []
@@ -344,7 +344,7 @@ def test_max_tokens_option_limits_completions(
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_fail_under_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
+def test_fail_under_option_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 

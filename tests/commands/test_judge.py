@@ -66,12 +66,12 @@ def reference() -> str:
         return bridge.next().reference
 
 
-def test_judge_accepts_the_right_token(server: Server, reference: str) -> None:
+def test_judge_server_accepts_the_right_token(server: Server, reference: str) -> None:
     verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
 
-def test_judge_metrics_include_workers(server: Server, reference: str) -> None:
+def test_metrics_of_the_judge_server_include_workers(server: Server, reference: str) -> None:
     server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})
     request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
@@ -84,7 +84,7 @@ def test_judge_metrics_include_workers(server: Server, reference: str) -> None:
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_log_json_prints_json_lines(server: Server) -> None:
+def test_log_json_option_prints_json_lines(server: Server) -> None:
     without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
     with pytest.raises(urllib.error.HTTPError, match="422"):
         server.ask(without_prompt, route="/get_reward")
@@ -93,12 +93,12 @@ def test_log_json_prints_json_lines(server: Server) -> None:
     assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 
 
-def test_judge_refuses_a_wrong_token(server: Server, reference: str) -> None:
+def test_judge_server_refuses_a_wrong_token(server: Server, reference: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="401"):
         server.ask({"ref": reference, "texts": []}, "wrong")
 
 
-def test_signal_to_the_judge_ends_all_workers(tmp_path: Path) -> None:
+def test_signal_to_the_judge_server_ends_all_workers(tmp_path: Path) -> None:
     """The command runs in its own interpreter, as users run it."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
     environment = {"PATH": "", "HOME": str(tmp_path)}
@@ -127,14 +127,14 @@ def test_port_in_use_raises_a_one_line_error(tmp_path: Path, capsys: pytest.Capt
     assert "Address already in use" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_judge_checks_its_port_before_joining_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_command_checks_its_port_before_joining_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "_join_cluster", lambda *_: pytest.fail("joined a cluster first"))
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="Address already in use"):
         judge.judge_command(["--ray", "auto", "--port", str(taken.getsockname()[1])], ROOT)
 
 
 @pytest.mark.parametrize("options", [[], ["--verifiers", "2"]])
-def test_judge_reads_rewards_from_the_config_file(
+def test_judge_command_reads_the_rewards_setting_of_the_config_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     config = tmp_path / "run.yaml"

@@ -95,11 +95,11 @@ def test_install_advice_lists_packages_of_the_extra(tmp_path: Path, monkeypatch:
     assert folders.install_command("ray") == "pip install 'ray[data]<3,>=2.60'"
 
 
-def test_ctrl_c_ends_with_status_130(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_command_with_status_130(tmp_path: Path) -> None:
     assert _run(tmp_path, "serve", side_effect=KeyboardInterrupt) == 130
 
 
-def test_closed_pipe_ends_with_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_output_pipe_ends_a_command_with_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
     assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
@@ -115,7 +115,7 @@ def test_missing_demo_packages_are_named(
     assert capsys.readouterr().err == f"{said}\n"
 
 
-def test_report_finds_dumps_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_command_finds_dumps_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "data_dumps" / "demo" / "reasoning_gym_environment_rollouts_a_0000.jsonl", group(rollout()))
     assert main(["report", "-o", "page.html"], {}, environment_file=tmp_path / "elsewhere" / "environment.py") == 0

@@ -100,7 +100,7 @@ def test_sent_parameters_are_recorded(server: RefusingServer, evaluate: Evaluate
     }
 
 
-def test_refused_temperature_is_noted_for_a_preset(
+def test_table_of_a_preset_notes_a_refused_temperature(
     server: RefusingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -143,7 +143,9 @@ def test_only_one_of_two_exclusive_parameters_is_dropped(server: RefusingServer,
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_only_mentioned_in_an_error_is_kept(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_parameter_that_an_error_mentions_but_does_not_refuse_is_kept(
+    server: RefusingServer, evaluate: Evaluate
+) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"
     server.refuse = lambda request: said if "reasoning_effort" in request else None
     sent = evaluate("--env.reasoning_effort", "low")["sent"]
@@ -264,7 +266,7 @@ def prompt_tokens(request: Request) -> int:
     return sum(len(message["content"]) for message in request["messages"]) // 4
 
 
-def test_limit_is_lowered_after_a_validation_error(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_token_limit_is_lowered_after_a_validation_error(server: RefusingServer, evaluate: Evaluate) -> None:
     detail = [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 4096", "input": 32768}]
     server.refuse = above(4096, json.dumps({"detail": detail}).replace("{", "{{").replace("}", "}}"))
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
@@ -273,7 +275,9 @@ def test_limit_is_lowered_after_a_validation_error(server: RefusingServer, evalu
 # ------------------------------------------------------------------ identity
 
 
-def test_compare_names_different_chat_template_options(evaluate: Evaluate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_command_names_different_chat_template_options(
+    evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = evaluate(model="a")
     second = evaluate("--env.chat_template_kwargs", "{enable_thinking: false}", model="b")
     assert second["settings"]["chat_template_kwargs"] == {"enable_thinking": False}
@@ -282,7 +286,7 @@ def test_compare_names_different_chat_template_options(evaluate: Evaluate, capsy
     assert "chat_template_kwargs" in capsys.readouterr().out
 
 
-def test_compare_names_different_sent_parameters(
+def test_compare_command_names_different_sent_parameters(
     server: RefusingServer, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(model="a")

@@ -11,7 +11,7 @@ from reasoning_env.errors import ConfigError
 from tests.reports.lines import group, rollout, write
 
 
-def test_report_never_overwrites_its_input(tmp_path: Path) -> None:
+def test_report_command_never_overwrites_its_input(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", group(rollout()))
     before = path.read_bytes()
     with pytest.raises(ConfigError, match=r"a\.jsonl"):

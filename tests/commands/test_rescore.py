@@ -50,7 +50,7 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_equal_scores_count_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
+def test_equal_new_score_counts_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [
@@ -78,7 +78,7 @@ def test_task_row_has_means_before_and_after(dumped: Dump, rescore: Rescore) -> 
     assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
 
 
-def test_problems_that_cannot_be_regenerated_are_left_out(dumped: Dump, rescore: Rescore) -> None:
+def test_rollouts_of_unreproducible_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),
@@ -97,14 +97,14 @@ def test_problems_that_cannot_be_regenerated_are_left_out(dumped: Dump, rescore:
     assert "no such puzzle" in broken
 
 
-def test_rescore_escapes_model_text(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rescore_command_escapes_model_text(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rescore_command([str(dumped(line("exact", 5, [PAID_FOR_NOTHING])))], folder)
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
 
 
-def test_columns_without_out_raises(dumped: Dump, folder: Path) -> None:
+def test_columns_option_without_out_option_raises(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     with pytest.raises(ConfigError, match="--columns needs --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)

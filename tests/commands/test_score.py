@@ -24,7 +24,7 @@ from tests.records import make_problem
         ("21", 0.0, "no_answer", None),
     ],
 )
-def test_score_prints_the_score_and_reason_of_a_completion(
+def test_score_command_prints_score_and_reason_of_a_completion(
     folder: Path, capsys: pytest.CaptureFixture[str], text: str, score: float, reason: str, read: str | None
 ) -> None:
     assert score_command(["Exact", "--seed", "7", text, "--json"], folder) == 0
@@ -34,7 +34,7 @@ def test_score_prints_the_score_and_reason_of_a_completion(
     assert result["prompt"][-1]["content"].startswith("First line of 7.")
 
 
-def test_score_accepts_a_problem_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_command_accepts_a_problem_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def reference() -> str:
         settings = ReasoningSettings(tasks=["exact"], num_generators=1, num_verifiers=1)
         async with Session(settings, checkout=folder / "reasoning-gym") as session:
@@ -48,14 +48,14 @@ def test_score_accepts_a_problem_reference(folder: Path, capsys: pytest.CaptureF
         score_command([name, "<answer>21</answer>", "--level", "0.5"], folder)
 
 
-def test_score_shows_a_corrected_answer() -> None:
+def test_score_command_shows_a_corrected_answer() -> None:
     problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
     assert show_answer(problem) == "2   (corrected: reasoning-gym's own answer is 3)"
     assert problem_as_json(problem)["library_answer"] == "3"
 
 
 @pytest.mark.parametrize(("formats", "reason"), [("magistral", "right"), ("auto", "several_answers")])
-def test_thinking_option_selects_the_format(
+def test_thinking_option_selects_the_thinking_format(
     folder: Path, capsys: pytest.CaptureFixture[str], formats: str, reason: str
 ) -> None:
     text = "[THINK]<answer>8</answer>[/THINK]<answer>21</answer>"
@@ -63,7 +63,7 @@ def test_thinking_option_selects_the_format(
     assert json.loads(capsys.readouterr().out)["reason"] == reason
 
 
-def test_score_escapes_completion_from_a_pipe(
+def test_score_command_escapes_a_completion_read_from_a_pipe(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("<answer>\x1b[2J</answer>"))
@@ -77,12 +77,12 @@ def test_score_escapes_completion_from_a_pipe(
 @pytest.mark.parametrize(
     ("task", "error"), [("games", ConfigError), ("exat", ConfigError), ("broken", GenerationError)]
 )
-def test_score_of_an_unknown_or_broken_task_raises(folder: Path, task: str, error: type[Exception]) -> None:
+def test_score_command_raises_on_an_unknown_or_broken_task(folder: Path, task: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=task):
         score_command([task, "<answer>1</answer>"], folder)
 
 
-def test_score_reads_parameters_from_the_config_file(
+def test_score_command_reads_parameters_from_the_config_file(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "run.yaml"

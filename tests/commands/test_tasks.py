@@ -29,7 +29,7 @@ def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_listing_has_every_task_and_its_failure(show: Show) -> None:
+def test_task_listing_has_every_task_and_its_error(show: Show) -> None:
     lines = show().splitlines()
     categories = {"broken": "family", "composite": "family", "exact": "family", "generous": "games"}
     assert dict(line.split()[:2] for line in lines[1:6]) == {**categories, "open_ended": "games"}
@@ -74,13 +74,13 @@ def test_prompt_option_shows_the_conversation(show: Show) -> None:
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
-def test_prompt_uses_system_prompt_of_the_config_file(show: Show, tmp_path: Path) -> None:
+def test_prompt_option_uses_the_system_prompt_of_the_config_file(show: Show, tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {system_prompt: My rules., tasks: exact}")
     assert "My rules." in show("exact", "--prompt", "--config", str(config))
 
 
-def test_model_prompt_uses_thinking_of_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
+def test_prompt_for_a_model_uses_thinking_of_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {thinking: kimi, tasks: exact}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--config", str(config))
@@ -99,7 +99,7 @@ def test_tokenizer_option_shows_the_exact_prompt_text(show: Show, tokenizer: Any
     assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
 
 
-def test_model_prompt_takes_template_options(show: Show, tokenizer: Any) -> None:
+def test_prompt_for_a_model_uses_chat_template_options(show: Show, tokenizer: Any) -> None:
     options = ("--chat_template", "plain", "--thinking", "kimi", "--chat_template_kwargs", "{a: 1}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, *options)
     assert f"{NATIVE_SYSTEM_PROMPT}\n\nUser: " in output
@@ -127,12 +127,12 @@ def test_task_left_out_of_training_is_shown(
     assert shown in show(*argv)
 
 
-def test_trained_tasks_are_not_marked_left_out(show: Show) -> None:
+def test_tasks_of_the_default_training_are_not_marked_as_left_out(show: Show) -> None:
     assert "Excluded from training" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 
 
-def test_tasks_reads_parameters_from_the_config_file(show: Show, tmp_path: Path) -> None:
+def test_tasks_command_reads_parameters_from_the_config_file(show: Show, tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {tasks: exact, task_params: {exact: {colour: red}}}")
     (sample,) = json.loads(show("exact", "--samples", "1", "--json", "--config", str(config)))["samples"]
@@ -153,19 +153,21 @@ def test_task_without_levels_shows_one_sample(show: Show) -> None:
     assert shown["parameters"] == {"generous": {}}
 
 
-def test_level_without_effect_is_reported_by_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_command_reports_a_level_without_effect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
     told = "--level has no effect on these tasks, which have no levels: generous"
     assert told in capsys.readouterr().err.splitlines()
 
 
-def test_parameters_are_shown_as_a_table_by_level(show: Show) -> None:
+def test_tasks_command_shows_a_table_of_parameters_by_level(show: Show) -> None:
     output = show("exact")
     assert "terms      null     2        4          6" in output
     assert "=== exact (family), seed 42, level 0.5\n" in output
 
 
-def test_number_of_different_questions_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_command_shows_the_number_of_different_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert tasks_command(["coin_flip", "chain_sum", "gcd", "bf"], tmp_path) == 0
     told = [part.splitlines()[1] for part in capsys.readouterr().out.split("=== ") if "different questions" in part]
     coin_flip, chain_sum, gcd, slow = told

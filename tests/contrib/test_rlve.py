@@ -106,7 +106,9 @@ async def test_references_give_the_same_rlve_problems(session: Session[Problem])
 
 @on_module_loop
 @pytest.mark.parametrize("task", EVALUATING)
-async def test_hostile_answers_score_zero_and_do_nothing(task: str, session: Session[Problem], tmp_path: Path) -> None:
+async def test_hostile_answers_score_zero_and_have_no_effect(
+    task: str, session: Session[Problem], tmp_path: Path
+) -> None:
     """Hostile answers open no file, process or socket, and do not affect the score of other answers."""
     problem = await session.make(task, 3, level=0.5)
     written = tmp_path / "written"

@@ -39,7 +39,7 @@ def test_output_rows_are_sorted_by_number(out: Path) -> None:
         assert [row["a"] for row in rows_by_position(rows)] == [9, 10]
 
 
-def test_temporary_rows_are_removed_at_the_end(out: Path) -> None:
+def test_temporary_rows_are_removed_when_the_work_ends(out: Path) -> None:
     with unfinished_rows(out, MADE_WITH):
         pass
     assert not list(out.parent.iterdir())
@@ -56,7 +56,7 @@ def test_damaged_temporary_row_raises(out: Path, line: str) -> None:
         pass
 
 
-def test_temporary_rows_of_a_finished_call_are_removed(out: Path) -> None:
+def test_temporary_rows_of_a_finished_file_are_removed(out: Path) -> None:
     write_card(out, {"made_with": MADE_WITH})
     out.touch()
     assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}
@@ -74,7 +74,7 @@ def test_full_disk_error_counts_the_saved_rows(out: Path) -> None:
         write_output(out, {}, full_disk(), None, under_way=rows)
 
 
-def test_call_resumes_after_a_full_disk(out: Path) -> None:
+def test_unfinished_output_is_completed_after_a_full_disk(out: Path) -> None:
     with pytest.raises(OutputError), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
     with unfinished_rows(out, MADE_WITH) as rows:

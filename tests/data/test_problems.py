@@ -117,7 +117,7 @@ async def test_equal_calls_write_identical_files(write: Write, tmp_path: Path) -
 
 
 @on_module_loop
-async def test_parts_together_equal_the_whole_file(write: Write, tmp_path: Path) -> None:
+async def test_separately_written_parts_together_equal_the_whole_file(write: Write, tmp_path: Path) -> None:
     parts = 3
     await write(tmp_path / "whole.jsonl", 70)
     of_parts = []
@@ -231,7 +231,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_killed_problems_command_resumes(tmp_path: Path, part: str) -> None:
+def test_killed_problems_command_resumes_its_file(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)
@@ -264,7 +264,9 @@ def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("what", ["--count=1", "--evaluation"])
-def test_adaptive_sampling_is_reported_as_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+def test_problems_command_reports_adaptive_sampling_as_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {task_sampling: adaptive, num_eval_samples_per_task: 1}")
     options = [what, "--tasks", "gcd", "--config", str(config), "--out", str(tmp_path / "a.jsonl")]

@@ -71,15 +71,15 @@ def test_training_row_has_metadata_of_its_group(path: Path, made_with: object, m
         (Keep.BEST, ["right"]),
     ],
 )
-def test_keep_mode_selects_completions(path: Path, keep: Keep, expected: list[str]) -> None:
+def test_keep_option_selects_completions(path: Path, keep: Keep, expected: list[str]) -> None:
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_keep_best_of_wrong_completions_is_empty(path: Path) -> None:
+def test_keep_option_best_writes_no_row_for_only_wrong_completions(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_keep_pairs_takes_the_best_and_worst_completion(path: Path) -> None:
+def test_keep_option_pairs_writes_the_best_and_worst_completion(path: Path) -> None:
     [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]
@@ -115,7 +115,7 @@ def test_training_columns_have_one_type(path: Path) -> None:
     assert {tuple(type(value) for value in row.values()) for row in rows} == {tuple(map(type, rows[0].values()))}
 
 
-def test_training_rows_are_not_read_as_rollout_groups(path: Path) -> None:
+def test_training_rows_file_is_not_read_as_rollout_groups(path: Path) -> None:
     header_path(path).write_text("{}")
     kept(path, line(RIGHT))
     assert len(list(stream_groups(path.parent))) == 1
@@ -128,7 +128,7 @@ def test_foreign_file_at_the_output_path_raises(path: Path) -> None:
     assert "mine" in kept_path(path, Keep.ALL).read_text()
 
 
-def test_training_rows_of_an_earlier_call_are_replaced(path: Path) -> None:
+def test_training_rows_of_an_earlier_call_are_overwritten(path: Path) -> None:
     for rollouts in ([RIGHT], [RIGHT, WRONG]):
         rows = kept(path, line(*rollouts))
     assert texts(rows) == ["right", "wrong"]

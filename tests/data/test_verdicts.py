@@ -100,7 +100,7 @@ async def test_rollout_dump_is_rescored_as_rows(rescore: Rescore, problem: Probl
 
 
 @on_module_loop
-async def test_skipped_rows_are_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rows_skipped_while_rescoring_are_reported(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     unknown = problem.reference.replace("gcd:", "gdc:", 1)
     altered = problem.reference.replace(":7:", ":8:", 1)
     rows = [
@@ -155,7 +155,7 @@ async def test_rows_can_be_rescored_from_python(
     assert "skipped row 4: the reference cannot be read" in caplog.text
 
 
-def test_documented_python_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_lines_of_the_data_page_run(capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs" / "data.md").read_text()
     shown = next(block.split("```")[0] for block in page.split("```python\n") if "verdicts(session" in block)
     exec(compile(shown, "docs/data.md", "exec"), {})
@@ -242,7 +242,9 @@ async def test_parquet_column_types_are_kept(rescore: Rescore, problem: Problem,
 
 
 @on_module_loop
-async def test_earlier_scores_do_not_fix_column_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_scores_in_the_input_do_not_set_the_output_column_types(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "scores": [[0]], "completions": [[right(problem), "none"]]}
     )
@@ -263,7 +265,9 @@ async def test_mixed_column_types_raise_before_judging(workers: Any, problem: Pr
 
 
 @on_module_loop
-async def test_interrupted_call_does_not_judge_rows_again(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rows_judged_before_an_interruption_are_not_judged_again(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     row = {"reference": problem.reference, "completion": "none"}
     path = write(tmp_path / "a.jsonl", row, row)
     await rescore(path, tmp_path / "b.jsonl")
@@ -381,7 +385,9 @@ async def test_columns_option_reads_lines_of_other_tools(
 
 
 @on_module_loop
-async def test_parquet_columns_can_be_named(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_columns_option_names_columns_of_a_parquet_file(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     table = pyarrow.table({"gts": [problem.reference], "output": [right(problem)]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     columns = {"reference": "gts", "completion": "output"}

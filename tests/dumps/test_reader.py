@@ -81,7 +81,7 @@ def test_json_array_instead_of_lines_raises(tmp_path: Path, indent: int | None) 
         list(stream_groups(tmp_path))
 
 
-def test_repeated_line_is_counted_with_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_dump_line_is_counted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = [b'{"key": "%d", ' % number + encode_group(passed(number))[1:] for number in (1, 2, 1, 1)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
@@ -101,13 +101,13 @@ def test_groups_of_a_copied_dump_are_read_once(tmp_path: Path, caplog: pytest.Lo
     ]
 
 
-def test_problem_sampled_at_another_time_is_read_twice(tmp_path: Path) -> None:
+def test_dump_lines_of_one_problem_at_two_times_are_both_read(tmp_path: Path) -> None:
     lines = [encode_group(passed(1), more={"time": time}) for time in (1.5, 2.5)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_equal_lines_without_time_are_all_read(tmp_path: Path) -> None:
+def test_equal_dump_lines_without_time_are_all_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(2 * encode_group(passed(1)))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
@@ -118,7 +118,7 @@ def test_blank_lines_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_incomplete_last_line_is_skipped_with_warning(
+def test_incomplete_last_dump_line_is_skipped_with_a_warning(
     tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")

@@ -17,7 +17,7 @@ KEY = "sk-nobody-must-see-this"
 
 
 @pytest.mark.slow
-def test_evaluate_never_shows_the_api_key(cli: Cli, tmp_path: Path) -> None:
+def test_evaluate_command_never_shows_the_api_key(cli: Cli, tmp_path: Path) -> None:
     with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
         flags = ["--model=policy", f"--base-url={server.url}/v1", f"--openai.api_key={KEY}", "-v"]
         flags += ["--env.startup_timeout_s=600", "--env.scoring_deadline_s=60"]

@@ -88,14 +88,14 @@ def ends(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ends
     return Ends(path, waiting, left, stopped, groups, finished, again)
 
 
-def test_sigterm_ends_process_while_it_waits_for_a_server(ends: Ends) -> None:
+def test_sigterm_ends_a_process_command_that_waits_for_a_server(ends: Ends) -> None:
     assert ends.waiting.exit_status == 143
     [line] = error_lines(ends.waiting)
     assert "SIGTERM" in line
     assert not ends.left
 
 
-def test_ctrl_c_prints_the_summary_of_process(ends: Ends) -> None:
+def test_ctrl_c_prints_the_summary_of_the_process_command(ends: Ends) -> None:
     assert ends.stopped.exit_status == 130
     [line] = error_lines(ends.stopped)
     assert "SIGINT" in line
@@ -103,14 +103,14 @@ def test_ctrl_c_prints_the_summary_of_process(ends: Ends) -> None:
     assert re.search(rf"\b{ends.groups} .*{ends.path}", ends.stopped.stdout)
 
 
-def test_resumed_process_adds_the_missing_groups(ends: Ends) -> None:
+def test_resumed_process_command_adds_the_missing_groups(ends: Ends) -> None:
     assert ends.finished.exit_status == 0
     assert ends.groups < TOTAL
     assert sorted(group["index"] for group in lines(ends.path)) == list(range(TOTAL))
     assert ends.path.read_bytes().count(b"\n") == TOTAL
 
 
-def test_process_does_nothing_if_the_file_is_complete(ends: Ends) -> None:
+def test_process_command_adds_no_group_to_a_complete_file(ends: Ends) -> None:
     assert ends.again.exit_status == 0
     assert f"Nothing to do: the file already has {TOTAL} groups" in ends.again.stdout
     assert error_lines(ends.again) == []

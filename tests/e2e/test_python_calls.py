@@ -40,19 +40,19 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def test_python_evaluate_returns_the_results_of_its_folder(url: str, tmp_path: Path) -> None:
+def test_evaluate_function_returns_the_results_of_its_folder(url: str, tmp_path: Path) -> None:
     result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
     assert result.folder.parent == tmp_path / "kept"
     assert read_evaluation(result.folder) == result
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-def test_python_evaluate_needs_no_model_name(url: str) -> None:
+def test_evaluate_function_needs_no_model_name(url: str) -> None:
     result = evaluate(base_url=url, tasks=["gcd"], limit=1, stream="always", timeout=60)
     assert result.results["model"]
 
 
-def test_python_evaluate_works_inside_an_event_loop(url: str) -> None:
+def test_evaluate_function_works_inside_a_running_event_loop(url: str) -> None:
     async def in_a_notebook() -> Any:
         return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
 

@@ -146,7 +146,7 @@ def test_resumed_runs_serve_the_problems_of_an_uninterrupted_run(stopped: Stoppe
             assert [problem[what] for problem in piece.handed_out] == [problem[what] for problem in expected]
 
 
-def test_resumed_run_skips_no_position(stopped: Stopped) -> None:
+def test_resumed_run_skips_no_problem_number(stopped: Stopped) -> None:
     done: set[int] = set()
     for piece in stopped.pieces:
         left_out = set(range(piece.positions[-1])) - set(piece.positions)
@@ -154,7 +154,7 @@ def test_resumed_run_skips_no_position(stopped: Stopped) -> None:
         done |= piece.scored
 
 
-def test_resumed_run_does_not_start_from_the_beginning(stopped: Stopped) -> None:
+def test_resumed_run_serves_no_finished_problem_again(stopped: Stopped) -> None:
     for before, after in pairwise(stopped.pieces):
         assert after.positions[0] >= before.positions[0]  # the first may have been in flight all the time
         assert set(before.positions) & set(range(after.positions[-1])) - set(after.positions)
@@ -166,7 +166,7 @@ def test_run_resumed_after_sigterm_repeats_no_scored_problem(stopped: Stopped) -
             assert not set(after.positions) & before.scored
 
 
-def test_stopped_runs_have_unfinished_problems(stopped: Stopped) -> None:
+def test_stopped_runs_of_this_test_have_problems_in_flight(stopped: Stopped) -> None:
     # Without problems in flight and several levels, the tests above would pass for a run that saves nothing.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2

@@ -298,12 +298,12 @@ def test_shown_rescore_command_finds_no_change(newcomer: Newcomer, groups: Path)
     assert "scores changed" in newcomer.run(RESCORE)
 
 
-def test_shown_preset_command_evaluates(evaluation: Path) -> None:
+def test_shown_command_with_a_preset_evaluates(evaluation: Path) -> None:
     results = json.loads((evaluation / "results.json").read_text())
     assert len(results["tasks"]) > 90
 
 
-def test_shown_limited_evaluation_prints_a_mean(newcomer: Newcomer) -> None:
+def test_shown_evaluation_with_a_limit_prints_a_mean(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
@@ -328,7 +328,9 @@ def test_shown_compare_command_compares_evaluations(
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_shown_tasks_score_and_settings_commands_print(newcomer: Newcomer, command: str, said: str) -> None:
+def test_shown_commands_named_tasks_score_and_settings_print_output(
+    newcomer: Newcomer, command: str, said: str
+) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}
     assert said in newcomer.run(command, {there: here for there, here in names.items() if there in command})
 

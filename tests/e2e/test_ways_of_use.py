@@ -198,7 +198,7 @@ def test_commands_run_from_another_source_tree(ways: Ways, how: list[str]) -> No
 
 
 @pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
-def test_audit_error_is_handled_in_every_installation(ways: Ways, how: list[str]) -> None:
+def test_wrong_audit_option_prints_one_line_in_every_installation(ways: Ways, how: list[str]) -> None:
     """The command line recognizes the audit's ConfigError, in each way of installing the package."""
     places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
     command = [sys.executable, *how, "audit", "--items", "0"]

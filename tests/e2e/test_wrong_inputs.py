@@ -257,7 +257,7 @@ def test_wrong_input_prints_a_one_line_error(cli: Cli, words: str, said: str) ->
     assert "sk-secret" not in result.stderr
 
 
-def test_error_of_a_wrong_address_names_its_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_a_wrong_address_names_the_environment_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     result = cli("evaluate", "m")
     assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint
@@ -272,7 +272,7 @@ def test_trainer_example_names_a_wrong_address_in_one_line(address: str) -> None
 
 
 @pytest.mark.usefixtures("files")
-def test_report_help_shows_defaults(cli: Cli, tmp_path: Path) -> None:
+def test_help_of_the_report_command_shows_defaults(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data_dumps").mkdir()
     result = cli("report", "-h")
     assert "(default: data_dumps)" in " ".join(result.stdout.split())

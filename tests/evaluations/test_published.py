@@ -49,7 +49,7 @@ PLAN = EvaluationPlan(RG_EASY.tasks, PRESET_SIZE, RG_EASY.repeats, FIRST_SEED, p
 LIBRARY = make_library(dict.fromkeys(RG_EASY.tasks, "games"), version=RG_EASY.library)
 
 
-def test_evaluation_as_published_gets_no_remark() -> None:
+def test_evaluation_by_the_published_protocol_gets_no_remark() -> None:
     assert list(remarks_on(PLAN, RG_EASY, LIBRARY, 0.6)) == []
 
 

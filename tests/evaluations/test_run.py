@@ -182,7 +182,7 @@ async def test_dropped_problem_is_not_scored_zero(evaluate: Any, question: str, 
     assert session.dropped == [(question, dropped)]
 
 
-async def test_results_record_the_resolved_plan(run: Any) -> None:
+async def test_results_record_the_resolved_evaluation_plan(run: Any) -> None:
     """The settings do not contain the resolved numbers of problems and repeats."""
     _, results = await run("1.0", "0.5")
     settings = results["settings"]
@@ -203,7 +203,7 @@ async def test_permanent_failure_ends_the_evaluation(run: Any) -> None:
 
 
 @pytest.mark.parametrize("dropped", ["gone", "long"])
-async def test_isolated_failures_do_not_end_the_evaluation(
+async def test_nonconsecutive_failures_do_not_end_the_evaluation(
     run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)

@@ -24,6 +24,6 @@ def test_score_log_omits_a_single_category() -> None:
     ]
 
 
-def test_interrupted_evaluation_has_no_scores() -> None:
+def test_scores_of_an_interrupted_evaluation_are_not_logged() -> None:
     assert score_lines({**results(50, 0.375), "finished": False}) == []
     assert score_lines({**results(50, 0.375), "overall": None}) == []

@@ -48,7 +48,7 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_rare_outcomes_are_not_noted() -> None:
+def test_outcomes_of_few_completions_get_no_note() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 

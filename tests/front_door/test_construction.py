@@ -112,7 +112,7 @@ def own_thresholds() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-async def test_setup_freezes_imported_objects_for_the_collector(
+async def test_setup_excludes_imported_objects_from_garbage_collection(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.lifetime.tune_garbage_collector", tune_garbage_collector)
@@ -129,7 +129,7 @@ class Cycle:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-def test_garbage_collector_frees_old_objects_after_100_000_new() -> None:
+def test_old_garbage_is_freed_after_100_000_new_objects() -> None:
     tune_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)

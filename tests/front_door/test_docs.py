@@ -47,7 +47,7 @@ def test_train_page_shows_the_shipped_config_file() -> None:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_shipped_config_is_valid(path: Path) -> None:
+def test_shipped_config_files_are_valid(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     assert ReasoningGymEnvConfig(**content["env"]).tokenizer_name == content["env"]["tokenizer_name"]
     assert all(ServerConfig(**server).base_url for server in content["openai"])

@@ -159,7 +159,7 @@ async def test_each_evaluation_writes_its_own_folder(make_env: MakeEnv, tmp_path
     assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
 
 
-async def test_evaluation_logs_its_cost_before_it_starts(
+async def test_number_of_completions_and_tokens_is_logged_before_evaluation(
     make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(tasks="gcd,lcm", num_eval_samples_per_task=3, eval_repeats=2, eval_max_completion_tokens=50)

@@ -90,7 +90,7 @@ async def test_group_of_one_is_written_to_the_group_file(
     assert json.loads(line)["scores"] == [score]
 
 
-async def test_consecutive_failed_groups_end_process(
+async def test_consecutive_failed_groups_end_the_process_command(
     make_env: MakeEnv, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)

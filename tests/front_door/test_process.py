@@ -56,7 +56,7 @@ def positions(written: list[dict[str, Any]]) -> list[int]:
     return sorted(group["index"] for group in written)
 
 
-async def test_process_generates_groups_concurrently(process: Process, server: InferenceServer) -> None:
+async def test_process_command_generates_groups_concurrently(process: Process, server: InferenceServer) -> None:
     under_way, most = 0, 0
 
     async def answer(request: GenerationRequest) -> list[str]:
@@ -95,7 +95,7 @@ async def test_changed_scoring_settings_start_a_new_file(process: Process, path:
 
 
 @pytest.mark.parametrize("steered", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
-async def test_resumed_process_writes_only_missing_groups(
+async def test_resumed_process_command_writes_only_missing_groups(
     process: Process, server: InferenceServer, path: Path, steered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.1)
@@ -120,13 +120,15 @@ async def test_resumed_process_writes_only_missing_groups(
     assert len(server.requests) == TOTAL - len(begun)
 
 
-async def test_process_needs_no_server_if_the_file_is_complete(process: Process, server: InferenceServer) -> None:
+async def test_process_command_needs_no_server_if_the_file_is_complete(
+    process: Process, server: InferenceServer
+) -> None:
     await process(1)
     server.fail(refuse)
     assert len(await process(1, startup_timeout_s=0.01)) == 1
 
 
-async def test_resumed_process_draws_the_same_problems(process: Process, path: Path) -> None:
+async def test_resumed_process_command_samples_the_same_problems(process: Process, path: Path) -> None:
     settings = {"task_sampling": "weighted", "task_weights": {"chain_sum": 3.0}, "tasks": "chain_sum,gcd,lcm"}
     whole = await process(**settings)
     path.unlink()
@@ -164,7 +166,7 @@ async def test_groups_are_written_as_parquet(process: Process, path: Path) -> No
     assert pyarrow.read_table(table).to_pylist() == rows
 
 
-async def test_process_replaces_failed_groups(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_command_replaces_failed_groups(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     async def score(env: Env, group: Any) -> Any:
         if group.problem.spec.index in (3, 5):
             raise ValueError("a fault")

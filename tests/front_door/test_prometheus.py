@@ -57,7 +57,7 @@ async def test_prometheus_metrics_count_groups(workers: Any, server: InferenceSe
     assert after['reasoning_train_tasks_score_count{task="chain_sum"}'] == after["reasoning_train_score_count"] == 4
 
 
-async def test_metrics_port_is_closed_with_the_run(
+async def test_metrics_port_is_closed_when_the_run_ends(
     workers: Any, server: InferenceServer, url: Callable[[], str]
 ) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)

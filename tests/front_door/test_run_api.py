@@ -60,7 +60,9 @@ async def test_group_larger_than_batch_raises(make: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-async def test_missing_total_steps_in_both_settings_raises(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
+async def test_total_steps_missing_in_both_trainer_and_environment_raises(
+    make: MakeEnv, api: ServedRunApi, steps: int
+) -> None:
     await api.reset()
     await api.train(num_steps=steps)
     with pytest.raises(ConfigError, match=rf"\(it registered {steps}\).*set env\.total_steps"):
@@ -125,7 +127,7 @@ async def count_shared(serve: ServeGroups, environments: Sequence[Env]) -> int:
     return len(seeds) - len(set(seeds))
 
 
-async def test_instances_share_no_problem(
+async def test_environment_instances_share_no_problem(
     resume: MakeEnv, make: MakeEnv, serve: ServeGroups, api: ServedRunApi, tmp_path: Path
 ) -> None:
     environments = [await resume(0), await make(instance=1)]

@@ -37,7 +37,7 @@ USELESS: list[Fault] = [
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "chat"])
-async def test_permanent_server_fault_ends_the_start(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
+async def test_permanent_server_fault_at_start_raises(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     for fault in USELESS:
         server.fail(fault)
         with pytest.raises(ServerError, match=server.url):

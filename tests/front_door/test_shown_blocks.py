@@ -139,7 +139,7 @@ def test_json_and_toml_blocks_of_the_docs_are_valid() -> None:
             tomllib.loads(block.text)
 
 
-def test_docs_show_the_lines_of_examples_own_task() -> None:
+def test_own_task_example_contains_the_lines_shown_in_the_docs() -> None:
     shown = [block.text for block in PYTHON if "own_task.py" in (block.excuse or "")]
     example = textwrap.dedent((ROOT / "examples" / "own_task.py").read_text())
     # Without the types, which the page leaves out.
@@ -168,10 +168,10 @@ def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_list_of_unrun_blocks_has_no_stale_entry() -> None:
+def test_every_excused_docs_block_still_exists() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 
 @pytest.mark.parametrize("reason", sorted(set(NOT_HERE.values())))
-def test_list_of_unrun_blocks_names_existing_tests(reason: str) -> None:
+def test_excuses_of_docs_blocks_name_existing_tests(reason: str) -> None:
     assert [path for path in re.findall(r"[\w/]+\.py", reason) if "/" in path and not (ROOT / path).is_file()] == []

@@ -47,7 +47,7 @@ async def test_failed_request_or_scoring_drops_the_group(
     assert await env.get_next_item(), "the run goes on"
 
 
-async def test_error_in_subclass_code_drops_the_group(make_env: MakeEnv) -> None:
+async def test_error_in_an_overridden_method_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.complete = AsyncMock(return_value=completions(item))
@@ -87,7 +87,9 @@ async def test_scored_group_resets_the_failure_count(make_env: MakeEnv, monkeypa
     assert await env.get_next_item()
 
 
-async def test_fatal_error_is_raised_by_the_next_item(make_env: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
+async def test_get_next_item_raises_the_fatal_error_of_an_earlier_request(
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture
+) -> None:
     error = RefusedError("too long")
     env: Any = await make_env()
     item = await env.get_next_item()
@@ -134,7 +136,7 @@ async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_of_an_overridden_send_hook_is_not_in_flight(sending: Any) -> None:
+async def test_group_passed_to_an_overridden_send_hook_is_not_in_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)

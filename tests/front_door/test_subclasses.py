@@ -105,7 +105,7 @@ async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) 
     return sent
 
 
-def test_config_init_of_a_subclass_is_used() -> None:
+def test_overridden_config_init_of_a_subclass_is_called() -> None:
     assert build_launch(Own, Serve(), {}).config == OwnConfig(group_size=2)
 
 

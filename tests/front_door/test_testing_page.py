@@ -32,5 +32,5 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", re.findall(r"async def (test_\w+)", SHOWN))
-def test_shown_in_the_docs_passes(outcomes: dict[str, str], name: str) -> None:
+def test_example_test_of_the_docs_passes(outcomes: dict[str, str], name: str) -> None:
     assert outcomes[name] == "PASSED"

@@ -12,7 +12,7 @@ from reasoning_env import Bridge
 SERVER = Path(__file__).parents[2] / "hub" / "nemo_gym" / "resources_servers" / "reasoning_gym_environment"
 
 
-def test_example_rows_have_the_messages_of_their_references() -> None:
+def test_nemo_gym_example_rows_have_the_messages_of_their_problems() -> None:
     rows = [json.loads(line) for line in (SERVER / "data" / "example.jsonl").read_text().splitlines()]
     assert len(rows) == 5
     with Bridge(num_generators=1, num_verifiers=1) as bridge:

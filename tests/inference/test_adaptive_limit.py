@@ -64,7 +64,7 @@ async def test_request_rate_recovers_after_an_outage(monkeypatch: pytest.MonkeyP
     assert server.now_s < 61.0 + 25.0
 
 
-async def test_request_rate_recovers_after_a_retry_after_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_rate_recovers_after_the_pause_of_a_retry_after_header(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Limited(30.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)
@@ -75,7 +75,7 @@ async def test_request_rate_recovers_after_a_retry_after_pause(monkeypatch: pyte
     assert 30.0 <= server.now_s < 30.0 + 25.0
 
 
-async def test_requests_refused_together_lower_the_rate_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_refusals_lower_the_request_rate_once(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Limited(1.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)
@@ -88,7 +88,7 @@ async def test_requests_refused_together_lower_the_rate_once(monkeypatch: pytest
     assert began[3] == pytest.approx(1.15 + 1.05)
 
 
-async def test_requests_without_refusals_are_not_delayed() -> None:
+async def test_requests_are_not_delayed_while_none_is_refused() -> None:
     limit = AdaptiveLimit(clock=lambda: 0.0)
     assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
 

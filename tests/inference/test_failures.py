@@ -72,7 +72,7 @@ def test_failure_message_names_the_setting_to_change(error: Exception, setting: 
     assert setting in str(explain_failure(error).remedy)
 
 
-def test_retry_error_is_explained_by_its_last_attempt() -> None:
+def test_retry_error_gets_the_status_of_its_last_attempt() -> None:
     @retry(stop=stop_after_attempt(2))
     async def ask() -> Any:
         raise HTTPError(404)
@@ -86,7 +86,7 @@ def test_failure_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
-def test_unknown_host_error_has_the_system_message() -> None:
+def test_error_of_an_unknown_host_has_the_system_message() -> None:
     error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
     error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert describe_failure(error) == "Name or service not known"
@@ -112,7 +112,7 @@ def test_retry_after_date_is_relative_to_the_server_clock(sent: str) -> None:
     assert explain_failure(error).retry_after_s == 7.0
 
 
-def test_http_reply_to_a_tls_handshake_counts_as_refused() -> None:
+def test_https_request_to_an_http_server_counts_as_refused() -> None:
     # What this OpenSSL calls an answer that is not TLS is among the names.
     server = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(server, ssl.MemoryBIO(), server_hostname="h")
@@ -214,7 +214,7 @@ def test_number_of_logged_finish_reasons_is_limited(caplog: pytest.LogCaptureFix
     assert "\x1b" not in caplog.text
 
 
-async def test_long_waits_for_replies_are_logged(
+async def test_replies_that_take_long_are_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     requests, replies = PatientRequests(logging.getLogger("test")), asyncio.Event()

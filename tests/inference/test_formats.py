@@ -61,7 +61,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_reply_numbers_are_read_at_any_chunk_size(
+def test_numbers_of_a_reply_are_read_at_any_chunk_size(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
@@ -101,7 +101,7 @@ def test_completion_without_tokens_is_read(token_format: TokenFormat) -> None:
 
 
 @pytest.mark.parametrize("in_list", [False, True])
-def test_single_completion_of_sglang_is_read(in_list: bool) -> None:
+def test_sglang_reply_with_a_single_completion_is_read(in_list: bool) -> None:
     reply = write(SGLANG, ([5], [-0.5]))
     assert isinstance(reply, dict)
     body = json.dumps([reply] if in_list else reply).encode()
@@ -266,7 +266,7 @@ async def test_event_loop_runs_other_tasks_between_chunks() -> None:
     assert len(set(done_in)) == 20
 
 
-async def test_failed_decoding_frees_the_decoder() -> None:
+async def test_decoding_works_after_a_failed_decoding() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1

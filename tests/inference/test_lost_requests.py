@@ -67,7 +67,7 @@ def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> ServedModel
     return serve(f"{server.url}/v1", formats=[CHAT], timeouts=timeouts, timeout_s=PATIENCE_S)
 
 
-async def test_completions_lost_in_an_outage_are_requested_again(
+async def test_completions_that_an_outage_lost_are_requested_again(
     former: Former, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -89,7 +89,7 @@ async def test_stale_connections_are_replaced_after_an_outage(former: Former, ca
             assert len(await model.complete(PROMPT, 8, SAMPLING)) == 8
 
 
-async def test_server_that_never_comes_back_raises(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_stays_down_raises(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.1)
     async with hosted(former, Timeouts(None, 0.2)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
@@ -163,7 +163,7 @@ async def outcome(asking: asyncio.Task[Any]) -> str:
         (OSError(113, "no route"), "waits"),
     ],
 )
-async def test_only_refused_or_reset_connections_lose_requests(
+async def test_requests_count_as_lost_only_after_refused_or_reset_connections(
     connections: Connections, error: OSError, expected: str
 ) -> None:
     """After a short network failure, open connections still deliver replies."""
@@ -176,7 +176,7 @@ async def test_only_refused_or_reset_connections_lose_requests(
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "refused"), TimeoutError()])
 @pytest.mark.parametrize(("away_s", "expected"), [(0.05, "lost"), (PATIENCE_S, "waits")])
-async def test_requests_are_lost_only_after_a_long_outage(
+async def test_requests_count_as_lost_only_after_a_long_outage(
     connections: Connections, monkeypatch: pytest.MonkeyPatch, error: OSError, away_s: float, expected: str
 ) -> None:
     monkeypatch.setattr(module, "AWAY_S", away_s)
@@ -185,7 +185,7 @@ async def test_requests_are_lost_only_after_a_long_outage(
     assert await outcome(asking) == expected
 
 
-async def test_request_sent_after_the_outage_is_kept(connections: Connections) -> None:
+async def test_request_sent_after_an_outage_does_not_count_as_lost(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))
@@ -195,7 +195,7 @@ async def test_request_sent_after_the_outage_is_kept(connections: Connections) -
     assert await outcome(kept) == "waits"
 
 
-async def test_reply_shows_that_the_server_is_back(connections: Connections) -> None:
+async def test_requests_count_as_lost_if_another_reply_arrives_after_an_outage(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))

@@ -95,7 +95,7 @@ def make_server(listening: TestServer, reply_format: ReplyFormat) -> Server:
         *(pytest.param(COMPLETIONS, *given.values, id=f"tokens-{given.id}") for given in OVERLOAD),
     ],
 )
-async def test_overload_reply_counts_as_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
+async def test_overload_reply_marks_the_server_as_busy(reply_format: ReplyFormat, status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
         server = make_server(listening, reply_format)
         with pytest.raises(Exception) as raised:  # noqa: PT011  # errors of any kind
@@ -114,7 +114,7 @@ async def test_overload_error_inside_a_choice_is_recognised(reply_format: ReplyF
     assert explain_failure(raised.value).may_be_overload
 
 
-async def test_completions_beside_an_overload_error_are_kept() -> None:
+async def test_completions_in_a_reply_with_an_overload_error_are_kept() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:
@@ -157,7 +157,7 @@ async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pyte
         (200, {"error": {"message": "your plan has ended", "code": "insufficient_funds"}}),
     ],
 )
-async def test_other_errors_do_not_count_as_busy(status: int, body: Any) -> None:
+async def test_errors_other_than_overload_do_not_mark_the_server_as_busy(status: int, body: Any) -> None:
     async with Answers((status, body)).server as listening:
         server = make_server(listening, CHAT)
         with pytest.raises(Exception) as raised:  # noqa: PT011

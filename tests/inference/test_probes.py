@@ -31,7 +31,7 @@ def test_base_url_with_v1_gets_no_suggestion(url: str, status: int) -> None:
     assert remedy(url, status) is None
 
 
-def test_braces_in_a_suggested_url_are_unchanged() -> None:
+def test_braces_in_a_suggested_base_url_are_escaped() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: most servers want http://host/{{a}}/v1"
 
 

@@ -143,7 +143,7 @@ STREAMED = (200, EVENTS, {"Content-Type": "text/event-stream"})
     "said",
     ["This model only support stream mode, please enable the stream parameter", "only streaming is supported"],
 )
-async def test_server_that_only_streams_is_supported(server: Server, said: str) -> None:
+async def test_server_that_supports_only_streaming_is_supported(server: Server, said: str) -> None:
     server.answers = [(400, refusal(said), {}), STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -152,7 +152,7 @@ async def test_server_that_only_streams_is_supported(server: Server, said: str) 
     assert (server.requests[1]["stream"], server.requests[1]["stream_options"]) == (True, {"include_usage": True})
 
 
-async def test_unrequested_stream_is_read(server: Server) -> None:
+async def test_streamed_reply_to_an_unstreamed_request_is_read(server: Server) -> None:
     server.answers = [STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -205,7 +205,7 @@ async def test_context_length_out_of_range_is_treated_as_unknown(server: Server,
         assert await model.context_lengths() == [None]
 
 
-async def test_refusal_after_the_start_fails_only_one_request(server: Server) -> None:
+async def test_refusal_after_the_start_fails_only_that_request(server: Server) -> None:
     server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -216,7 +216,7 @@ async def test_refusal_after_the_start_fails_only_one_request(server: Server) ->
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
-async def test_refusal_at_start_ends_the_run(server: Server, status: int, said: str) -> None:
+async def test_refusal_of_the_first_request_ends_the_run(server: Server, status: int, said: str) -> None:
     server.answers = [(status, refusal(said), {})]
     async with client(server) as model:
         with pytest.raises(RefusedError, match=f"refuses requests .*{said}"):
@@ -311,7 +311,7 @@ async def test_interrupted_completion_at_start_raises(server: Server) -> None:
             await model.check(0.0)
 
 
-async def test_finish_reason_that_a_server_never_sends_is_optional(server: Server) -> None:
+async def test_missing_finish_reason_is_accepted_if_the_server_never_sent_one(server: Server) -> None:
     """Some servers never send a finish reason."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
@@ -319,7 +319,7 @@ async def test_finish_reason_that_a_server_never_sends_is_optional(server: Serve
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_missing_finish_reason_of_a_server_that_sends_it_is_retried(server: Server) -> None:
+async def test_missing_finish_reason_is_retried_if_the_server_sent_one_before(server: Server) -> None:
     """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -425,7 +425,7 @@ def spec(url: str) -> ServerSettings:
     return ServerSettings(base_url=url, api_key="k", timeout=5)
 
 
-async def test_only_model_of_a_server_is_found(server: Server) -> None:
+async def test_name_of_the_only_model_of_a_server_is_found(server: Server) -> None:
     assert await only_model(spec(server.url), 5.0) == "m"
 
 
@@ -470,7 +470,7 @@ async def test_text_completions_are_returned(server: Server) -> None:
     assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
 
 
-async def test_stop_text_is_not_sent_after_the_server_dropped_it(
+async def test_stop_string_is_not_sent_again_if_replies_do_not_contain_it(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.keeps_stop = False
@@ -482,7 +482,7 @@ async def test_stop_text_is_not_sent_after_the_server_dropped_it(
     assert len([message for message in caplog.messages if "stop string" in message]) == 1
 
 
-async def test_unclosed_answer_tag_is_not_completed(server: Server) -> None:
+async def test_client_does_not_close_an_open_answer_tag(server: Server) -> None:
     server.texts = ["<answer>4</answer>", "<answer>5"]
     async with client(server, server_type="openai") as model:
         texts = [(await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING))[0].text for _ in range(2)]
@@ -509,7 +509,7 @@ async def test_server_type_is_detected(server: Server, status: int, message: str
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_unrelated_refusals_do_not_set_the_server_type(server: Server, status: int, message: str) -> None:
+async def test_refusals_for_other_causes_do_not_set_the_server_type(server: Server, status: int, message: str) -> None:
     server.answers = [(status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=str(status)):

@@ -143,10 +143,10 @@ def test_prompt_longer_than_the_context_allows_no_tokens() -> None:
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_exclusive_bound_in_the_error_is_respected(message: str, sent: int, allowed: int) -> None:
+def test_exclusive_token_bound_in_an_error_is_respected(message: str, sent: int, allowed: int) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 
-def test_refused_too_small_limit_gives_no_token_limit() -> None:
+def test_error_for_a_too_small_token_limit_gives_no_token_limit() -> None:
     message = "max_tokens or model output limit was reached. Please try again with higher max_tokens."
     assert allowed_tokens(message, 1, PROMPT) is None

@@ -284,7 +284,7 @@ def test_step_refuses_invalid_actions(socket: Socket, action: dict[str, object])
         ({"reference": "x" * 10**6}, "a reference has at most 65536 characters, not 1000000"),
     ],
 )
-def test_wrong_reset_option_returns_a_one_line_error(socket: Socket, options: dict[str, object], told: str) -> None:
+def test_unknown_reset_option_returns_a_one_line_error(socket: Socket, options: dict[str, object], told: str) -> None:
     socket.ask("reset", {"seed": 3})
     reply = socket.ask("reset", options)
     assert reply["type"] == "error"
@@ -318,7 +318,7 @@ def route(server: RunningServer, name: str, **body: object) -> httpx.Response:
     return httpx.post(f"{server.base_url}/reasoning_gym_environment/{name}", json=body, timeout=PATIENCE_S)
 
 
-def test_openenv_lists_splits_and_tasks(server: RunningServer, socket: Socket) -> None:
+def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: Socket) -> None:
     splits = httpx.get(f"{server.base_url}/reasoning_gym_environment/splits").json()
     assert splits == [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
     count = route(server, "num_tasks", split="test").json()["num_tasks"]
@@ -329,7 +329,7 @@ def test_openenv_lists_splits_and_tasks(server: RunningServer, socket: Socket) -
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_training_tasks_are_numbered(server: RunningServer, socket: Socket) -> None:
+def test_numbered_training_task_equals_the_problem_of_that_seed(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",
@@ -349,7 +349,7 @@ def test_training_tasks_are_numbered(server: RunningServer, socket: Socket) -> N
         ("num_tasks", {"split": None}, 422, "valid string"),
     ],
 )
-def test_wrong_task_requests_return_errors(
+def test_invalid_task_requests_return_errors(
     server: RunningServer, name: str, body: dict[str, object], status: int, told: str
 ) -> None:
     reply = route(server, name, **body)
@@ -357,7 +357,7 @@ def test_wrong_task_requests_return_errors(
     assert told in reply.text
 
 
-def test_wrong_settings_end_the_openenv_server() -> None:
+def test_unknown_setting_ends_the_openenv_server() -> None:
     with pytest.raises(AssertionError, match="the server ended"):
         RunningServer(taks="gcd")
 

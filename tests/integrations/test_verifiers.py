@@ -125,14 +125,14 @@ def test_taskset_settings_set_the_level() -> None:
     assert task.data.reference.split(":")[3] == "0.5"
 
 
-def test_evaluation_taskset_ends_after_the_evaluation_set() -> None:
+def test_evaluation_taskset_ends_after_its_last_problem() -> None:
     tasks = list(taskset(tasks="gcd,chain_sum", seed=None, evaluation=True, num_eval_samples_per_task=2))
     assert [Reference.parse(task.data.reference).split for task in tasks] == ["eval"] * 4
     with Bridge(tasks="gcd,chain_sum", num_eval_samples_per_task=2) as bridge:
         assert [task.key for task in tasks] == [problem.reference for problem in bridge.evaluation_problems()]
 
 
-def test_preset_taskset_ends_after_the_preset() -> None:
+def test_preset_taskset_ends_after_the_last_preset_problem() -> None:
     assert len(list(taskset(seed=None, preset="rg-easy"))) == 50
 
 
@@ -201,13 +201,13 @@ async def test_infrastructure_error_is_raised_to_verifiers(monkeypatch: pytest.M
         await task.judged(Trace())
 
 
-def test_taskset_random_levels_differ() -> None:
+def test_taskset_with_random_levels_samples_different_levels() -> None:
     levels = {Reference.parse(task.data.reference).level for task in islice(taskset(level="random"), 8)}
     assert len(levels) > 1
     assert None not in levels
 
 
-def test_random_level_of_evaluation_raises() -> None:
+def test_evaluation_taskset_with_a_random_level_raises() -> None:
     with pytest.raises(ConfigError, match="level"):
         list(taskset(level="random", evaluation=True))
 
@@ -225,7 +225,7 @@ async def test_rewards_setting_reaches_the_taskset_judge(rewards: str, score: fl
     assert (judged.score > 0.5) == (score > 0.5)
 
 
-def test_prime_rl_source_has_settings_of_the_taskset() -> None:
+def test_prime_rl_config_has_only_settings_of_the_taskset() -> None:
     """prime-rl is not on PyPI. It validates the table `taskset` with this class."""
     [source] = tomllib.loads(shown_block("toml", "orchestrator"))["orchestrator"]["train"]["source"]
     config = adapter.ReasoningGymConfig(**source["env"]["taskset"])

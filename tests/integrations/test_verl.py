@@ -185,7 +185,7 @@ def test_documented_commands_write_verl_rows(tmp_path: Path) -> None:
     assert not trained & tested
 
 
-def test_documented_verl_command_starts_until_gpus_are_missing(rows: Any, tmp_path: Path) -> None:
+def test_documented_verl_command_runs_until_it_needs_a_gpu(rows: Any, tmp_path: Path) -> None:
     *_, [_, *words] = shown_commands("main_ppo")
     model = Qwen2Config(vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     model.architectures = ["Qwen2ForCausalLM"]

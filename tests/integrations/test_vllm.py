@@ -365,7 +365,7 @@ def test_groups_arrive_after_vllm_was_killed(serve: Any, model: Any, servers: Se
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_groups_continue_on_the_second_vllm_after_a_death(serve: Any, servers: Servers) -> None:
+def test_groups_continue_on_the_second_vllm_after_the_first_is_killed(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()

@@ -157,7 +157,7 @@ async def test_request_refused_by_the_judge_raises(status: int) -> None:
 
 
 @pytest.mark.parametrize("reply", [(422, {"error": "late", "kind": "not_generated"}, None), (413, {}, None)])
-async def test_ungenerated_or_too_large_group_raises(reply: tuple[int, Any, str | None]) -> None:
+async def test_group_that_is_too_large_or_has_no_problem_raises(reply: tuple[int, Any, str | None]) -> None:
     async with client_of(Foreign(reply)) as client:
         with pytest.raises(GenerationError):
             await client.judge("x", TEXTS)

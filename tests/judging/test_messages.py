@@ -13,7 +13,9 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
-def test_json_signs_inside_strings_are_not_counted(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+def test_brackets_and_commas_in_json_strings_are_not_counted_as_values(
+    monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
     """The request has five values: two completions, their list, the reference and the object."""
     monkeypatch.setattr(bodies, "PIECE_BYTES", piece_bytes)
     chance = random.Random(1)

@@ -126,7 +126,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_reward_labels_are_judged_in_batches() -> None:
+async def test_references_in_reward_requests_are_judged_in_batches() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
@@ -152,11 +152,11 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
-def test_completion_is_found_after_its_prompt(query: str) -> None:
+def test_completion_is_found_after_the_prompt_of_a_query(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_that_repeats_its_prompt_is_found() -> None:
+def test_completion_that_repeats_the_prompt_is_found_in_the_query() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
@@ -184,7 +184,7 @@ async def test_query_without_its_prompt_returns_422(client: Client) -> None:
     assert "query 0 does not contain the end of its prompt" in await error_of(reply)
 
 
-async def test_health_route_of_a_faulty_judge_returns_503() -> None:
+async def test_health_route_returns_503_if_no_verifier_is_alive() -> None:
     judge = Judge()
     judge.fault = "no verifier is alive: out of memory"
     async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
@@ -287,7 +287,7 @@ async def test_wrong_method_returns_a_one_line_error(client: Client, method: str
     assert await error_of(reply) == f"use {right} for {path}"
 
 
-async def test_server_sends_100_continue_on_request(client: Client) -> None:
+async def test_server_sends_100_continue_if_the_client_expects_it(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]}, expect100=True)
     assert reply.status == 200
 

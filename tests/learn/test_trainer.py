@@ -78,7 +78,7 @@ def overridden(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
 
 
-def test_zero_advantage_override_still_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
+def test_rollout_with_zero_advantage_override_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
     assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]
 
 

@@ -41,7 +41,7 @@ def test_outcome_follows_score_and_reason(score: float, reason: str | None, cut:
     assert outcome(score, reason, cut=cut) == word
 
 
-def test_answer_only_in_the_reasoning_has_its_own_outcome() -> None:
+def test_answer_found_only_in_the_reasoning_has_its_own_outcome() -> None:
     assert outcome(0.0, "no_text", cut=False, thinking="So <answer>4</answer>") == "held_back"
     assert outcome(0.0, "no_text", cut=False, thinking="So 4") == "no_text"
 

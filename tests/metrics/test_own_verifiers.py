@@ -11,7 +11,7 @@ RAISED = Verdict(0.0, Reason.VERIFIER_ERROR, error="KeyError: 'x'")
 SCORED = Verdict(1.0, Reason.SCORED)
 
 
-def test_raising_verifier_warning_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_verifier_that_raises_is_logged_at_most_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     verdicts = OwnVerdicts(clock=lambda: now)
     verdicts.note("the verifier", [RAISED] * 3)
@@ -26,7 +26,7 @@ def test_raising_verifier_warning_is_logged_once_a_minute(caplog: pytest.LogCapt
     ]
 
 
-def test_timeouts_log_no_raising_verifier_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_verifier_timeouts_are_not_logged_as_errors(caplog: pytest.LogCaptureFixture) -> None:
     verdicts = OwnVerdicts()
     verdicts.note("the verifier", [Verdict(0.0, Reason.TIMEOUT)] * 200)
     verdicts.check()

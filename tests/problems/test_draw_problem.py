@@ -62,7 +62,7 @@ async def test_draw_raises_after_consecutive_failures() -> None:
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_draw_raises_a_single_failure_unchanged() -> None:
+async def test_draw_raises_the_error_of_a_single_failure_unchanged() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], DrawAttempts())
     assert raised.value is FAILURE

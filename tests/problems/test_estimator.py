@@ -133,7 +133,7 @@ def test_group_updates_the_nearest_level() -> None:
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("size", [4, 16])
-def test_estimated_signal_probability_converges(rate: float, size: int) -> None:
+def test_estimated_probability_of_unequal_scores_converges(rate: float, size: int) -> None:
     random_state = random.Random(0)
     estimator = make_estimator(adjustable=(), group_size=size)
     chances = []
@@ -143,25 +143,25 @@ def test_estimated_signal_probability_converges(rate: float, size: int) -> None:
     assert statistics.mean(chances) == pytest.approx(1 - rate**size - (1 - rate) ** size, abs=0.07)
 
 
-def test_new_task_starts_with_a_high_signal_estimate() -> None:
+def test_new_task_starts_with_a_high_probability_of_unequal_scores() -> None:
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 
-def test_unequal_partial_credit_counts_as_signal() -> None:
+def test_unequal_partial_credit_counts_as_unequal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(20):
         estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])
     assert estimator.estimate("task").signal_chance > 0.8
 
 
-def test_equal_scores_count_as_no_signal() -> None:
+def test_equal_scores_lower_the_probability_of_unequal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for number in range(40):
         estimator.observe("task", None, scores_of(SIZE * (number % 2)))
     assert estimator.estimate("task").signal_chance < 0.2
 
 
-def test_old_groups_lose_weight_in_the_estimate() -> None:
+def test_older_groups_have_less_weight_in_the_estimate() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(200):
         estimator.observe("task", None, scores_of(0))
@@ -171,7 +171,7 @@ def test_old_groups_lose_weight_in_the_estimate() -> None:
     assert estimator.estimate("task").signal_chance > 0.5
 
 
-def test_group_of_one_task_changes_no_other_estimate() -> None:
+def test_group_of_a_task_does_not_change_estimates_of_other_tasks() -> None:
     estimator = make_estimator()
     before = estimator.estimate("task")
     estimator.observe("other", None, scores_of(0))

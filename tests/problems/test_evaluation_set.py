@@ -123,7 +123,7 @@ async def test_killed_worker_changes_no_evaluation_problem() -> None:
     assert [spec.attempt for spec in workers.specs] == [0, 0]
 
 
-async def test_cancelled_caller_leaves_the_set_to_other_callers() -> None:
+async def test_evaluation_set_is_still_generated_if_one_caller_is_cancelled() -> None:
     evaluation_set = make_set(FakeWorkers(), ["gcd"])
     first, second = (asyncio.create_task(evaluation_set.problems()) for _ in range(2))
     await asyncio.sleep(0)
@@ -247,7 +247,7 @@ async def test_resumed_set_generates_each_problem_once() -> None:
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
 
 
-async def test_repeated_question_goes_to_the_lower_number() -> None:
+async def test_lower_numbered_problem_keeps_a_repeated_question() -> None:
     """The set does not depend on which problem is generated first."""
     late = asyncio.Event()
 

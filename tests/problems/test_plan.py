@@ -233,7 +233,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     return specs
 
 
-async def test_random_mode_keeps_no_estimates() -> None:
+async def test_random_complexity_mode_keeps_no_estimates() -> None:
     sampler = await make(complexity_mode="random")
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), LEARNER) == expected
@@ -279,7 +279,7 @@ def test_members_of_composite_get_their_task_params() -> None:
     assert composed == {"composite": {"datasets": members}}
 
 
-async def test_run_description_round_trips_through_json() -> None:
+async def test_description_of_a_run_round_trips_through_json() -> None:
     """A checkpoint contains lists, which would differ from tuples in the description."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")

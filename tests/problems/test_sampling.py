@@ -62,7 +62,9 @@ def luck(spec: ProblemSpec) -> int:
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_draw_of_a_position_is_reproducible(run_seed: int, instance: int, index: int, attempt: int) -> None:
+def test_sampled_task_and_seed_of_a_position_are_reproducible(
+    run_seed: int, instance: int, index: int, attempt: int
+) -> None:
     drawn = make_sampler(run_seed=run_seed, instance=instance).draw(index, attempt)
     other = make_sampler(run_seed=run_seed, instance=instance)
     other.draw(index + 1, attempt)
@@ -75,19 +77,19 @@ def test_draw_of_a_position_is_reproducible(run_seed: int, instance: int, index:
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_draws_depend_on_seed_and_position(options: dict[str, int], index: int, attempt: int) -> None:
+def test_sampled_tasks_depend_on_seed_and_position(options: dict[str, int], index: int, attempt: int) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
     assert other.seed != first.seed
     assert other.level != first.level
 
 
-def test_draws_equal_the_recorded_draws() -> None:
+def test_sampled_tasks_equal_the_recorded_tasks() -> None:
     """If the draws change, every user gets other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 
 
-def test_draws_follow_task_weights() -> None:
+def test_sampled_tasks_follow_task_weights() -> None:
     weights = {"chain_sum": 1.0, "maze": 3.0, "sudoku": 0.0, "word_ladder": 0.5}
     sampler = make_sampler(weights)
     drawn = Counter(sampler.draw(index, 0).task for index in range(4500))
@@ -102,21 +104,21 @@ def test_random_levels_are_uniformly_distributed() -> None:
 
 
 @pytest.mark.parametrize("level", [None, 0.0, 0.3])
-def test_fixed_level_applies_to_all_draws(level: float | None) -> None:
+def test_fixed_level_applies_to_all_sampled_problems(level: float | None) -> None:
     sampler = make_sampler(random_levels=False, level=level)
     assert {sampler.draw(index, 0).level for index in range(20)} == {level}
 
 
-def test_drawn_problem_has_the_params_of_its_task() -> None:
+def test_sampled_problem_has_the_params_of_its_task() -> None:
     sampler = make_sampler({"maze": 1.0}, params={"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}})
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_new_draw_attempt_may_pick_another_task() -> None:
+def test_new_attempt_at_a_position_may_sample_a_different_task() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
-def test_redraw_changes_only_the_seed() -> None:
+def test_new_attempt_after_rejection_changes_only_the_seed() -> None:
     sampler = make_sampler()
     drawn = [sampler.draw(7, 0)]
     for attempt in range(1, 30):
@@ -126,14 +128,14 @@ def test_redraw_changes_only_the_seed() -> None:
 
 
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
-def test_quarantined_task_is_not_drawn(make: Callable[[], TaskSampler]) -> None:
+def test_quarantined_task_is_not_sampled(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
     sampler.quarantine("maze")
     assert {sampler.draw(index, 0).task for index in range(100)} == set(TASKS) - {"maze"}
 
 
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
-def test_draw_raises_if_every_task_is_quarantined(make: Callable[[], TaskSampler]) -> None:
+def test_sampling_raises_if_every_task_is_quarantined(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
     for task in TASKS:
         sampler.quarantine(task)
@@ -146,7 +148,7 @@ def test_draw_raises_if_every_task_is_quarantined(make: Callable[[], TaskSampler
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_restored_sampler_repeats_the_draws(adaptive: bool) -> None:
+def test_restored_sampler_samples_the_same_problems(adaptive: bool) -> None:
     sampler = make_learning_sampler(adaptive=adaptive)
     serve(sampler, range(100), luck)
     resumed = make_learning_sampler(adaptive=adaptive, state=json.loads(json.dumps(sampler.state())))
@@ -154,7 +156,7 @@ def test_restored_sampler_repeats_the_draws(adaptive: bool) -> None:
     assert resumed.state() == sampler.state()
 
 
-def test_task_with_signal_is_drawn_more_often() -> None:
+def test_task_with_unequal_scores_is_sampled_more_often() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
     serve(sampler, range(2000), lambda spec: 4 if spec.task == "task_7" else 0, ahead=100)
@@ -163,7 +165,7 @@ def test_task_with_signal_is_drawn_more_often() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_without_signal_keeps_a_minimum_share() -> None:
+def test_task_with_equal_scores_keeps_a_minimum_share() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_SHARE / len(TASKS)
@@ -171,12 +173,12 @@ def test_task_without_signal_keeps_a_minimum_share() -> None:
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_SHARE * 600 / len(TASKS)
 
 
-def test_groups_of_one_keep_task_draws_uniform() -> None:
+def test_tasks_are_sampled_uniformly_for_groups_of_one() -> None:
     sampler = make_learning_sampler(group_size=1)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_keeps_task_draws_uniform() -> None:
+def test_tasks_are_sampled_uniformly_with_a_curriculum() -> None:
     sampler = make_learning_sampler(adaptive=False)
     serve(sampler, range(200), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert {row.share for row in sampler.report().values()} == {0.25}
@@ -221,7 +223,7 @@ def test_random_levels_stay_below_excluded_levels() -> None:
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_redraw_avoids_an_excluded_level() -> None:
+def test_new_attempt_after_rejection_avoids_an_excluded_level() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level

@@ -138,7 +138,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_clamped_levels_are_counted_and_logged_once(
+async def test_replaced_levels_are_counted_and_logged_once(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""
@@ -187,7 +187,7 @@ async def test_cancelled_next_call_loses_no_problem(make_stream: MakeStream) -> 
 # ---------------------------------------------------------------------------- failures, flaws and quarantine
 
 
-async def test_failed_problem_is_drawn_again(make_stream: MakeStream) -> None:
+async def test_failed_problem_is_replaced_by_a_new_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers))
     workers.fail(0)
@@ -255,7 +255,7 @@ async def test_stream_without_tasks_raises(make_stream: MakeStream) -> None:
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_state_never_skips_a_position(make_stream: MakeStream) -> None:
+async def test_saved_stream_state_skips_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, Sampler(("a",)), depth=2))
     for attempt in range(MAX_FAILURES):
@@ -290,7 +290,7 @@ async def test_closed_worker_pool_ends_the_stream(make_stream: MakeStream) -> No
         await make_stream(workers).next()
 
 
-async def test_close_raises_in_a_waiting_next_call(make_stream: MakeStream) -> None:
+async def test_waiting_next_call_raises_when_the_stream_is_closed(make_stream: MakeStream) -> None:
     stream = make_stream(Held())
     waiting = asyncio.create_task(stream.next())
     await settle()
@@ -299,14 +299,14 @@ async def test_close_raises_in_a_waiting_next_call(make_stream: MakeStream) -> N
         await waiting
 
 
-async def test_next_on_a_closed_stream_raises(make_stream: MakeStream) -> None:
+async def test_next_call_on_a_closed_stream_raises(make_stream: MakeStream) -> None:
     stream = make_stream()
     await stream.close()
     with pytest.raises(ClosedError):
         await stream.next()
 
 
-async def test_evaluation_question_is_drawn_again(make_stream: MakeStream) -> None:
+async def test_evaluation_question_is_replaced_by_a_new_problem(make_stream: MakeStream) -> None:
     decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
@@ -324,7 +324,7 @@ async def test_task_with_only_evaluation_questions_is_quarantined(make_stream: M
 # ---------------------------------------------------------------------------- the ledger
 
 
-async def test_problem_is_in_flight_until_done(make_stream: MakeStream) -> None:
+async def test_problem_is_in_flight_until_the_done_method_is_called(make_stream: MakeStream) -> None:
     stream = make_stream(depth=3)
     problems = [await stream.next() for _ in range(3)]
     assert stream.in_flight == 3
@@ -333,7 +333,7 @@ async def test_problem_is_in_flight_until_done(make_stream: MakeStream) -> None:
     assert stream.in_flight == 2
 
 
-async def test_done_ignores_problems_of_other_streams(make_stream: MakeStream) -> None:
+async def test_done_method_ignores_problems_of_other_streams(make_stream: MakeStream) -> None:
     stream = make_stream()
     problem = await stream.next()
     stream.done(replace(problem, reference="of an evaluation set"))
@@ -358,7 +358,7 @@ async def test_restored_problem_with_changed_question_is_replaced(
     assert "the question differs from the question of the earlier run" in caplog.text
 
 
-async def test_resumed_stream_draws_missing_positions(make_stream: MakeStream) -> None:
+async def test_resumed_stream_samples_missing_positions(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)

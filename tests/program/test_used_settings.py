@@ -89,7 +89,7 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, set[str]]:
 
 
 @pytest.mark.parametrize("command", ["evaluate", *OF_FILES])
-def test_command_reads_the_settings_that_it_uses(read_by: Mapping[str, set[str]], command: str) -> None:
+def test_command_reads_exactly_the_settings_declared_for_it(read_by: Mapping[str, set[str]], command: str) -> None:
     used = {name for name in EvaluateSettings.model_fields if command in USED_BY[f"env.{name}"]}
     assert read_by[command] == used
 
@@ -123,5 +123,5 @@ def test_ignored_settings_are_dropped_and_reported(
         ({"eval_preset": "rg-easy", "system_prompt": "Think."}, ["env.system_prompt"]),
     ],
 )
-def test_evaluate_reports_settings_without_effect(settings: Mapping[str, Any], ignored: list[str]) -> None:
+def test_evaluate_command_reports_settings_without_effect(settings: Mapping[str, Any], ignored: list[str]) -> None:
     assert read_request({f"env.{name}": value for name, value in settings.items()}).ignored == ignored

@@ -72,7 +72,7 @@ def test_prompt_tokens_are_equal_for_other_tokenizer_types(other: Any, question:
         assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
 
 
-def test_changing_prompt_prefix_is_encoded_each_time(tokenizer: Any) -> None:
+def test_prompt_prefix_that_changes_is_encoded_each_time(tokenizer: Any) -> None:
     """A template may insert the time, so a later prompt may begin differently."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
     chat = ChatFormat(own, "own")
@@ -81,7 +81,7 @@ def test_changing_prompt_prefix_is_encoded_each_time(tokenizer: Any) -> None:
         assert list(prompt.tokens) == own.encode(prompt.text, add_special_tokens=False)
 
 
-def test_encode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
+def test_encode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def encode(self, *args: Any, **kwargs: Any) -> list[int]:
             return [0, *super().encode(*args, **kwargs)]
@@ -148,7 +148,7 @@ def test_decoded_text_equals_transformers(
     assert chat.decode(array("i", tokens), skip_special_tokens=skip_special_tokens) == expected
 
 
-def test_decode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
+def test_decode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def _decode(self, *args: Any, **kwargs: Any) -> str:
             return f"own {super()._decode(*args, **kwargs)}"
@@ -159,7 +159,7 @@ def test_decode_overridden_by_the_tokenizer_is_used(tokenizer: Any) -> None:
     assert chat.decode(chat.encode("2")) == "own 2"
 
 
-def test_tokenizer_space_cleanup_is_respected(tokenizer: Any) -> None:
+def test_space_cleanup_option_of_a_tokenizer_is_respected(tokenizer: Any) -> None:
     cleaning = deepcopy(tokenizer)
     cleaning.clean_up_tokenization_spaces = True
     cleaning.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True

@@ -56,13 +56,13 @@ def test_template_that_needs_content_parts_gets_a_list(tokenizer: Any, content: 
         ("{{ messages[9].content.x }}", "UndefinedError"),
     ],
 )
-def test_template_that_loses_a_message_raises(tokenizer: Any, template: str, fault: str) -> None:
+def test_template_that_omits_a_message_raises(tokenizer: Any, template: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
         ChatFormat(tokenizer_with(tokenizer, template), "odd")
     assert "\n" not in str(refused.value)
 
 
-def test_template_with_a_header_after_every_turn_works(tokenizer: Any) -> None:
+def test_template_may_add_a_header_after_every_turn(tokenizer: Any) -> None:
     template = "{% for m in messages %}{{ m.content }}<|im_end|><|im_start|>{% endfor %}"
     text = ChatFormat(tokenizer_with(tokenizer, template), "odd").prompt(MESSAGES).text
     assert text.endswith("<|im_end|><|im_start|>")
@@ -97,7 +97,7 @@ def test_several_end_of_turn_tokens_are_kept(tokenizer: Any) -> None:
     assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
 
 
-def test_next_turn_token_can_end_a_reply(tokenizer: Any) -> None:
+def test_token_that_begins_the_next_turn_can_end_a_reply(tokenizer: Any) -> None:
     template = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -139,13 +139,13 @@ def test_chat_template_kwargs_reach_the_template(tokenizer: Any) -> None:
 # ---------------------------------------------------------------------------- thinking
 
 
-def test_template_reveals_the_thinking_format(tokenizer: Any) -> None:
+def test_thinking_format_is_detected_from_the_template(tokenizer: Any) -> None:
     changed = deepcopy(tokenizer)
     changed.chat_template = "{# <reasoning>...</reasoning> #}" + CHATML
     assert ChatFormat(changed, "own").thinking.names == ("think", "reasoning")
 
 
-def test_vocabulary_reveals_the_thinking_format(tokenizer: Any) -> None:
+def test_thinking_format_is_detected_from_the_vocabulary(tokenizer: Any) -> None:
     made = tokenizer_with(tokenizer, CHATML, more=("[THINK]", "[/THINK]"))
     assert ChatFormat(made, "own").thinking.names == ("think", "magistral")
 
@@ -155,7 +155,7 @@ def test_tokenizer_without_thinking_tokens_uses_think_tags(chat: ChatFormat) -> 
     assert not chat.hides_thinking
 
 
-def test_partial_end_of_turn_is_completed(tokenizer: Any) -> None:
+def test_partly_generated_end_of_turn_is_completed(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.decode(chat.completion_tokens("5<|reply_end|>", finished=True)) == "5<|reply_end|><|im_end|>"

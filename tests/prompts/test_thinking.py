@@ -49,12 +49,12 @@ def test_thinking_setting_lists_every_format() -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_answer_inside_known_thinking_is_ignored(name: str) -> None:
+def test_answer_inside_thinking_of_a_known_format_is_ignored(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, choose_thinking(name)) == Extraction("24")
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
-def test_answer_inside_unknown_thinking_is_counted(name: str) -> None:
+def test_answer_inside_thinking_of_an_unknown_format_is_counted(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
 
 
@@ -93,11 +93,11 @@ def test_answers_outside_the_final_channel_are_ignored() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_thinking_none_removes_nothing() -> None:
+def test_thinking_setting_none_removes_nothing() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_thinking_auto_removes_known_formats() -> None:
+def test_thinking_setting_auto_removes_known_formats() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 
@@ -126,7 +126,7 @@ def test_removing_thinking_takes_linear_time(piece: str, thinking: Thinking) -> 
 
 
 @given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))
-def test_removing_thinking_creates_no_answer_tags(text: str) -> None:
+def test_removing_thinking_never_creates_new_answer_tags(text: str) -> None:
     count = len(re.findall("</?answer>", text))
     assert len(re.findall("</?answer>", split_thinking(text, Thinking(FORMATS)).text)) <= count
 

@@ -60,7 +60,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(status, printed.getvalue(), json.loads((folder / "audit.json").read_text()))
 
 
-def test_audit_fails_a_verifier_that_accepts_wrong_answers(whole: Ended) -> None:
+def test_audit_fails_if_a_verifier_accepts_wrong_answers(whole: Ended) -> None:
     results = {task: whole.table[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
     assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
     assert whole.status == 1
@@ -71,7 +71,7 @@ def test_audit_table_shows_levels(whole: Ended) -> None:
     assert ("generous", "1") not in whole.table
 
 
-def test_audit_table_shows_a_task_that_cannot_be_generated(whole: Ended) -> None:
+def test_audit_table_shows_a_task_that_cannot_generate_problems(whole: Ended) -> None:
     assert whole.table["broken", "1"][2] == "0"
     assert "ValueError: no such puzzle" in whole.output
 
@@ -160,7 +160,7 @@ def test_unwritable_output_raises_before_the_audit_starts(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_fail_on_severity_sets_the_exit_status(run: Run, limit: str, status: int) -> None:
+def test_fail_on_option_sets_the_severity_that_fails_the_audit(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 

@@ -78,14 +78,16 @@ async def test_verifier_errors_are_confirmed_by_a_second_call(of_long: float, de
 
 
 @pytest.mark.asyncio
-async def test_different_problems_between_processes_are_found() -> None:
+async def test_problems_that_differ_between_processes_are_found() -> None:
     strange = _workers(make=lambda spec: replace(_problem(spec), question="Another?"))
     assert _names(await _findings(_workers(), strange)) == [Defect.PROCESSES_DIFFER]
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("pays_both", "defects"), [(False, [Defect.CONTRADICTS_QUESTION]), (True, [])])
-async def test_question_with_two_reference_answers_is_found(pays_both: bool, defects: list[Defect]) -> None:
+async def test_equal_questions_with_different_reference_answers_are_found(
+    pays_both: bool, defects: list[Defect]
+) -> None:
     problems = [problem_of(make_spec("gcd", seed=seed), "Who?", ("Ann", "Bob")[seed % 2]) for seed in range(4)]
 
     def verify(problem: Problem, answer: str) -> Verdict:
@@ -98,7 +100,7 @@ async def test_question_with_two_reference_answers_is_found(pays_both: bool, def
 
 
 @pytest.mark.asyncio
-async def test_attack_answers_stop_after_a_timeout() -> None:
+async def test_no_further_attack_answers_are_scored_after_a_timeout() -> None:
     def verify(problem: Problem, answer: str) -> Verdict:
         return _watched(_is_right, problem, answer) if len(answer) < 5 else Verdict(0.0, Reason.TIMEOUT, answer)
 

@@ -100,7 +100,7 @@ def test_finding_has_the_answer_and_problem_as_evidence() -> None:
 
 
 @pytest.mark.parametrize(("score", "found"), [(0.1, 0), (0.11, 1)])
-def test_paid_garbage_answer_is_a_finding(score: float, found: int) -> None:
+def test_garbage_answer_with_a_positive_score_is_a_finding(score: float, found: int) -> None:
     assert len(_found(_audit({"junk": score}))) == found
 
 
@@ -109,7 +109,7 @@ def test_findings_with_the_same_defect_are_merged() -> None:
     assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
 
 
-def test_one_unpaid_reference_answer_has_medium_severity() -> None:
+def test_one_reference_answer_below_full_score_has_medium_severity() -> None:
     gold = ProbeTally()
     for seed in range(30):
         gold.add(Verdict(float(seed != 7), Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
@@ -154,7 +154,7 @@ def test_finding_of_an_untrained_task_has_low_severity() -> None:
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_unpaid_reference_answer_of_an_untrained_task_is_high() -> None:
+def test_untrained_task_that_rejects_its_answer_has_high_severity() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 
@@ -165,7 +165,7 @@ def test_task_without_problems_is_a_finding() -> None:
     assert finding.command == "again"
 
 
-def test_finding_of_a_learnt_tree_repeats_the_audit() -> None:
+def test_finding_of_a_decision_tree_names_the_audit_command() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

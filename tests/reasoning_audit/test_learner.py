@@ -31,7 +31,7 @@ def test_decision_tree_learns_count_features(decide: Callable[[str], bool]) -> N
     assert sum(earned) > 0.8 * len(earned)
 
 
-def test_decision_tree_earns_chance_on_random_answers() -> None:
+def test_decision_tree_is_at_chance_level_on_random_answers() -> None:
     draws = random.Random(5)
     earned = score_best_tree(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
@@ -55,7 +55,7 @@ WORDS = ("abca", "bcde", "xyzx", "tiger", "noon", "paper", "house", "mood")
     ],
     ids=["a letter twice in a word", "a ratio of two counts", "a number at a place", "the last word", "two questions"],
 )
-def test_decision_tree_learns_features_beyond_counts(decide: Callable[[list[str], list[int]], bool]) -> None:
+def test_decision_tree_learns_features_other_than_counts(decide: Callable[[list[str], list[int]], bool]) -> None:
     draws = random.Random(11)
     questions, options = [], []
     for _ in range(600):

@@ -15,7 +15,7 @@ MODULE = Path(__file__).with_name("planted_defects.py")
 
 
 @pytest.mark.slow
-def test_audit_finds_planted_defects_only(tmp_path: Path) -> None:
+def test_audit_finds_exactly_the_planted_defects(tmp_path: Path) -> None:
     config = tmp_path / "short.yaml"
     config.write_text("env: {scoring_deadline_s: 0.5}")
     argv = ["--task-modules", str(MODULE), "--tasks", "planted_*,clean_*", "--config", str(config)]
@@ -40,7 +40,7 @@ def test_audit_finds_dependence_on_the_hash_seed(tmp_path: Path) -> None:
     assert Defect.PROCESSES_DIFFER in {finding["defect"] for finding in findings}
 
 
-def test_every_defect_has_a_planted_example() -> None:
+def test_every_kind_of_defect_has_a_planted_example() -> None:
     text = MODULE.read_text()
     assert {defect for defect in Defect if f'"{defect.value}": ((' not in text} == {
         Defect.VERIFIER_FAILS,

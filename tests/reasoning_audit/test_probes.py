@@ -42,7 +42,7 @@ def test_probe_answers_survive_extraction_from_a_completion() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_problem_without_reference_answer_has_fewer_probes() -> None:
+def test_problem_without_reference_answer_has_no_probes_that_need_it() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
@@ -86,7 +86,7 @@ def test_wrong_answers_are_derived_from_the_reference_answer(answer: str, wrong:
     assert [*wrong_answers(answer).values()] == wrong
 
 
-def test_example_answer_has_no_derived_wrong_answers() -> None:
+def test_no_wrong_answers_are_derived_from_an_example_answer() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
     assert not {*WRONG_PROBES} & {*probes}

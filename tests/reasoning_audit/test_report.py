@@ -39,7 +39,7 @@ def test_outcome_line_counts_passed_tasks() -> None:
     assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
-def test_outcome_line_fails_on_findings_alone() -> None:
+def test_outcome_line_says_failed_if_only_findings_failed() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 

@@ -71,7 +71,7 @@ async def test_answers_are_scored_in_the_detected_format() -> None:
 
 
 @pytest.mark.asyncio
-async def test_generating_after_the_last_row_raises() -> None:
+async def test_generating_a_problem_after_the_last_row_raises() -> None:
     workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX, _nothing)
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
@@ -219,12 +219,12 @@ def test_error_of_a_missing_argument_names_the_row() -> None:
         _run("wants_level")
 
 
-def test_score_function_limits_without_score_raise() -> None:
+def test_deadline_and_memory_options_without_score_option_raise() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_score_without_rows_raises(argv: list[str], tmp_path: Path) -> None:
+def test_score_option_without_rows_option_raises(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

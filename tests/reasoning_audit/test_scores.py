@@ -41,7 +41,7 @@ def test_score_bound_depends_on_the_number_of_options(options: int, bound: float
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_problem_without_the_probe_counts_as_zero() -> None:
+def test_problem_without_a_probe_counts_as_score_0_for_it() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -54,7 +54,9 @@ def test_problem_without_the_probe_counts_as_zero() -> None:
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_unpaid_reference_answer_is_a_fault(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
+def test_reference_answer_below_full_score_is_a_fault(
+    oracle: list[float], perturbed: list[float], fault: str | None
+) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
 
 
@@ -91,7 +93,7 @@ async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_faults_of_known_tasks_are_confirmed_once() -> None:
+async def test_faults_of_untrained_tasks_are_confirmed_once() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -145,7 +147,7 @@ async def test_audit_gives_up_a_task_that_always_fails() -> None:
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_learnt_tree_is_confirmed_on_more_problems() -> None:
+async def test_decision_tree_finding_is_confirmed_on_more_problems() -> None:
     """On 40 problems, a tree's score is half chance; 160 problems decide."""
 
     def made(spec: ProblemSpec) -> Problem:

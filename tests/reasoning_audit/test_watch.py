@@ -25,7 +25,9 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_watched_interpreter_events_are_classified(event: str, arguments: tuple[object, ...], kind: str | None) -> None:
+def test_audit_events_of_the_interpreter_are_classified(
+    event: str, arguments: tuple[object, ...], kind: str | None
+) -> None:
     assert kind_of(event, arguments) == kind
 
 
@@ -75,7 +77,7 @@ def test_non_numeric_verifier_result_raises(returned: object) -> None:
         BareAnswers(lambda: lambda _answer: returned).score("42")
 
 
-def test_verifier_that_changes_its_entry_gets_a_new_entry() -> None:
+def test_each_verifier_call_gets_a_fresh_copy_of_the_entry() -> None:
     def make() -> Callable[[str], object]:
         entry = {"answer": "42"}
         return lambda answer: float(entry.pop("answer", "") == answer)

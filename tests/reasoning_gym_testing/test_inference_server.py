@@ -38,13 +38,13 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-async def test_policy_may_return_token_ids(server: InferenceServer) -> None:
+async def test_policy_function_may_return_token_ids(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
     _, reply = await post(server, "/generate", RAW)
     assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
 
 
-async def test_policy_may_raise_an_http_error(server: InferenceServer) -> None:
+async def test_policy_function_may_raise_an_http_error(server: InferenceServer) -> None:
     server.policy = AsyncMock(side_effect=web.HTTPTooManyRequests)
     assert (await post(server, "/v1/completions", RAW))[0] == 429
 
@@ -83,7 +83,7 @@ async def test_server_can_refuse_connections(server: InferenceServer) -> None:
             await session.get(f"{server.url}/health")
 
 
-async def test_server_closes_with_a_hanging_request(server: InferenceServer) -> None:
+async def test_inference_server_closes_while_a_request_hangs(server: InferenceServer) -> None:
     server.fail(slow(math.inf))
     waiting = asyncio.ensure_future(post(server, "/generate", RAW))
     done, _ = await asyncio.wait([waiting], timeout=0.2)

@@ -37,6 +37,6 @@ async def test_port_check_keeps_the_port_free() -> None:
 
 
 @pytest.mark.parametrize("host", ["203.0.113.1", "nobody.invalid"])
-async def test_error_names_a_host_that_cannot_be_bound(host: str) -> None:
+async def test_error_names_the_option_of_a_host_that_cannot_be_bound(host: str) -> None:
     with refused("--host: cannot listen on this address: "):
         await check_address(ListenAddress(host, 0))

@@ -75,7 +75,7 @@ def test_second_signal_kills_the_process(process: subprocess.Popen[str], number:
     assert _line(process) == ""
 
 
-async def test_closer_runs_before_the_result_returns() -> None:
+async def test_cleanup_callback_runs_before_the_result_is_returned() -> None:
     closer = AsyncMock()
 
     async def work() -> int:
@@ -88,7 +88,7 @@ async def test_closer_runs_before_the_result_returns() -> None:
 
 
 @pytest.mark.parametrize(("by", "raised"), [("a signal", Interrupted), ("its caller", asyncio.CancelledError)])
-async def test_closer_runs_after_the_cleanup_of_cancelled_work(by: str, raised: type[BaseException]) -> None:
+async def test_cleanup_callback_runs_after_cancelled_work_has_ended(by: str, raised: type[BaseException]) -> None:
     order: list[str] = []
 
     async def work() -> None:
@@ -120,7 +120,7 @@ async def test_signal_handlers_are_removed_at_the_end() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_work_runs_where_signal_handlers_cannot_be_set() -> None:
+def test_work_runs_in_a_thread_that_cannot_set_signal_handlers() -> None:
     closer = AsyncMock()
     with ThreadPoolExecutor() as thread:
         work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))

@@ -26,7 +26,7 @@ async def turns_of_others(sizes: list[int]) -> int:
     return turns
 
 
-async def test_short_sequences_are_processed_in_one_loop_turn() -> None:
+async def test_short_sequences_are_processed_in_one_event_loop_turn() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 

@@ -44,7 +44,7 @@ def test_task_module_may_be_an_importable_name(tmp_path: Path, registry: dict[st
     assert found["mine"].name == "lab.words"
 
 
-def test_task_package_may_read_its_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_verifier_of_a_task_package_may_read_the_package_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     found = import_task_modules(["lab_of_words"], registry, str(tmp_path)).modules
     assert found["mine"].read_paths == (str(tmp_path / "lab_of_words"),)

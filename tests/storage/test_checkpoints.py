@@ -296,7 +296,7 @@ def test_close_writes_the_pending_state(take: Take) -> None:
     assert take().folder == folder
 
 
-def test_close_gives_up_on_a_hanging_disk(
+def test_closing_checkpoints_stops_waiting_for_a_hanging_disk(
     take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -307,7 +307,7 @@ def test_close_gives_up_on_a_hanging_disk(
         take()
 
 
-def test_process_ends_with_a_hanging_disk(start: Start) -> None:
+def test_program_can_exit_while_a_checkpoint_write_hangs(start: Start) -> None:
     child = start(
         """
 store = take()
@@ -398,7 +398,7 @@ def test_new_run_overwrites_checkpoints_of_the_same_step(
     assert seeds == {"latest": 1, "step-5": 1, "step-10": 2}
 
 
-def test_run_without_a_matching_checkpoint_starts_anew(
+def test_run_without_a_matching_checkpoint_starts_from_the_beginning(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = leave(6)
@@ -409,7 +409,9 @@ def test_run_without_a_matching_checkpoint_starts_anew(
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resume_loads_the_latest_or_the_trainer_step(take: Take, registration: int, saved: int) -> None:
+def test_resumed_run_loads_the_latest_state_or_that_of_the_trainer_step(
+    take: Take, registration: int, saved: int
+) -> None:
     first = take()
     first.save(5, {**STATE, "saved": 1})
     first.save(5, {**STATE, "saved": 2}, latest=True)
@@ -430,7 +432,7 @@ def test_checkpoint_state_is_loaded_once(take: Take, leave: Leave) -> None:
     assert store.load() is None
 
 
-def test_accepted_setting_changes_drop_prefetched_problems(
+def test_accepted_setting_change_discards_prefetched_problems(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave(5)

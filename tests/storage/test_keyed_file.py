@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_line_rejected_by_the_reader_has_no_key(reopen: Open) -> None:
+def test_key_of_a_line_that_the_reader_rejects_is_not_listed(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 

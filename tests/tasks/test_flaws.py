@@ -41,7 +41,7 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
         ("+", (1.0, 2.0), (3.0, 4.0), (4, 6), False),
     ],
 )
-def test_problems_whose_answer_lost_digits_are_rejected(
+def test_problems_whose_reference_answer_lost_digits_are_rejected(
     operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool
 ) -> None:
     metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}
@@ -49,7 +49,7 @@ def test_problems_whose_answer_lost_digits_are_rejected(
     assert (_flaw("complex_arithmetic", entry) is not None) is is_wrong
 
 
-def test_problems_without_a_conclusion_are_rejected() -> None:
+def test_propositional_logic_problems_without_conclusion_are_rejected() -> None:
     served = []
     for entry in _entries("propositional_logic", 400):
         corrected = with_right_answer(find_task("propositional_logic"), entry, None)
@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_problems_solved_by_conjunctions_are_rejected(
+def test_knights_knaves_problem_is_rejected_if_all_and_reading_solves_it(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
@@ -302,7 +302,7 @@ def test_problems_solved_by_conjunctions_are_rejected(
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_easy_problems_are_served_at_the_declared_share() -> None:
+def test_easy_circuit_logic_problems_are_served_at_the_declared_share() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected
@@ -315,13 +315,13 @@ def test_problems_with_wrong_answers_are_never_served() -> None:
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
-def test_rejected_problems_are_exactly_the_flawed_ones(flaw: str) -> None:
+def test_flawed_problems_are_rejected_and_sound_problems_are_not(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
     assert [entry for entry in flawed if _flaw(task, entry) is None] == []
     assert [entry for entry in sound if _flaw(task, entry) is not None] == []
 
 
-def test_programs_with_changing_output_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_whose_output_varies_between_runs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
     assert _flaw("codeio", entry) is None
     monkeypatch.setattr("reasoning_env.tasks.code.UNSTABLE_PROGRAMS", {digest("return hash(a)")})

@@ -19,7 +19,7 @@ from reasoning_env.tasks.logic import follows_from_classes
         (["All A are B"], "All B are A", False, False),
     ],
 )
-def test_syllogism_validity_depends_on_empty_classes(
+def test_syllogism_validity_depends_on_whether_classes_may_be_empty(
     premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool
 ) -> None:
     assert follows_from_classes(premises, conclusion, may_be_empty=False) is follows

@@ -16,6 +16,6 @@ SENSITIVE = (
 """Tasks that were seen to depend on hash seeds, files of the machine or floats, and others of their kinds."""
 
 
-def test_same_problems_tool_finds_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_problems_tool_reports_0_differences(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*FEW, "--tasks", SENSITIVE, "--levels", "0.5"])
     assert (capsys.readouterr().out, status) == ("0 differences\n", 0)

@@ -21,7 +21,7 @@ def test_every_clock_is_frozen_for_generated_code() -> None:
     assert read == ["12:00 01.01.2025"] * 2 + ["12:00", "2025-01-01", "2025-01-01 12:00:00", "1735732800"]
 
 
-def test_clocks_run_again_after_an_error() -> None:
+def test_clocks_are_unfrozen_after_an_error() -> None:
     with pytest.raises(ValueError, match="broken"), frozen_clock():
         raise ValueError("broken")
     assert time.time() > 1_735_732_801 and datetime.datetime.now().year > 2025

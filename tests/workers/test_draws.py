@@ -31,11 +31,13 @@ def _answer(one: Generated) -> str:
 @pytest.mark.parametrize(
     ("task", "level"), [("gcd", 1.0), ("shortest_path", None), ("rotten_oranges", None), ("letter_counting", 0.0)]
 )
-def test_no_served_answer_is_very_frequent(library: Library, task: str, level: float | None) -> None:
+def test_no_answer_is_right_in_45_percent_of_the_served_problems(
+    library: Library, task: str, level: float | None
+) -> None:
     assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
 
 
-def test_tsumego_problems_are_rejected_only_as_wrong(library: Library) -> None:
+def test_tsumego_problems_are_rejected_only_for_wrong_answers(library: Library) -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):
         seen.update(library.generate(ProblemRequest("tsumego", seed, {})).flawed)
@@ -66,7 +68,7 @@ def test_problem_with_an_exact_seed_is_never_replaced(library: Library) -> None:
 @pytest.mark.parametrize(
     "task", [pytest.param(task, marks=pytest.mark.slow if task in SLOW else ()) for task in REJECTING]
 )
-def test_few_generated_problems_are_rejected(library: Library, task: str) -> None:
+def test_at_most_about_three_problems_are_rejected_per_served_problem(library: Library, task: str) -> None:
     levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, 10)]
     error = stdev(draws) / math.sqrt(len(draws))

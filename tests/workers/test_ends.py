@@ -24,7 +24,7 @@ KILLED = -signal.SIGKILL
         (0, 900, 1, 0),
     ],
 )
-def test_only_a_worker_with_grown_memory_counts_as_out_of_memory(
+def test_worker_counts_as_out_of_memory_only_if_its_memory_grew(
     code: int, grown_mb: int, kills: int, reported: int
 ) -> None:
     assert detect_out_of_memory(code, grown_mb, kills) == reported

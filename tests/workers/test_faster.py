@@ -27,7 +27,7 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 
 
 @pytest.mark.parametrize("text", ["no such text", "lines"])
-def test_patching_a_source_needs_exactly_one_match(text: str) -> None:
+def test_source_patch_raises_unless_its_text_occurs_exactly_once(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
 
@@ -39,7 +39,7 @@ def test_endless_brainfuck_program_times_out() -> None:
 
 
 @pytest.mark.parametrize("powers", [(0, 1), (0, 2), (1, 2), (0, 1, 3), (1, 2, 5), (0, 2, 3, 9)])
-def test_fast_polynomial_printing_equals_sympy(powers: tuple[int, ...]) -> None:
+def test_fast_polynomial_printing_equals_the_output_of_sympy(powers: tuple[int, ...]) -> None:
     x = sympy.Symbol("x")
     for numbers in product((-7, -1, 1, 12), repeat=len(powers)):
         polynomial = sympy.Add(*(number * x**power for number, power in zip(numbers, powers, strict=True)))

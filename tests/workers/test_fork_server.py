@@ -242,7 +242,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_ahead_is_used_once(fake_library: Path) -> None:
+async def test_fork_server_started_in_advance_is_used_once(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -251,7 +251,7 @@ async def test_fork_server_started_ahead_is_used_once(fake_library: Path) -> Non
     assert ahead.process.returncode == 0
 
 
-def test_fork_server_started_ahead_ends_with_the_program(tmp_path: Path) -> None:
+def test_fork_server_started_in_advance_ends_with_the_program(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()
@@ -363,7 +363,7 @@ async def test_fork_server_killed_at_every_start_raises(killed_at_import: Path, 
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_unexpected_worker_start_error_fails_one_job(
+async def test_unexpected_error_at_a_worker_start_fails_only_one_job(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
@@ -376,7 +376,7 @@ async def test_unexpected_worker_start_error_fails_one_job(
     assert "unforeseen" in caplog.text
 
 
-async def test_library_broken_at_runtime_fails_jobs(broken: WorkerPool) -> None:
+async def test_library_that_breaks_while_in_use_raises_worker_error(broken: WorkerPool) -> None:
     with pytest.raises(WorkerError, match="ValueError: removed"):
         await make(broken)
     with pytest.raises(WorkerError, match="ValueError: removed"):

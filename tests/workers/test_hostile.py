@@ -268,7 +268,7 @@ for line in sys.stdin:
 """
 
 
-def test_hostile_payloads_have_effects_without_protection() -> None:
+def test_every_hostile_payload_has_an_effect_without_protection() -> None:
     """A payload without effect would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]

@@ -127,7 +127,9 @@ CHANGES: dict[str, Callable[[Folders], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_path_changed_after_start_grants_no_access(folders: Folders, change: Callable[[Folders], object]) -> None:
+async def test_granted_path_that_changes_after_start_grants_no_new_access(
+    folders: Folders, change: Callable[[Folders], object]
+) -> None:
     async with _scoring(folders) as pool:
         assert await _reads(pool, folders.secret / "text") == REFUSED
         change(folders)
@@ -137,7 +139,7 @@ async def test_path_changed_after_start_grants_no_access(folders: Folders, chang
         assert await _reads(pool, folders.module) == REFUSED or folders.module.read_text() == FUNCTION
 
 
-async def test_link_that_replaced_a_granted_path_is_not_followed(folders: Folders) -> None:
+async def test_symbolic_link_that_replaces_a_granted_path_is_not_followed(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         assert await _reads(pool, folders.data / "text") == READ
         _replace_by_link(folders.data, folders.secret)
@@ -230,7 +232,7 @@ async def failing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fai
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("layer", SYSTEM_CALLS)
-async def test_worker_without_a_sandbox_layer_does_not_start(failing: FailingSandbox, layer: str) -> None:
+async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: FailingSandbox, layer: str) -> None:
     failing.skip_without(layer)
     pool = failing.pool
     problem = await make(pool, seed=3)

@@ -84,13 +84,13 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_task_defaults_for_serving_apply_without_exact_seed(library: Library) -> None:
+def test_served_problems_get_default_params_unless_the_seed_is_exact(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}
 
 
-def test_user_params_override_task_defaults_for_serving(library: Library) -> None:
+def test_user_params_override_default_params_of_served_problems(library: Library) -> None:
     request = ProblemRequest("codeio", 5, {"input_prediction_probability": 0.9})
     assert library.generate(request).params == request.params
 
@@ -125,7 +125,7 @@ def test_full_stop_after_an_answer_is_optional_in_some_tasks(library: Library, t
     assert (score == 1.0) is optional
 
 
-def test_question_is_clarified_unless_the_library_text_is_wanted() -> None:
+def test_question_is_clarified_unless_the_library_question_is_requested() -> None:
     library = Library(None)
     request = ProblemRequest("maze", 5, exact_seed=True)
     served = library.generate(request)
@@ -143,7 +143,7 @@ def test_questions_of_composite_members_are_clarified() -> None:
     assert "up, down, left or right" in made.question
 
 
-def test_answer_is_corrected_unless_the_library_answer_is_wanted() -> None:
+def test_answer_is_corrected_unless_the_library_answer_is_requested() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
@@ -163,7 +163,7 @@ def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
     assert library.generate(request) == served
 
 
-def test_params_of_a_reference_override_the_current_level(library: Library) -> None:
+def test_params_of_a_reference_override_those_of_its_level(library: Library) -> None:
     """The current level 1 has other parameters than the reference."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)

@@ -113,13 +113,13 @@ async def test_repeatedly_killed_worker_gives_no_score(pool: WorkerPool) -> None
     assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
-async def test_one_kill_at_each_answer_still_gives_all_scores(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_every_answer_is_scored_after_one_killed_worker_each(pool: WorkerPool, tmp_path: Path) -> None:
     answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
     verdicts = await pool.score(await make(pool, seed=3), answers)
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
-async def test_crash_after_a_killed_worker_scores_zero(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_answer_that_crashes_after_a_killed_worker_scores_zero(pool: WorkerPool, tmp_path: Path) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
     assert _shape(verdicts) == [(0.735, Reason.SCORED), (0.0, Reason.CRASH)]
 
@@ -177,7 +177,7 @@ async def test_child_processes_of_a_verifier_are_killed(fake_library: Path, tmp_
                 os.kill(pid, signal.SIGKILL)
 
 
-async def test_scoring_deadline_excludes_building_the_task(fake_library: Path) -> None:
+async def test_time_to_build_the_dataset_does_not_count_for_the_deadline(fake_library: Path) -> None:
     """A deadline that passes before the verifier gets the answer is an infrastructure error, never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
@@ -383,7 +383,9 @@ def test_verdict_of_an_earlier_answer_is_rejected() -> None:
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 
 
-async def test_slow_building_of_a_task_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dataset_that_takes_too_long_to_build_gives_no_score(
+    fake_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
         monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.2)

@@ -147,5 +147,5 @@ async def test_frames_of_a_flooding_worker_are_not_buffered(ends: Ends) -> None:
     ],
     ids=str,
 )
-def test_exit_of_a_worker_is_described(end: WorkerEnd, from_outside: bool, told: str) -> None:
+def test_error_describes_how_a_worker_ended(end: WorkerEnd, from_outside: bool, told: str) -> None:
     assert (end.from_outside, str(end)) == (from_outside, told)

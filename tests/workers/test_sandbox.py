@@ -76,7 +76,7 @@ async def test_sandboxed_verifier_is_denied_access(
 
 
 @on_linux
-async def test_system_calls_run_without_sandbox(fake_library: Path) -> None:
+async def test_system_calls_succeed_without_sandbox(fake_library: Path) -> None:
     async with running_pool(fake_library, sandbox_verifiers=False) as pool:
         problem = await make(pool)
         outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
@@ -236,13 +236,13 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 @on_linux
-def test_hostile_probes_succeed_without_sandbox_layers(behind: Runner) -> None:
+def test_hostile_operations_succeed_without_sandbox_layers(behind: Runner) -> None:
     assert behind().outcomes == dict.fromkeys(HOSTILE, "ran")
 
 
 @on_linux
 @pytest.mark.parametrize("layer", BOTH)
-def test_each_sandbox_layer_denies_its_hostile_probes(behind: Runner, layer: str) -> None:
+def test_each_sandbox_layer_denies_its_hostile_operations(behind: Runner, layer: str) -> None:
     run = behind("no_new_privs", layer)
     refusals = ("PermissionError", "ValueError: not allowed to raise", "RuntimeError: can't start new thread")
     names = [name for name, (_, layers) in HOSTILE.items() if layer in layers]
@@ -250,7 +250,7 @@ def test_each_sandbox_layer_denies_its_hostile_probes(behind: Runner, layer: str
 
 
 @on_linux
-def test_harmless_probes_succeed_behind_all_sandbox_layers(behind: Runner, tmp_path: Path) -> None:
+def test_harmless_operations_succeed_in_the_full_sandbox(behind: Runner, tmp_path: Path) -> None:
     assert run_probes(behind().layers, HARMLESS, tmp_path).outcomes == dict.fromkeys(HARMLESS, "ran")
 
 
@@ -279,7 +279,7 @@ def _entered(changes: str) -> dict[str, Any]:
     return entered
 
 
-def test_each_sandbox_layer_applies_or_reports_why_not() -> None:
+def test_each_sandbox_layer_is_applied_or_reports_the_cause() -> None:
     entered = _entered("")
     assert sorted([*entered["layers"], *entered["missing"]]) == sorted(["process limit", "no_new_privs", *BOTH])
     assert all(entered["missing"].values())
@@ -306,7 +306,7 @@ def test_process_limit_refuses_forks() -> None:
 
 
 @on_linux
-def test_preparing_the_sandbox_restricts_nothing() -> None:
+def test_sandbox_restricts_nothing_before_it_is_entered() -> None:
     after = "prepare = sandbox.prepare\ndef checked(*given):\n    made = prepare(*given)\n    os.listdir('/etc')\n"
     after += "    os.fork() or os._exit(0)\n    return made\nsandbox.prepare = checked"
     assert _entered(after)["layers"] == _entered("")["layers"]
@@ -365,7 +365,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_needs_no_private_memory_if_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
+def test_sandbox_makes_memory_private_unless_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
     (tmp_path / "mounts").write_text(mounts)
     entered = _entered(f"sandbox.MOUNTS = sandbox.Path({str(tmp_path / 'mounts')!r})")
     assert ("private memory" in entered["missing"]) == is_missing

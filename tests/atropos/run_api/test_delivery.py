@@ -179,14 +179,14 @@ async def test_token_arrays_are_sent_as_json_lists(api: ServedRunApi, make: Make
     assert sent["inference_logprobs"] == [logprobs.tolist(), []]
 
 
-async def test_queue_sends_nothing_before_start(api: ServedRunApi, make: Make) -> None:
+async def test_delivery_queue_sends_nothing_before_start(api: ServedRunApi, make: Make) -> None:
     queue = make(started=False)
     queue.put(group(1))
     await queue.drain(0.05)
     assert numbers(api) == []
 
 
-async def test_future_of_undelivered_group_stays_pending(api: ServedRunApi, make: Make) -> None:
+async def test_future_of_a_group_that_was_not_delivered_stays_pending(api: ServedRunApi, make: Make) -> None:
     queue = make()
     api.faults = {"/scored_data": 503}
     done = queue.put(group(1))

@@ -92,7 +92,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
     assert len(said(caplog, "WARNING")) == 1
 
 
-async def test_reset_is_suggested_only_after_a_second_warning(
+async def test_second_warning_suggests_a_reset_of_run_api(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one trainer ends and the next starts, run-api has no fault that a reset would repair."""
@@ -137,7 +137,7 @@ async def test_slow_reply_of_run_api_logs_a_warning(
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
-async def test_reply_of_a_foreign_server_raises_only_at_start(api: ServedRunApi, fault: int | str) -> None:
+async def test_reply_that_is_not_from_run_api_raises_only_at_start(api: ServedRunApi, fault: int | str) -> None:
     session = RunApiSession(api.url, ENTRY)
     api.faults = {"/info": fault}
     with pytest.raises(ServerError, match="rollout_server_url"):
@@ -151,7 +151,7 @@ async def test_reply_of_a_foreign_server_raises_only_at_start(api: ServedRunApi,
     assert (await asking)["batch_size"] == 32
 
 
-async def test_impossible_step_in_a_status_is_retried(
+async def test_status_with_an_impossible_step_is_requested_again(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Otherwise a step of 10**9 would end the run, as if the trainer had received all its batches."""
@@ -237,7 +237,9 @@ async def test_registration_survives_an_outage_of_run_api(api: ServedRunApi, ses
     assert api.connected == [0]
 
 
-async def test_environments_register_separately_after_a_restart(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_environments_get_different_ids_after_a_restart_of_run_api(
+    api: ServedRunApi, session: RunApiSession
+) -> None:
     other = RunApiSession(api.url, ENTRY)
     await other.register()
     api.forget()
@@ -276,7 +278,7 @@ async def test_lower_trainer_step_is_treated_as_a_reset(api: ServedRunApi) -> No
     assert session.registration.env_id == 1
 
 
-async def test_status_without_state_warns_about_inference_weight(
+async def test_status_without_queue_logs_the_inference_weight_as_a_cause(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
@@ -334,7 +336,7 @@ async def test_idle_trainer_logs_a_warning_once(
     assert "trainer runs" in caplog.messages[0]
 
 
-def test_group_sizes_that_fill_no_batch_are_logged(
+def test_group_sizes_that_cannot_fill_a_batch_are_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
@@ -346,7 +348,7 @@ def test_group_sizes_that_fill_no_batch_are_logged(
     ("batch_size", "queue"),
     [(12, [4] * 3), (32, [4, 8] * 4), (24, [2, 3, 6] * 6), (10, [4] * 3), (12, [4, 4, 8]), (24, [*[3] * 7, 8])],
 )
-def test_known_group_sizes_fill_a_batch_of_run_api(batch_size: int, queue: list[int]) -> None:
+def test_batch_fill_check_agrees_with_run_api(batch_size: int, queue: list[int]) -> None:
     batch, _ = grab_exact_from_heterogeneous_queue([{"tokens": [[]] * size} for size in queue], batch_size)
     assert (batch is not None) is always_fill_batches(batch_size, set(queue))
 
@@ -354,19 +356,19 @@ def test_known_group_sizes_fill_a_batch_of_run_api(batch_size: int, queue: list[
 # ---------------------------------------------------------------------------- leaving
 
 
-async def test_leaving_twice_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_second_leave_call_sends_no_disconnect_request(api: ServedRunApi, session: RunApiSession) -> None:
     for _ in range(2):
         await session.leave()
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leaving_after_a_reset_disconnects_no_environment(api: ServedRunApi) -> None:
+async def test_leave_after_a_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leaving_an_unreachable_run_api_times_out(
+async def test_leave_times_out_if_run_api_is_unreachable(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
