@@ -175,8 +175,10 @@ clean:
 	@$(INSTALL) torch matplotlib gguf
 	@touch $@
 
+# Collecting the tests compiles what they import: at the first run, each of the three processes would compile all of it.
 # Brings requirements.txt in as well, so the plain stamp is due too.
 .venv/installed-dev: requirements-dev.txt requirements.txt constraints.txt | .venv/created
 	@echo "Installing requirements-dev.txt into .venv (about a minute)"
 	@$(INSTALL) -r requirements-dev.txt || { $(FAILED); }
+	-@PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -p no:xdist --collect-only -qq >/dev/null
 	@touch .venv/installed $@
