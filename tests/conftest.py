@@ -93,7 +93,8 @@ def levels_of_logs() -> Iterator[None]:
     """Restore the levels of the log, which commands and environments set."""
     yield
     for logger, level in LEVELS.items():
-        logger.setLevel(level)
+        if logger.level != level:  # setting it clears the caches of all loggers, of which there are hundreds
+            logger.setLevel(level)
 
 
 BEFORE_WORKERS = ExitStack()
