@@ -205,7 +205,7 @@ def find_secrets(servers: Iterable[object]) -> list[str]:
 
 
 class StatusError(Exception):
-    """A reply with a status of 400 or more, with the server's message."""
+    """A reply with a status of 300 or more, with the server's message."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         super().__init__(status)

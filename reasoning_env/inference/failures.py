@@ -10,7 +10,7 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -124,25 +124,20 @@ class BrokenOffError(Exception):
 
 
 class ErrorReply(Exception):
-    """A reply of status 200 contains an error, as some proxies send it, or an unreadable message.
+    """A reply of status 200 contains an error, as some proxies send it.
 
     `names` are the error's code, type and status. A code from 500 to 599 counts as the status of the reply.
     """
 
-    def __init__(self, said: str, names: Sequence[str] = ()) -> None:
-        super().__init__(said)
-        self.names = names
-        self.status = next((int(name) for name in names if re.fullmatch(r"5\d\d", name)), None)
-
-
-def error_of_reply(error: object) -> ErrorReply:
-    """Return the exception for an error in a reply: its message, code and type."""
-    return ErrorReply(message_of(error), names_of_error(error))
+    def __init__(self, error: object) -> None:
+        super().__init__(message_of(error))
+        self.names = names_of_error(error)
+        self.status = next((int(name) for name in self.names if re.fullmatch(r"5\d\d", name)), None)
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
     """Return the exception if a choice contains an error which says that the server may be overloaded."""
-    reply = error_of_reply(error)
+    reply = ErrorReply(error)
     return reply if explain_failure(reply).may_be_overload else None
 
 
@@ -162,7 +157,7 @@ def _field(error: object, name: str) -> object:
     return error.get(name) if isinstance(error, Mapping) else getattr(error, name, None)
 
 
-ERROR_BYTES = 2**16
+ERROR_BYTES = 2**14
 """Most bytes of a reply in which an error is searched. Some servers repeat the request in their errors."""
 
 
@@ -172,7 +167,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
         error = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return error_of_reply(error) if error else None
+    return ErrorReply(error) if error else None
 
 
 MAX_MESSAGE_CHARACTERS = 4096

@@ -113,16 +113,12 @@ class Endings:
         """Whether any completion had a finish reason: some servers never send one."""
         self._unknown: set[str] = set()
 
-    def broken_off(self, word: str, *, is_empty: bool, said: object = None) -> BrokenOffError | None:
-        """Return the error for a completion that the server broke off; None for any other completion.
-
-        Args:
-            word: The finish reason; "" if the server sent none.
-            is_empty: Whether the completion has neither text nor tokens.
-            said: The message of an error in the completion.
-        """
+    def broken_off(self, completion: ServedCompletion) -> BrokenOffError | None:
+        """Return the error for a completion that the server broke off; None for any other completion."""
+        word = completion.word
+        said = completion.error if isinstance(completion, TextCompletion) else ""
         if not word:
-            return BrokenOffError(NO_INFORMATION, said) if is_empty or self._has_words else None
+            return BrokenOffError(NO_INFORMATION, said) if is_empty(completion) or self._has_words else None
         self._has_words = True
         if Ending.of(word) is not Ending.BROKEN_OFF:
             return None
@@ -470,7 +466,7 @@ class Server:
         if reply_format.kind is ReplyKind.TOKENS:
             return not all(map(is_empty, reply.completions))
         for one in reply.completions:
-            if broken_off := Endings().broken_off(one.word, is_empty=is_empty(one), said=getattr(one, "error", None)):
+            if broken_off := Endings().broken_off(one):
                 raise broken_off
         return True
 
@@ -532,9 +528,10 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error for a completion that the server broke off; None for any other completion."""
-    said, tokens = (completion.error, completion.token_count) if isinstance(completion, TextCompletion) else (None, 0)
-    error = endings.broken_off(completion.word, is_empty=is_empty(completion), said=said)
-    if error is None and is_empty(completion) and tokens == 0 and Ending.of(completion.word) is not Ending.REFUSED:
+    """Return the error for a completion that the server broke off, or that has no token; None for any other."""
+    if (error := endings.broken_off(completion)) is not None:
+        return error
+    tokens = completion.token_count if isinstance(completion, TextCompletion) else 0
+    if is_empty(completion) and tokens == 0 and Ending.of(completion.word) is not Ending.REFUSED:
         return BrokenOffError("no_tokens", why="the server returned a completion without text and with 0 tokens")
-    return error
+    return None

@@ -28,6 +28,7 @@ from reasoning_env.inference.failures import (
     explain_failure,
 )
 from reasoning_env.inference.formats.choices import finish_word
+from reasoning_env.inference.formats.reply_format import TextCompletion
 from reasoning_env.inference.served_model import PatientRequests
 from reasoning_env.inference.server import MAX_WORDS, Endings
 from reasoning_env.records import Rollout
@@ -201,7 +202,7 @@ def test_finish_reason_is_read_from_every_server_notation(
 def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
     for word in ["drained", "drained", "DRAINED", "abort", "stop"]:
-        endings.broken_off(word, is_empty=False)
+        endings.broken_off(TextCompletion("x", "", word))
     [message] = caplog.messages
     assert "'drained'" in message
 
@@ -209,7 +210,7 @@ def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) 
 def test_number_of_logged_finish_reasons_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
     for number in range(10 * MAX_WORDS):
-        assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
+        assert endings.broken_off(TextCompletion("x", "", f"\x1b[2J{number}"))
     assert len(caplog.messages) == MAX_WORDS
     assert "\x1b" not in caplog.text
 

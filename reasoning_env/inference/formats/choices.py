@@ -23,7 +23,7 @@ from ...records import ENDING_WORDS, Ending, Prompt, Rollout, Sampling
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import printable, short
 from ..events import EVENT_STREAM, join_events, read_events
-from ..failures import ErrorReply, error_of_reply, message_of, overload_in_choice
+from ..failures import ErrorReply, message_of, overload_in_choice
 from .reply_format import MAX_TOKENS, ReplyError, ReplyFormat, ReplyKind, ServerReply, TextCompletion
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ChoicesFormat(ReplyFormat):
         except ValueError as fault:
             raise ReplyError("its reply is incomplete JSON") from fault
         if error := getattr(reply, "error", None):
-            raise error_of_reply(error)
+            raise ErrorReply(error)
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
         choices = getattr(reply, "choices", None)
         if not isinstance(choices, list) or not choices:
@@ -117,13 +117,13 @@ def read_name(value: object) -> str:
 def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
     """Return the completion in a choice, which has a message or a text.
 
-    Raises ErrorReply for a message whose content is not text.
+    Raises ReplyError for a message whose content is not text.
     """
     message = getattr(choice, "message", None)
     given = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
     content = read_content(given)
     if content is None:
-        raise ErrorReply(f"a message with a content that is neither text nor a list of parts: {short(given)!r}")
+        raise ReplyError(f"a message with a content that is neither text nor a list of parts: {short(given)!r}")
     fields = [text for name in THINKING if isinstance(text := getattr(message, name, None), str)]
     error = getattr(choice, "error", None)
     return TextCompletion(
