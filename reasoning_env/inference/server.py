@@ -355,11 +355,10 @@ class Server:
         Requests for tokens are not changed. With `at_once`, the request does not wait for the server's rate limit.
 
         Raises:
-            StatusError: The server answers with a status of 400 or more.
+            StatusError: The server answers with a status of 300 or more.
             ServerAwayError: The server was unreachable since the request was sent.
             TimeoutError: The reply took longer than `reply_s`.
-            other errors: ReplyError, ErrorReply, errors of aiohttp, and any error that an
-                unexpected reply causes.
+            other errors: ReplyError, ErrorReply, errors of aiohttp, and any error that an unexpected reply causes.
         """
         request = reply_format.make_request(prompt, self._model, parameters)
         if reply_format.kind is ReplyKind.TOKENS:

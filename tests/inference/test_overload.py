@@ -155,6 +155,7 @@ async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pyte
         (400, {"error": {"message": "temperature must be at most 2", "code": 400}}),
         (401, {"error": {"message": "wrong key", "type": "authentication_error"}}),
         (200, {"error": {"message": "your plan has ended", "code": "insufficient_funds"}}),
+        (200, {"choices": [{"message": {"content": {"text": "rate limit"}}, "finish_reason": "stop"}]}),
     ],
 )
 async def test_errors_other_than_overload_do_not_mark_the_server_as_busy(status: int, body: Any) -> None:
