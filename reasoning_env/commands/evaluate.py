@@ -183,7 +183,7 @@ def evaluate(
 
 
 def _full_name(name: str) -> str:
-    """Return the name of a setting with its section."""
+    """Return the name of a setting with the prefix of its section, `env.` or `openai.`."""
     return f"openai.{name}" if name in ServerSettings.model_fields else f"env.{name}"
 
 

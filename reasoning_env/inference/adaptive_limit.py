@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..runtime.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 RATE_REPLIES = 10
-"""Number of replies after the first refusal after which the rate of replies is logged."""
+"""The rate of replies is logged after this many replies since the first refusal."""
 
 
 class AdaptiveLimit:
@@ -22,15 +22,17 @@ class AdaptiveLimit:
 
     If the server does not say how long to wait, a span lasts a quarter of the time since the server last accepted a
     request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. After a span without a refusal, the spans become
-    half as long: a server that was restarted may have no limit. `sent` counts earlier requests, none of them refused.
+    half as long, because a server that was restarted may have no limit. `sent` is the number of requests up to the
+    first refusal.
     """
 
     GROWTH = 1.25
     """The quota is multiplied by this after a span without a refusal. If a server accepts 3 requests per second, 100
-    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals; with 2.0, up to 260."""
+    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals. With a growth of 2.0, they get
+    up to 260 refusals."""
 
     MARGIN = 1.05
-    """A span is longer than the server asks by this factor, because the network delays of requests differ."""
+    """A span lasts this many times as long as the server asks, because the network delays of requests differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -46,7 +48,7 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last refusal in a span in which the server had accepted other requests."""
+        """Time of the last refusal in a span in which the server accepted at least one request."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the time of sending, which `refused` takes."""

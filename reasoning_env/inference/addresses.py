@@ -66,7 +66,7 @@ NO_KEY = "x"
 
 
 def max_connections() -> int:
-    """Return how many connections this process can open besides its files. Further requests wait for a connection."""
+    """Return how many connections this process can open, its files subtracted. Other requests wait for a connection."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
 
@@ -100,7 +100,7 @@ Headers = Annotated[dict[str, str], BeforeValidator(parse_mapping)]
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine itself."""
+    """Return True if a host is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -108,7 +108,7 @@ def is_loopback(host: str) -> bool:
 
 
 def goes_through_proxy(url: str) -> bool:
-    """Return whether requests to a URL use a proxy from the environment. Requests to this machine never do."""
+    """Return True if requests to a URL use a proxy from the environment. Requests to this machine never do."""
     host = urlsplit(url).hostname or ""
     return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
 
@@ -223,7 +223,7 @@ class StatusError(Exception):
 
     @property
     def messages(self) -> str:
-        """All messages of the reply, in which the reason of a refusal is searched."""
+        """All messages of the reply, to be searched for the reason of a refusal."""
         return all_messages(self._body)
 
     @property
@@ -285,7 +285,7 @@ def explain_probe(error: Exception, completer: Completer, reply_format: ReplyFor
 
 
 def path_remedy(failure: Failure, url: str) -> str | None:
-    """Return the advice to add `/v1` to the URL if the server has no such endpoint; None if this is not the cause.
+    """Return the advice to add `/v1` to the URL if this may be why the endpoint does not exist; else None.
 
     A URL with a query belongs to a server with other endpoints, so `/v1` is not missing there.
     """
@@ -372,7 +372,7 @@ async def find_format(completer: Completer, prompt: Prompt, options: RequestOpti
 
 
 def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
-    """Return whether an error may mean that the server does not support this format, and is not absent.
+    """Return True if an error may mean that the server lacks this format; False if it means anything else.
 
     For chat completions, only a missing endpoint or chat template counts. A 404 may also mean that the server lacks the
     model, or that the URL lacks `/v1`.
@@ -420,7 +420,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Failure | None]:
-    """Probe all servers, and return why each does not work yet, or None. Once one works, the others get OTHERS_S."""
+    """For each server, return why it does not work yet, or None. Once a server works, other probes get OTHERS_S."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

@@ -25,7 +25,7 @@ from ..runtime.text import describe_connection, printable
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
 """Errors for lost connections that are no OSError, by name, because this module imports no client."""
 LONGEST_WAIT_S = 3600.0
-"""Longest pause that a server may ask for: a header could name the year 9999."""
+"""Maximum pause for which a server may ask, because a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError if the server speaks http, not https. Newer versions of OpenSSL use the second reason."""
 
@@ -158,7 +158,7 @@ def _field(error: object, name: str) -> object:
 
 
 ERROR_BYTES = 2**14
-"""Most bytes of a reply in which an error is searched. Some servers repeat the request in their errors."""
+"""Maximum bytes of a reply that is searched for an error. Some servers repeat the request in their errors."""
 
 
 def error_in_place(body: bytes) -> ErrorReply | None:
@@ -171,7 +171,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
 
 
 MAX_MESSAGE_CHARACTERS = 4096
-"""Most characters of an error in which the reason of a refusal is searched."""
+"""Maximum number of characters of an error that are searched for the reason of a refusal."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
 """Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 

@@ -29,7 +29,7 @@ FEWEST_TOKENS = 64
 PROMPT_MARGIN = 1.05
 """The estimated size of a prompt is multiplied by this, because prompts differ in characters per token."""
 MAX_CHANGES = 32
-"""Most changes of one request. Halving the largest limit until the server accepts it takes about twenty."""
+"""Maximum number of changes of one request. Halving the largest limit until the server accepts it takes about 20."""
 
 Stream = Literal["auto", "always", "never"]
 """Whether to request replies as events. `auto`: only if the server says that it only streams."""

@@ -43,7 +43,7 @@ HELLO = [{"role": "user", "content": "Hello"}]
 
 
 class UnusableCompletion(Exception):
-    """The server returned a completion that cannot be used, or none."""
+    """The server returned no completion, or a completion that cannot be used."""
 
 
 Received = Rollout | BrokenOffError | UnusableCompletion
@@ -63,7 +63,7 @@ class PatientRequests:
         self._successes = 0
         self._outage = RequestOutage(logger, clock)
         self._problem = ""
-        """What the log says about the outage."""
+        """The description of the current outage in the log."""
         self._waits = OutageLog(logger)
         self._sent_at: list[float] = []
         """When each request in flight was sent."""
@@ -167,7 +167,7 @@ class ServedModel:
 
     Args:
         completers: Returns the servers. Called for each request, so that a replaced server is used at once.
-        layout: Makes prompts, and tokenizes texts.
+        layout: The chat format, which builds prompts and tokenizes texts.
         options: The options of every request.
         timeouts: Returns the time limits of requests. Called for each request.
         model: Name of the model, for results.

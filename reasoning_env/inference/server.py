@@ -100,7 +100,7 @@ class RequestOptions:
 # ---------------------------------------------------------------------------- how completions ended
 
 MAX_WORDS = 32
-"""Most finish reasons that are counted separately. Gemini has 17; a faulty server could send any number."""
+"""Maximum number of finish reasons to count separately. Gemini has 17; a faulty server could send any number."""
 NO_INFORMATION = "null"
 """The name, in messages and counts, for a missing finish reason."""
 
@@ -387,6 +387,7 @@ class Server:
                 reply = await self._reachability.outlast(self._post(reply_format, request))
         except Exception as error:
             failure = explain_failure(error)
+            # After the first answer, a 503 cannot mean that the model is loading, so the server is overloaded.
             is_late = failure.status == HTTPStatus.SERVICE_UNAVAILABLE and self._has_answered
             if not at_once and (failure.kind is FailureKind.BUSY or is_late):
                 self._limit = self._limit or AdaptiveLimit(self._sent)

@@ -48,7 +48,7 @@ _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class AllowedTokens:
-    """What a server allows.
+    """The numbers of tokens that a server allows, as its error message says.
 
     - `completion`: tokens of the completion, for the prompt of the refused request; 0 if the prompt leaves no room.
     - `context`: tokens of prompt and completion together; None if the message limits the completion alone.
@@ -137,7 +137,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return a limit from the words of a message without a usable number: a larger one, one less, or half."""
+    """Return the limit that a message's words suggest: a number above `sent`, `sent` minus 1, or half of `sent`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

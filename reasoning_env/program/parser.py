@@ -153,7 +153,7 @@ def _as_typed(names: str, argv: Sequence[str]) -> str:
 
 @contextmanager
 def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Re-raise our errors with the user's `names` of settings, and without secrets."""
+    """Re-raise this program's errors with the user's `names` of settings, and without secrets."""
     try:
         yield
     except ReasoningEnvError as error:
@@ -235,7 +235,7 @@ def keep(text: str) -> Keep:
 
 
 def problem_form(text: str) -> ProblemForm:
-    """Read the form of a row of problems."""
+    """Read --format, the columns that the rows of a file get."""
     from ..data.problems import ProblemForm
 
     return ProblemForm(one_of(text, [form.value for form in ProblemForm]))

@@ -23,7 +23,7 @@ from .shared_options import LONG, default_text, range_text
 from .training import OF_ATROPOS, OF_SERVER, USED_BY, TrainingSettings
 
 SettingRow = tuple[str, str, str, str]
-"""Name, default, range and meaning."""
+"""The name, default, range and meaning of a setting."""
 
 SUBJECTS: Mapping[str, Sequence[str]] = {
     "Settings that most runs change": (
@@ -157,7 +157,7 @@ def _row(name: str, fields: Mapping[str, FieldInfo]) -> SettingRow:
 
 
 def _with_commands(name: str, text: str) -> str:
-    """Return a description with the commands that use the setting, if there are others."""
+    """Return a setting's description and, unless all commands use the setting, the commands that use it."""
     commands = dict.fromkeys(command.split()[0] for command in USED_BY.get(name, ()))
     if len(commands) in (0, len(ALL_COMMANDS)):
         return text

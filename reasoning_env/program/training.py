@@ -1,4 +1,4 @@
-"""The settings of `evaluate` and of training, declared without importing Atropos, and the names of Atropos' other ones.
+"""The settings of `evaluate` and of training, and the names of Atropos' other settings, without importing Atropos.
 
 All commands read these names, to distinguish a setting of another command from a typo.
 """

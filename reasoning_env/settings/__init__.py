@@ -117,7 +117,7 @@ _IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
 
 
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
-    """Return True if a setting affects the problems, the answers or the scores of an evaluation."""
+    """Return True if a setting affects `part`: the problems, the answers, or the scores of an evaluation."""
     return any(isinstance(mark, Affects) and part in mark.parts for mark in field.metadata)
 
 

@@ -38,7 +38,7 @@ KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
 """All known finish reasons."""
 MAX_NAME_CHARACTERS = 200
-"""Most characters of a model's name that are kept."""
+"""Maximum number of characters of a model's name to keep."""
 THINKING = ("reasoning_content", "reasoning")
 """Fields with thinking. vLLM, SGLang and DeepSeek use the first name; newer vLLM and other servers use the second."""
 
