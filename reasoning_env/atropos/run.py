@@ -9,6 +9,7 @@ import uuid
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,10 @@ class Run:
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
             names = [name for name in LONG_FIELDS if packed[name] is not None]
-            lists = iter(await map_in_turns(_as_list, [sequence for name in names for sequence in packed[name]]))
+            prompt_tokens = packed["masks"][0].count(-100)
+            prompts = [packed[name][0][:prompt_tokens] for name in names]
+            as_list = partial(_as_list, [(one.tobytes(), one.tolist()) for one in prompts if isinstance(one, array)])
+            lists = iter(await map_in_turns(as_list, [sequence for name in names for sequence in packed[name]]))
             for name in names:
                 packed[name] = [next(lists) for _ in packed[name]]
         return packed
@@ -263,8 +267,13 @@ class Run:
         )
 
 
-def _as_list(sequence: Sequence[float]) -> list[float]:
-    return sequence.tolist() if isinstance(sequence, array) else list(sequence)
+def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
+    """Return a sequence as a list. `beginnings` are the bytes and the numbers of frequent beginnings of arrays."""
+    if isinstance(sequence, array):
+        for in_bytes, numbers in beginnings:
+            if sequence.tobytes().startswith(in_bytes):
+                return [*numbers, *sequence[len(numbers) :].tolist()]
+    return list(sequence)
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from array import array
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,10 @@ from reasoning_env.atropos.lifetime import Lifetime
 from reasoning_env.atropos.run import Run
 from reasoning_env.errors import ConfigError
 from reasoning_env.inference.failures import Timeouts
-from reasoning_env.records import Sampling
+from reasoning_env.records import Rollout, Sampling
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
-from tests.records import make_problem
+from tests.records import make_group, make_problem
 from tests.waiting import until
 
 
@@ -75,6 +76,18 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
     run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
     with pytest.raises(ConfigError, match=r"^data_dumps_dir: .*dumps cannot be made, because .*file is not a folder"):
         await run.lifetime.start_dumps()
+
+
+async def test_lists_of_a_group_have_the_numbers_of_its_arrays(tokenizer: Any) -> None:
+    """Rollouts may begin differently, because a subclass may change them."""
+    rollouts = [
+        Rollout("", array("i", [*prompt, 7, 8]), array("i", [*masks, 7, 8]), array("d", [1.0, 1.0, -0.5, 0.0]), "stop")
+        for prompt, masks in [((1, 1), (-100, -100)), ((1, 1), (-100, 1)), ((1, 2), (-100, -100))]
+    ]
+    packed: Any = await make_run(tokenizer).pack(make_group(rollouts), as_lists=True)
+    assert packed["tokens"] == [[1, 1, 7, 8], [1, 1, 7, 8], [1, 2, 7, 8]]
+    assert packed["masks"] == [[-100, -100, 7, 8], [-100, 1, 7, 8], [-100, -100, 7, 8]]
+    assert str(packed["inference_logprobs"]) == str([[1.0, 1.0, -0.5, 0.0]] * 3)
 
 
 def test_metrics_are_empty_before_setup(tokenizer: Any) -> None:
