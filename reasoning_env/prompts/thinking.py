@@ -87,8 +87,9 @@ class Thinking:
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         self.longest_mark = max((len(mark) for mark, _ in marks), default=0)
         # The flag `a` (ASCII), because without it the long s would match s, and the Kelvin sign would match k.
+        # The first character, `<`, is outside of the group, because then `re` skips to the next `<`.
         patterns = [
-            f"(?ai:{re.escape(mark)})" if thinking_format.any_case else re.escape(mark)
+            f"{re.escape(mark[0])}(?ai:{re.escape(mark[1:])})" if thinking_format.any_case else re.escape(mark)
             for mark, thinking_format in longest
         ]
         self.marks = re.compile("|".join(patterns)) if patterns else None
