@@ -132,9 +132,8 @@ class Sums:
     generation_s: Tally = field(default_factory=Tally)
     scoring_s: Tally = field(default_factory=Tally)
 
-    @classmethod
-    def of(cls, group: Group) -> Self:
-        """Return the totals of one scored group."""
+    def add(self, group: Group) -> list[str]:
+        """Add a scored group, and return the outcomes of its completions."""
         problem, rollouts = group.problem, group.rollouts
         verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
         assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
@@ -150,19 +149,20 @@ class Sums:
         scores = group.scores
         counts = [count for count in tokens if count is not None]
         prompts = [len(each.tokens) - (count or 0) for each, count in zip(rollouts, tokens, strict=True) if each.tokens]
-        frames = [frame for verdict in verdicts for frame in set(verdict.frames)]
-        sums = cls(Counter([outcome_of_group(group).value]), Counter(outcomes), Counter(frames))
-        sums.score.add(*scores)
-        sums.correct.add(*correct)
-        sums.unanswered.add(*unanswered)
-        sums.truncated.add(*cut)
-        sums.prompt_tokens.add(*prompts)
-        sums.completion_tokens.add(*counts)
-        sums.generation_s.add(problem.generation_s)
-        sums.scoring_s.add(*seconds)
+        self.groups[outcome_of_group(group).value] += 1
+        self.completions.update(outcomes)
+        self.frames.update(frame for verdict in verdicts for frame in set(verdict.frames))
+        self.score.add(*scores)
+        self.correct.add(*correct)
+        self.unanswered.add(*unanswered)
+        self.truncated.add(*cut)
+        self.prompt_tokens.add(*prompts)
+        self.completion_tokens.add(*counts)
+        self.generation_s.add(problem.generation_s)
+        self.scoring_s.add(*seconds)
         if problem.level is not None:
-            sums.level.add(problem.level)
-        return sums
+            self.level.add(problem.level)
+        return outcomes
 
     @classmethod
     def merged(cls, parts: Iterable[Sums]) -> Self:

@@ -68,11 +68,11 @@ class MetricsRecorder:
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if the group will not be sent to a trainer."""
-        task, sums = group.problem.task, Sums.of(group)
-        self._interval[task].merge(sums)
+        task = group.problem.task
+        outcomes = self._interval[task].add(group)
         self.last_level[task] = group.problem.level
         self.answers.add(task, [rollout.verdict.answer for rollout in group.rollouts if rollout.verdict is not None])
-        self._latest.update(sums.completions)
+        self._latest.update(outcomes)
         if self._latest.total() >= self.REMARK_INTERVAL:
             self._log_remarks()
 
