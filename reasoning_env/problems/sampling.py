@@ -52,6 +52,7 @@ class TaskSampler:
     ) -> None:
         self._tasks = tuple(weights)
         self._weights = {task: weight for task, weight in weights.items() if weight > 0.0}
+        self._weight_shares = _normalize(self._weights)
         self._stream = (run_seed, instance)
         self._params = params or {}
         self._fixed_level = level
@@ -83,6 +84,7 @@ class TaskSampler:
     def quarantine(self, task: str) -> None:
         """Stop drawing a task."""
         self._weights.pop(task, None)
+        self._weight_shares = _normalize(self._weights)
 
     def exclude_levels(self, task: str, level: float) -> None:
         """Stop drawing problems of a task at this level and above. A fixed level (`level`) is drawn anyway."""
@@ -111,7 +113,7 @@ class TaskSampler:
     def _shares(self) -> Mapping[str, float]:
         """Return each remaining task's share of the draws. The shares sum to 1."""
         if self._estimator is None or not self._adaptive:
-            return _normalize(self._weights)
+            return self._weight_shares
         # Square the values: apart from the even part, a task with half the value gets a quarter of the draws.
         above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
         return {task: self.EVEN_SHARE / len(above) + (1.0 - self.EVEN_SHARE) * share for task, share in above.items()}

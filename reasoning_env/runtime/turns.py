@@ -109,7 +109,7 @@ _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary
 
 
 def _turns() -> _Turns:
-    return _TURNS.setdefault(asyncio.get_running_loop(), _Turns())
+    return _TURNS.get(asyncio.get_running_loop()) or _TURNS.setdefault(asyncio.get_running_loop(), _Turns())
 
 
 async def in_turn(work: Callable[[], T]) -> T:

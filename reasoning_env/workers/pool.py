@@ -212,7 +212,8 @@ class WorkerPool:
         )
         library = self.fork_servers.library
         release = "" if library is None else library.release(problem.task)
-        problem = replace(problem, as_library=self._settings.user.rewards == "library")
+        if self._settings.user.rewards == "library":
+            problem = replace(problem, as_library=True)
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:

@@ -8,7 +8,6 @@ here runs on the event loop's thread.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import sys
 import time
@@ -167,10 +166,11 @@ class Worker:
         """Return the worker's processor time in seconds; None on systems other than Linux."""
         if sys.platform != "linux":
             return None
-        with contextlib.suppress(OSError):
+        try:
             # The clock id as clock_getcpuclockid(3) computes it, which Python lacks; 2 means the time of all threads.
             return time.clock_gettime(~self.pid << 3 | 2)
-        return None
+        except OSError:
+            return None
 
     @property
     def is_stopped(self) -> bool:

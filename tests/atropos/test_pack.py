@@ -53,7 +53,7 @@ def test_completion_that_exceeds_the_limit_is_unusable(from_tokens: Any, complet
 
 @pytest.mark.parametrize(
     "logprobs",
-    [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")], [-0.5, 0.5]],
+    [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), -0.5], [float("inf"), -0.5], [-0.5, 0.5]],
     ids=str,
 )
 def test_completion_with_invalid_logprobs_is_unusable(from_tokens: Any, logprobs: list[float]) -> None:

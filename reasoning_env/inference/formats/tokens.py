@@ -215,10 +215,11 @@ def rollout_from_tokens(
         return f"{len(prompt) + len(completion.tokens)} tokens, at or over the limit of {token_limit}"
     tokens = np.asarray(completion.tokens, dtype=np.int64)
     logprobs = np.asarray(completion.logprobs, dtype=np.float64)
-    if not np.isfinite(logprobs).all():
+    lowest, highest = logprobs.min(), logprobs.max()
+    if not -np.inf < lowest <= highest < np.inf:
         return "log-probabilities that are not finite"
-    if (logprobs > 0).any():
-        return f"log-probabilities up to {logprobs.max():g}, which must not be above 0"
+    if highest > 0:
+        return f"log-probabilities up to {highest:g}, which must not be above 0"
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
