@@ -27,12 +27,14 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..settings.given import make_settings, parse_mapping
 from .failures import (
+    NO_QUOTA,
     BrokenOffError,
     Failure,
     FailureKind,
     all_messages,
     describe_failure,
     error_in_place,
+    error_names,
     explain_failure,
 )
 from .formats.choices import CHAT, read_token_number
@@ -274,9 +276,11 @@ CONTEXT_NAMES = ("max_model_len", "context_length")
 def explain_probe(error: Exception, completer: Completer, reply_format: ReplyFormat) -> Failure:
     """Return the failure of a request for one token. Raises ServerError if the server will never work."""
     failure = explain_failure(error)
-    if failure.kind in (FailureKind.ABSENT, FailureKind.BUSY) or isinstance(error, BrokenOffError):
+    is_refused = NO_QUOTA in error_names(error) or (failure.kind is FailureKind.REFUSED and failure.status != 404)
+    may_work_later = failure.kind in (FailureKind.ABSENT, FailureKind.BUSY) or isinstance(error, BrokenOffError)
+    if may_work_later and not is_refused:
         return failure
-    fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+    fault = "refuses" if is_refused else "does not answer"
     raise ServerError(
         f"the inference server at {completer.address} cannot be used: it {fault} {completer.place(reply_format)} "
         f"({failure.description})",

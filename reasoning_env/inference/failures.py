@@ -85,7 +85,9 @@ def explain_failure(error: BaseException) -> Failure:
     retry_after_s = seconds_asked(_header(cause, "Retry-After"), _header(cause, "Date"))
     if retry_after_s is not None:
         description += f"; the server asks to wait {retry_after_s:.0f} s"
-    if is_overload(cause):
+    if NO_QUOTA in error_names(cause):
+        kind, remedy = FailureKind.BUSY, "check your plan with the provider, or {openai.api_key}"
+    elif is_overload(cause):
         kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
     elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
         kind, remedy = FailureKind.REFUSED, "write http:// in {openai.base_url}"
@@ -211,14 +213,18 @@ OVERLOAD_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words in the code, type or message of an error that mean that the server is overloaded."""
+NO_QUOTA = "insufficient_quota"
+"""Error code of OpenAI for a key without credit. The status is 429, but waiting does not help."""
+
+
+def error_names(cause: BaseException) -> list[str]:
+    """Return the code, type and status of the error in a reply."""
+    return [*getattr(cause, "names", ()), *names_of_error(getattr(cause, "body", None))]  # OpenAI's errors have a body
 
 
 def is_overload(cause: BaseException) -> bool:
-    """Return whether an error says that the server is overloaded: by its status, or by its code, type or message.
-
-    An exhausted quota is no overload, because waiting does not help.
-    """
-    names = [*getattr(cause, "names", ()), *names_of_error(getattr(cause, "body", None))]  # OpenAI's errors have a body
+    """Return whether an error says that the server is overloaded: by its status, or by its code, type or message."""
+    names = error_names(cause)
     if http_status(cause) in OVERLOAD_CODES or any(str(code) in names for code in OVERLOAD_CODES):
         return True
     if isinstance(cause, ErrorReply):
