@@ -13,7 +13,10 @@ CHARACTERS = str.maketrans(
         **dict.fromkeys("\u00ba\u02da", "\N{DEGREE SIGN}"),
         **dict.fromkeys("\u27f6\u21d2\u279c", "\N{RIGHTWARDS ARROW}"),
         **dict.fromkeys([*map(chr, range(0x2000, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"], " "),
-        **dict.fromkeys("\ufe0e\ufe0f\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
+        **dict.fromkeys("\ufe0e\ufe0f\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
+        # Marks of the writing direction. The overrides U+202D and U+202E change how an answer looks, so they stay.
+        **dict.fromkeys("\u061c\u200e\u200f\u202a\u202b\u202c\u2066\u2067\u2068\u2069", None),
+        "\u3001": ", ",  # with a space, because this comma never separates thousands
         **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F) if wide != 0xFF0D},
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
@@ -34,7 +37,7 @@ LATEX_SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("quad", "qquad"), "  "),  # a single space may be a thousands separator
     **{name: f" {name}" for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "exp", "ln", "log", "sqrt")},
     **dict.fromkeys(("!", "left", "right", "hline"), ""),
-    **{sign: sign for sign in "#_%&${}()"},
+    **{sign: sign for sign in "#_%&${}()*"},  # Markdown escapes asterisks: 2\*3
     "times": "\N{MULTIPLICATION SIGN}",
     "cdot": "\N{DOT OPERATOR}",
     "div": "\N{DIVISION SIGN}",
