@@ -376,7 +376,7 @@ async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> Evalu
                     connections,
                     at_once,
                 )
-            watch = asyncio.create_task(served.watch())  # reports an outage in each interval
+            watch = asyncio.create_task(served.watch())  # logs outages at intervals
             try:
                 await evaluation.run()
             finally:  # also after Ctrl-C

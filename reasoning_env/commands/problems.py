@@ -113,7 +113,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return the settings that do not affect training problems in a file, where no scores choose the tasks."""
+    """Return the settings without effect on a file of problems: adaptive sampling needs scores of earlier problems."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 

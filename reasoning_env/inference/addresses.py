@@ -119,8 +119,8 @@ def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
     """Return the settings `api_key` and, if there are any, `headers` of a server as they are sent to it.
 
     `server` has the attribute `api_key`, and perhaps `headers`. `$NAME` is replaced by that environment variable.
-    Without a key, `api_key` is "" if the user sets headers, which may contain the key; with `for_chat`, it is
-    OPENAI_API_KEY if that variable is set, as in other clients; otherwise it is NO_KEY.
+    If the user sets headers but no key, `api_key` is "", because a header may contain the key. If the user sets
+    neither, it is OPENAI_API_KEY (only with `for_chat`, and if that variable is set) or else NO_KEY.
 
     Raises ConfigError if a variable is not set, or if a key or header has a character that HTTP does not allow.
     """

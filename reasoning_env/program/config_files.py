@@ -155,10 +155,10 @@ def merge_settings(
     defaults: Mapping[str, object],
     given: Mapping[str, object],
 ) -> SettingsT:
-    """Return the settings of files.
+    """Return the settings of a command from its files, its command line (`given`) and `defaults`.
 
-    `defaults` apply to settings that no file has. `given`, the settings of the command line, override the files. Raises
-    ConfigError for an unknown name or a value out of range.
+    `defaults` apply to settings that no file has; `given` overrides the files. Raises ConfigError for an unknown name
+    or a value out of range.
     """
     make_settings(settings_cls, of_files, "env.")  # errors in files name settings with their section
     return make_settings(settings_cls, {**defaults, **of_files, **given})

@@ -274,7 +274,7 @@ def shard(text: str) -> tuple[int, int]:
 
 
 NUMBER_OF_SEEDS = 2**32
-"""Seeds of the library are below this number."""
+"""reasoning-gym accepts seeds below this number."""
 
 
 def seed(text: str) -> int:

@@ -144,7 +144,7 @@ def problem_settings(
     tasks: Sequence[str],
     defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
-    """Return the settings of a command with `add_problem_options`: from the files or, without files, for `tasks`."""
+    """Return the settings of a command with `add_problem_options`. `tasks` apply only without --config."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -198,7 +198,7 @@ def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def add_score_options(parser: argparse._ActionsContainer) -> None:
-    """Add the further options of --score to a parser or to a group of options."""
+    """Add the options that need --score to a parser or to a group of options."""
     parser.add_argument(
         "--deadline-s",
         dest="scoring_deadline_s",

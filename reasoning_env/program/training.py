@@ -184,8 +184,8 @@ def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
     for section, further in (("env", OF_ATROPOS), ("openai", OF_SERVER)):
         for name, setting in further.items():
             yield f"{section}.{name}", setting.used_by
-    yield from ((f"env.{name}", ()) for name in UNUSED)
-    yield from ((name, TRAINING) for name in ("slurm", "testing"))
+    yield from ((f"env.{name}", ()) for name in UNUSED)  # accepted, but no command uses them
+    yield from ((name, TRAINING) for name in ("slurm", "testing"))  # the only ones outside a section
 
 
 USED_BY: Mapping[str, Sequence[CommandName]] = dict(_used_by())

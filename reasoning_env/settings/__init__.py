@@ -105,15 +105,15 @@ class UsedBy:
 
 
 _IN_TRAINING = UsedBy("serve", "process", "problems")
-"""Commands that choose training problems."""
+"""Marks settings that only the commands that choose training problems use."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Commands that evaluate, or that exclude the questions of the evaluation set from training."""
+"""Marks settings of the commands that evaluate, or that exclude the evaluation set's questions from training."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
-"""Commands that evaluate a model."""
+"""Marks settings that only the commands that evaluate a model use."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
-"""Commands that make prompts."""
+"""Marks settings that only the commands that make prompts use."""
 _IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
-"""Commands that make prompts, or score completions."""
+"""Marks settings that only the commands that make prompts or score completions use."""
 
 
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
