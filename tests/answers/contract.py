@@ -1,4 +1,4 @@
-"""What answers may earn: right ones full marks in every honest form, wrong ones less. Exceptions have a reason."""
+"""Limits for the scores of test answers: right answers get full score in every notation, wrong ones less."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .near_misses import STILL_RIGHT
 RIGHT = 0.99
 """The lowest score that counts as right."""
 MOST_WRONG = 0.98
-"""The highest score of an answer that is nearly right: partial credit ends here."""
+"""The highest score that a nearly right answer may get. Partial credit ends here."""
 CONTRACT = ("forms", "wrong_forms", "near_misses", "two_answers")
-"""The kinds of answers whose worth is known."""
+"""The kinds of test answers for which the right score is known."""
 REFUSED: Mapping[tuple[str, str], str] = {
     ("codeio", "full-width digits"): "the question asks for a value of JSON, and this is another one",
     ("sentence_reordering", "a full stop"): "the answer ends in another mark",
 }
-"""Forms that are refused, by task and form, with the reason."""
+"""Notations of right answers that the verifier may reject, by task and notation, with the reason."""
 
 
 def breaks_contract(kind: str, task: str, name: str, score: float) -> bool:
-    """Tell whether an answer of a kind of CONTRACT, by its name, earns what it may not."""
+    """Return True if the answer `name` of a kind in CONTRACT gets a score outside the limits of this kind."""
     match kind:
         case "forms":
             return score < RIGHT and (task, name) not in REFUSED

@@ -1,7 +1,7 @@
-"""Answers that show each correction: nonsense, right answers, and answers that earn partial credit.
+"""Answers that show the effect of each correction: nonsense, right answers and answers with partial credit.
 
-`CASES` has one row for each correction. An entry that cannot show a correction (a grid whose empty board is right, a
-prime number) gives no answers and is passed over.
+`CASES` has one row for each correction. Problems that cannot show a correction are skipped because they give no
+answers. Examples are a grid whose empty board is right, and a prime number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reasoning_gym.logic.propositional_logic import Expression
 from tests.solvers.games import rush_hour
 
 Answers = Callable[[str, Any], list[str]]
-"""From the expected answer and the metadata of an entry: answers to the entry."""
+"""Takes the expected answer and the metadata of a problem; returns answers to the problem."""
 
 
 def _texts(*texts: str) -> Answers:
@@ -41,10 +41,10 @@ def _in_any_case(*templates: str) -> Answers:
 
 @dataclass(frozen=True)
 class Case:
-    """Answers to a task's entries, made with the task's parameters `params`.
+    """Answers to problems of a task that are generated with the parameters `params`.
 
-    Answers of `nonsense` earn at most `floor`, and less than the library pays. Answers that are `right` or `partial`
-    keep the library's score.
+    Answers in `nonsense` get at most `floor`, and a lower score than from the library. Answers in `right` and `partial`
+    get the library's score.
     """
 
     nonsense: Answers
@@ -77,7 +77,7 @@ def _far(data: Any) -> str:
 
 
 def _other_times(oracle: str, data: Any) -> list[str]:
-    """Return other times in the same form."""
+    """Return other times in the same notation."""
     is_long = int(re.sub(r"\D", "", oracle)) > 100
     return [re.sub(r"\d", digit, oracle) for digit in "01"] if is_long else []
 
@@ -86,7 +86,7 @@ def _other_times(oracle: str, data: Any) -> list[str]:
 
 
 def _solutions(numbers: list[int], target: int, limit: int) -> list[str]:
-    """Return expressions of all the numbers that have the target's value, found by trial."""
+    """Search for expressions that use all the numbers and have the target's value."""
 
     def reach(left: list[tuple[Fraction, str]]) -> Iterator[str]:
         if len(left) == 1:
@@ -130,7 +130,10 @@ def _near_24(oracle: str, data: Any) -> list[str]:
 
 
 def _expressions_of(target: int | None, *wrong: str) -> dict[str, Answers]:
-    """Return right expressions, the expected and others, and wrong ones. Without `target`, the entry's counts."""
+    """Return functions that make right expressions and wrong ones.
+
+    Without `target`, the problem's own target applies.
+    """
 
     def right(oracle: str, data: Any) -> list[str]:
         found = _solutions(data["numbers"], target or data["target"], 4)
@@ -151,7 +154,7 @@ def _rows(names: Sequence[str]) -> list[dict[str, bool]]:
 
 
 def _follows(conclusion: str, data: Any) -> bool:
-    """Tell by the library's truth tables whether a formula is true wherever the premises are, but not everywhere."""
+    """Return True if by the library's truth tables the premises imply the formula, and the formula is no tautology."""
     formula, *given = (Expression.from_string(text) for text in (conclusion, *data["premises"]))
     rows = _rows(data["variables"])
     possible = [row for row in rows if all(premise.evaluate(row) for premise in given)]
@@ -168,7 +171,7 @@ def _premises_again(oracle: str, data: Any) -> list[str]:
 
 
 def _inferences(oracle: str, data: Any) -> list[str]:
-    """Return alternatives and implications of two undecided literals that follow, but from no single premise."""
+    """Return disjunctions and implications of two literals that only several premises together imply."""
     literals = [sign + name for name in data["variables"] for sign in ("", "¬")]
     undecided_literals = [literal for literal in literals if not _follows(literal, data)]
     made = [f"{a} {sign} {b}" for a, b in itertools.combinations(undecided_literals, 2) for sign in "∨→"]
@@ -206,7 +209,7 @@ def _long_json(oracle: str, data: Any) -> list[str]:
 
 
 def _sweep(state: Mapping[str, list[str]]) -> str:
-    """Visit every square, there and back, with every colour: a plan that knows only the size of the field."""
+    """Return a plan that visits every square twice with every colour, and uses only the size of the field."""
     rows, columns = (1 + max(int(float(place.split("_")[axis])) for place in state) for axis in (0, 1))
     snake = [(r + 0.5, (c if r % 2 == 0 else columns - 1 - c) + 0.5) for r in range(rows) for c in range(columns)]
     steps = []
@@ -224,7 +227,7 @@ def _place(state: Mapping[str, list[str]], item: str) -> list[float]:
 
 
 def carry(data: Any, moved: str, axes: tuple[int, int] = (0, 1), colours: int = 9) -> str:
-    """Carry every box or target to its counterpart, along one axis and then the other, and match the two."""
+    """Return a plan that moves every box (or target) to the target (or box) of its colour, and then matches the two."""
     state = data["initial_state"]
     steps = []
     for item in [item for items in state.values() for item in items if item.startswith("box_")][:colours]:

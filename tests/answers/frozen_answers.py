@@ -1,7 +1,7 @@
-"""Answers whose scores are frozen, by kind: all are made again from the seeds of problems, and none is stored.
+"""Answers whose scores are recorded, by kind.
 
-A kind gives each answer to a problem a name. A name says the same of every problem of a task, so that a score is found
-by task, level, number of the problem, and name.
+They are generated from the seeds of problems and not stored. Each kind gives every answer a name. A name means the same
+for every problem of a task, so the task, level, problem number and name identify a score.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from .near_misses import (
 )
 
 RUN_SEED = 57
-"""Problem n of a task is evaluation sample n of this seed."""
+"""Problem number n of a task is evaluation sample n of this seed."""
 FOLLOWING = 5
-"""Number of problems after a problem among which another answer is looked for."""
+"""Number of following problems that are searched for a different answer."""
 DECORATIONS = 3
-"""Number of decorated answers to a served problem."""
+"""Number of decorated answers for each served problem."""
 
 
 class FrozenProblem:
-    """A problem by its number: `right` is a right answer, None where no answer is known."""
+    """A problem of a task, by level and number. `right` is a right answer, or None if no answer is known."""
 
     def __init__(self, library: Library, task: str, level: float | None, number: int, run_seed: int = RUN_SEED) -> None:
         self.task = task
         self.level = level
         self.number = number
-        # A plan with more moves is not found at once.
+        # The solver needs long to find a plan with more moves.
         params = {"max_moves": 8} if task == "rush_hour" and level is None else {}
         self.request = ProblemRequest(task, eval_seed(run_seed, task, number), params, level)
         self._run_seed = run_seed
@@ -61,8 +61,8 @@ class FrozenProblem:
 
     @cached_property
     def made(self) -> Generated:
-        """The problem. Raises ValueError where none may be served."""
-        with contextlib.redirect_stdout(io.StringIO()):  # the programs of codeio print
+        """The generated problem. Raises ValueError if every attempt is rejected."""
+        with contextlib.redirect_stdout(io.StringIO()):  # generated programs of codeio may print
             return self._library.generate(self.request)
 
     @cached_property
@@ -75,7 +75,7 @@ class FrozenProblem:
 
     @cached_property
     def other(self) -> str:
-        """A right answer to one of the following problems that is another one."""
+        """A right answer to one of the following problems that differs from this problem's right answer."""
         for number in range(self.number + 1, self.number + 1 + FOLLOWING):
             answer = frozen_problem(self._library, self.task, self.level, number, self._run_seed).right
             if answer and self.right and answer.casefold() != self.right.casefold():
@@ -84,11 +84,11 @@ class FrozenProblem:
 
 
 def score_or_zero(scorer: Answers, answer: str) -> float:
-    """Return the score of an answer as the answer rule passes it on, without blanks around it."""
+    """Return the score of an answer without surrounding whitespace, as the answer rule passes it; 0 if it raises."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # some verifiers print
             return scorer.score(answer.strip())
-    except Exception:  # verifiers raise anything
+    except Exception:  # verifiers may raise any exception
         return 0.0
 
 
@@ -100,26 +100,25 @@ def is_same_score(old: str, new: str) -> bool:
 def frozen_problem(
     library: Library, task: str, level: float | None, number: int, run_seed: int = RUN_SEED
 ) -> FrozenProblem:
-    """Return a problem that all kinds of answers share."""
+    """Return the cached problem that all kinds of answers share."""
     return FrozenProblem(library, task, level, number, run_seed)
 
 
 def open_library() -> Library:
-    """Return the library with the fast generators of workers."""
+    """Return the library with the faster generators that workers use."""
     library = Library(None)
     FasterGenerators(library.module, library.tasks).install()
     return library
 
 
 Make = Callable[[FrozenProblem, str], Mapping[str, str]]
-"""Returns answers to a problem by name, from the problem and its right answer."""
+"""Takes a problem and its right answer; returns answers by name."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of answers, and the problems of each task that it is made for: so many at each level.
-
-    A kind without answers freezes the problems themselves.
+    """A kind of answers: its levels, the number of problems per task and level, and the function that makes the
+    answers. A kind without this function records the problems themselves.
     """
 
     levels: tuple[float | None, ...]
@@ -127,19 +126,19 @@ class Kind:
     make: Make | None = None
 
     def texts(self, problem: FrozenProblem) -> Mapping[str, str]:
-        """Return the texts that are measured, by name. Raises ValueError where no problem may be served."""
+        """Return the strings to be measured, by name. Raises ValueError if no problem can be served."""
         if self.make is None:
             return {"question": problem.made.question}
         return self.make(problem, problem.right) if problem.right else {}
 
     def measure(self, problem: FrozenProblem, text: str) -> str:
-        """Return the score of an answer; of a question, the start of its problem's digest."""
+        """Return the score of an answer. For a kind without answers, return the start of the problem's digest."""
         if self.make is None:
             return digest(problem.made)[:6]
         return f"{score_or_zero(problem.scorer, text):.4g}"
 
     def is_same(self, old: str, new: str) -> bool:
-        """Tell whether two measures are the same, but for the last digits of a score."""
+        """Return True if two measures are equal, apart from the last digits of a score."""
         return old == new if self.make is None else is_same_score(old, new)
 
 
@@ -152,7 +151,7 @@ def _wrong_forms(problem: FrozenProblem, right: str) -> Mapping[str, str]:
 
 
 def _near_misses(problem: FrozenProblem, right: str) -> Mapping[str, str]:
-    """Make the near misses in every way, those included that leave the answer right."""
+    """Make all near misses of the right answer, including those that are still right."""
     right = in_asked_digits(problem.task, right)
     ways = {**DOUBLED, **DENIED, **NEAR}
     if NUMBER.fullmatch(right) and float(right):
@@ -166,7 +165,7 @@ def _two_answers(problem: FrozenProblem, right: str) -> Mapping[str, str]:
 
 
 class _Unset(Traps):
-    """Traps that are not there: their names are the same in each run."""
+    """Traps that are never armed, so that their names are the same in each run."""
 
     def __init__(self) -> None:
         pass
@@ -190,7 +189,7 @@ def _hostile(problem: FrozenProblem, right: str) -> Mapping[str, str]:
 
 
 def _served(problem: FrozenProblem, right: str) -> Mapping[str, str]:
-    """Make a right and two wrong answers, and some of the forms of the right one and of a wrong one."""
+    """Make a right and two wrong answers, and some notations of the right answer and of one wrong answer."""
     forms = honest_forms(problem.task, right, problem.made.question)
     decorated = {name: form.text for name, form in forms.items() if form.form_class is FormClass.DECORATION}
     core = {name: form.text for name, form in forms.items() if form.form_class is FormClass.CORE}
@@ -205,7 +204,7 @@ def _served(problem: FrozenProblem, right: str) -> Mapping[str, str]:
 
 
 def _picked(names: Iterable[str], problem: FrozenProblem, place: object) -> str:
-    """Return a name that stays the same while others come and go."""
+    """Choose a name by hash, so that adding or removing other names rarely changes the choice."""
     return min(names, key=lambda name: hash_int(problem.task, problem.level, problem.number, place, name))
 
 

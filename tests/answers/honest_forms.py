@@ -1,8 +1,8 @@
-"""Forms in which an honest model writes a right answer, by kind of answer and by class.
+"""Notations (forms) in which a model writes a right answer, by kind of answer and class of notation.
 
-A form is a function from a right answer and its question to the same answer in another notation. It returns None for an
-answer to which the form does not apply, such as thousands separators in a number of two digits. The forms were written
-down from what models write (Markdown, LaTeX, Python, JSON, Unicode, units), and not from what the readings take.
+A form is a function that takes a right answer and its question, and returns the answer in another notation. It returns
+None if the notation does not apply, such as thousands separators in a number of two digits. The forms follow what
+models write (Markdown, LaTeX, Python, JSON, Unicode, units), and not what the answer parsers accept.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from fractions import Fraction
 from typing import Any
 
 Form = Callable[[str, str], str | None]
-"""Returns a right answer to a question in this form; None where the form does not apply."""
+"""Takes a right answer and its question; returns the answer in this notation, or None if it does not apply."""
 
 
 class FormClass(StrEnum):
-    """How a form differs from the right answer."""
+    """How a notation differs from the right answer."""
 
     CORE = "core"
-    """The ways in which models write answers of this kind."""
+    """Notations in which models write answers of this kind."""
     DECORATION = "decoration"
-    """Text around the whole answer that says nothing."""
+    """Text around the whole answer that does not change its meaning."""
 
 
 @dataclass(frozen=True)
 class HonestAnswer:
-    """A right answer in another form."""
+    """A right answer in another notation."""
 
     text: str
     form_class: FormClass
 
 
 def _frame(template: str) -> Form:
-    """Put an answer into a frame; None for dollars within dollars."""
+    """Return a form that inserts the answer into a template; None if both contain dollar signs."""
 
     def form(answer: str, question: str) -> str | None:
         return None if "$" in template and "$" in answer else template.replace("ANSWER", answer)
@@ -46,7 +46,7 @@ def _frame(template: str) -> Form:
 
 
 def _line(template: str, *, besides: str = "") -> Form:
-    """Put an answer of one line into a frame; None for an answer with one of some characters."""
+    """Return a form for answers of one line; None if the answer contains one of the characters `besides`."""
 
     def form(answer: str, question: str) -> str | None:
         if "\n" in answer or any(mark in answer for mark in besides):
@@ -105,7 +105,7 @@ QUOTED: Mapping[str, Form] = {
         None if "\n" in answer or '"' in answer or answer.endswith(".") else f'"{answer}".'
     ),
 }
-"""Quotes are core around a text, which questions themselves put in quotes, and decoration around anything else."""
+"""Quotes are a core notation of strings, because questions quote strings, and decoration of other answers."""
 
 
 FULL_WIDTH = {ord(digit): 0xFEE0 + ord(digit) for digit in "0123456789"}
@@ -226,7 +226,7 @@ def _scientific(times: str, power: str) -> Form:
 
 
 def _restated(answer: str, question: str) -> str | None:
-    """Write the asked expression, an equals sign and the answer."""
+    """Write the expression of the question, an equals sign and the answer."""
     asked = re.search(r"(?:Calculate|problem:|multiplication:) (-?[\d(][-\d.+*/() ]*\d\)?)(?: =)?", question)
     is_whole = asked is not None and asked[1].count("(") == asked[1].count(")")
     return f"{asked[1]} = {answer}" if asked and is_whole and re.fullmatch(r"-?[\d.]+", answer) else None
@@ -314,7 +314,7 @@ HEXADECIMAL: Mapping[str, Form] = {
 
 
 def _as_fraction(answer: str, question: str) -> tuple[int, int] | None:
-    """Return the probability of at least some heads in a number of flips as a reduced fraction."""
+    """Return the probability of at least this number of heads in the given flips as a reduced fraction."""
     if not re.fullmatch(r"[\d.]+(e-?\d+)?", answer):
         return None
     value = Fraction(answer).limit_denominator(2**20)
@@ -465,7 +465,7 @@ VERTICES: Mapping[str, Form] = {
 
 
 def _rows(answer: str) -> list[list[str]]:
-    """Return the cells of a board, without lines and signs between them."""
+    """Return the cells of a board, without the lines and signs between the cells."""
     rows = [re.findall(r"-?\d+(?:\.\d+)?|[Q_]|[\u2705\u274c]", line) for line in answer.splitlines()]
     return [row for row in rows if row]
 
@@ -613,7 +613,7 @@ def _factored(question: str) -> str:
 
 
 def _items_as(write: Callable[[list[str]], str], separators: str = r"\s*,\s*") -> Form:
-    """Write the elements of a sequence anew; None for a sequence of one."""
+    """Return a form that rewrites the elements of a sequence; None for a sequence of one element."""
 
     def form(answer: str, question: str) -> str | None:
         items = re.split(separators, answer)
@@ -941,7 +941,7 @@ TEXTS = frozenset(
     {"text", "words", "ladder", "letter values", "directions", "tokens", "buttons", "turns", "pushes", "claims"}
     | {"car moves", "solutions", "option"}
 )
-"""Kinds of answers around which quotes are core."""
+"""Kinds of answers for which quotes are a core notation."""
 
 
 def kind_of(task: str) -> str:
@@ -949,7 +949,7 @@ def kind_of(task: str) -> str:
 
 
 def core_forms(task: str) -> dict[str, Form]:
-    """Return the core forms of the task's answers, by name."""
+    """Return the core notations of the task's answers, as functions by name."""
     kind = kind_of(task)
     core = {**WRAPPED, **KINDS[kind][0]}
     if kind in TEXTS:
@@ -958,7 +958,7 @@ def core_forms(task: str) -> dict[str, Form]:
 
 
 def honest_forms(task: str, answer: str, question: str) -> dict[str, HonestAnswer]:
-    """Return a right answer in all forms that apply, by name."""
+    """Return a right answer in all notations that apply, by name."""
     forms = {name: (form, FormClass.CORE) for name, form in core_forms(task).items()}
     for name, form in {**DECORATED, **QUOTED}.items():
         forms.setdefault(name, (form, FormClass.DECORATION))

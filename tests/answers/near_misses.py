@@ -1,6 +1,6 @@
-"""Answers that are nearly right, and answers beside which something else stands, made from a right answer.
+"""Wrong answers made from a right answer: nearly right answers, and answers that also contain something else.
 
-A spoilt answer that is right after all is an exception: a row of `STILL_RIGHT` says why.
+If such an answer is right after all, a row of `STILL_RIGHT` gives the reason.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tests.solvers.contract import UnsolvedError
 from tests.solvers.table import TABLE
 
 OTHER_ANSWER = "another"
-"""Stands for a wrong answer where the answers of two problems are the same."""
+"""Wrong answer that is used if the answers of two problems are equal."""
 Spoil = Callable[[str, str], str | None]
-"""From a right answer and a wrong one of the same kind to a wrong answer; None where the way does not apply."""
+"""Takes a right and a wrong answer of the same kind; returns a wrong answer, or None if this change does not apply."""
 
 
 def _frame(template: str) -> Spoil:
-    """Put a right answer (RIGHT) and a wrong one (WRONG) into a text."""
+    """Return a function that inserts a right answer (RIGHT) and a wrong answer (WRONG) into a template."""
     return lambda right, wrong: template.replace("WRONG", wrong).replace("RIGHT", right)
 
 
@@ -84,7 +84,7 @@ SIGNED: Mapping[str, Spoil] = {
     "about A": _frame("≈ RIGHT"),
     "A i": _frame("RIGHT i"),
 }
-"""For numbers that are not zero."""
+"""Changes that apply to nonzero numbers only."""
 
 
 def _other_digit(pattern: str, step: int) -> Spoil:
@@ -124,19 +124,19 @@ def _cut_line(right: str, wrong: str) -> str | None:
 
 
 def _cut_part(right: str, wrong: str) -> str | None:
-    """Leave out the last of several parts between commas or blanks."""
+    """Remove the last of several parts that are separated by commas or whitespace."""
     cut = re.sub(r"(?s)[,\s]+[^,\s\])}]+(?=[\])}\s]*$)", "", right, count=1)
     return cut if cut != right else None
 
 
 def _add_part(right: str, wrong: str) -> str | None:
-    """Say the last of several parts between commas or blanks twice."""
+    """Repeat the last of several parts that are separated by commas or whitespace."""
     more = re.sub(r"(?s)([,\s]+)([^,\s\])}]+)(?=[\])}\s]*$)", r"\1\2\1\2", right, count=1)
     return more if more != right else None
 
 
 def _add_row(right: str, wrong: str) -> str | None:
-    """Say the last row of a board or of a list of lists twice."""
+    """Repeat the last row of a board or of a list of lists."""
     if "\n" in right:
         return f"{right}\n{right.rpartition(chr(10))[2]}"
     row = re.search(r"\[[^\[\]]*\](?=\s*\]$)", right)
@@ -152,7 +152,7 @@ def _flip_cell(pattern: str, cells: Mapping[str, str]) -> Spoil:
 
 
 def _exchange_parts(right: str, wrong: str) -> str | None:
-    """Exchange the first two different parts between commas or blanks."""
+    """Exchange the first two parts, separated by commas or whitespace, if they differ."""
     parts = re.findall(r"[^,\s\[\](){}]+", right)
     if len(parts) < 2 or parts[0] == parts[1]:
         return None
@@ -162,7 +162,7 @@ def _exchange_parts(right: str, wrong: str) -> str | None:
 
 
 def _one_percent(right: str, wrong: str) -> str | None:
-    """Change the last number by a hundredth or more."""
+    """Increase the last number by at least one percent."""
     numbers = list(re.finditer(r"\d+(?:\.\d+)?", right))
     if not numbers or not re.fullmatch(r"[-+\d.,\s()\[\]{}'\"e]+", right):
         return None
@@ -215,11 +215,11 @@ TWO_ANSWERS = (
     "RIGHT or not",
     "RIGHT?",
 )
-"""Answers that name another answer beside the right one, or deny the right one."""
+"""Answers that contain another answer in addition to the right one, or that negate the right one."""
 
 
 def spoilt(answer: str) -> str:
-    """Return an answer with another last digit, mark or letter."""
+    """Return the answer with its last digit, mark or letter changed."""
     ends = ((r"\d(?=\D*$)", "17"), (r"[\u2705\u274c](?=\W*$)", "\u2705\u274c"), (r"[^\W\d_](?=[\W\d_]*$)", "qz"))
     for pattern, others in ends:
         found = re.search(pattern, answer)
@@ -233,7 +233,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def in_asked_digits(task: str, right: str) -> str:
-    """Return a right answer with no more digits than its question asks for, so that each digit counts."""
+    """Return a right answer with only as many digits as the question asks for, so that each digit matters."""
     if task == "power_function":
         return f"{float(right):.2e}"
     if task == "coin_flip":
@@ -242,12 +242,12 @@ def in_asked_digits(task: str, right: str) -> str:
 
 
 def is_same_answer(text: str, right: str) -> bool:
-    """Tell whether a spoilt answer is the right one after all: the same but for blanks, case and noughts."""
+    """Return True if a changed answer equals the right one apart from whitespace, case and extra zeros."""
     return _with_plain_numbers(text) == _with_plain_numbers(right)
 
 
 def _with_plain_numbers(text: str) -> list[str]:
-    """Return the words of a text in lower case, with 7 for `7.0` and `07`."""
+    """Return the words of a string in lower case, with 7 for `7.0` and `07`."""
     return re.sub(r"\d+(?:\.\d*)?|\.\d+", lambda number: str(Fraction(number[0])), text.casefold()).split()
 
 
@@ -294,11 +294,11 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
         "first character less": NOUGHT,
     },
 }
-"""Ways that leave answers of a task right, with the reason."""
+"""Changes after which an answer of the task is still right, with the reason."""
 
 
 def known_answer(task: str, made: Generated) -> str | None:
-    """Return the answer of a problem, an example where many answers are right, or what the solver finds."""
+    """Return the reference answer of a problem, or else an example answer or the solver's answer."""
     if made.answer is not None:
         return made.answer
     metadata = pickle.loads(made.entry)["metadata"]

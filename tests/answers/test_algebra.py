@@ -1,4 +1,4 @@
-"""Check the comparison of integrals and polynomials in answers, against sympy."""
+"""Compare integrals and polynomials in answers by value, and compare the results with sympy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ X = sympy.Symbol("x")
 
 
 def is_half_a_square(text: str) -> bool:
-    """Tell whether a text answers the question of the integral of x."""
+    """Return True if a string is accepted as the integral of x."""
     return is_antiderivative(text, "x", "x")
 
 
 def is_the_product(text: str) -> bool:
-    """Tell whether a text answers the question of (x + 1) times (2*x + 3)."""
+    """Return True if a string is accepted as the product of (x + 1) and (2*x + 3)."""
     return is_same_polynomial(text, "2*x**2 + 5*x + 3")
 
 
@@ -125,7 +125,7 @@ OTHERS = {
         "Abs(x)*x/2",
         "1e30*x",
         "x**2/2 + 1e-9*x**3",
-        # Floating point would lose these terms in rounding.
+        # Floating-point rounding would lose these terms.
         "x**2/2 + 1e-25*sin(x)",
         "1e30*x + x**2/2 - (1e30 - 1e-20)*x",
         "x**2/2*1.00000000000000000000000001",
@@ -133,13 +133,13 @@ OTHERS = {
         "x**2/2 + ((x-0.3718)*(x-0.7351)*(x-1.6183)*(x-2.9137)*(x+0.4142)*(x+1.2361)*(x+2.6458))**2",
         "x**2/2 + x*(C - 0.5772)",
         "x**2/2 + x*(C - C1)",
-        # A term is hidden from the compared digits.
+        # One term is too small for the compared digits.
         "x**2/2 + x*exp(-1000*C**2)",
         "x**2/2 + exp(-200 - x**2)",
         "x**2/2 + x*exp(-500)",
         "x**2/2 + x*(1 - 1/(1 + exp(-500)))",
         "x**2/2 + x*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)",
-        # Other functions are not calculated.
+        # Other functions are not supported.
         "Integral(x, x)",
         "integrate(x)",
         "log(x, 2)",
@@ -265,7 +265,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "antiderivative": is_half_a_square,
     "beside the answer": lambda text: is_half_a_square(f"x**2/2 + 1e-300*({text})"),
 }
-"""The last check adds to a right answer a term that is too small to change the value."""
+"""The last check adds a term to a right answer. The term is too small to change the value."""
 
 AWKWARD = {
     "powers": ["x**(1 + 1/10**200/10**200)", "x**(1e30*1e30)", "3**(1e-200*1e-200)", "x**x**x**x**x", "0**I", "0**x"],

@@ -1,4 +1,4 @@
-"""Corrected verifiers: nonsense answers earn little, and honest answers keep the library's score."""
+"""Corrected verifiers give nonsense low scores, and give honest answers the library's score."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _entries(task: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Scored:
-    """An answer to an entry, and what it earns."""
+    """An answer to a problem, with its scores under library, plain and strict rewards."""
 
     task: str
     dataset: Any
@@ -60,7 +60,7 @@ class Scored:
 
     @cached_property
     def library(self) -> float:
-        """The library's score; an answer on which its verifier raises earns 0, as in an evaluation."""
+        """The library's score. As in an evaluation, the score is 0 if the library's verifier raises."""
         try:
             return float(self.dataset.score_answer(self.answer, copy.deepcopy(self.entry)))
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -68,13 +68,13 @@ class Scored:
 
     @cached_property
     def of_value(self) -> float | None:
-        """The score of the answer's value before it is measured against guesses; None for no value."""
+        """The score of the answer's value before the comparison with guesses; None if the answer has no value."""
         return _value_score(_scorer(self.task, self.dataset, self.entry, strict=True), self.answer)
 
 
 @cache
 def _scores(task: str, kind: str) -> list[Scored]:
-    """Return the answers of a kind to every entry."""
+    """Return the scores of all answers of a kind to every problem."""
     make: Answers = getattr(CASES[task], kind)
     return [
         Scored(task, _dataset(task), entry, answer)
@@ -89,7 +89,7 @@ def _scorer(task: str, dataset: Any, entry: Any, *, strict: bool) -> Scorer:
 
 
 def _value_score(judge: Scorer, answer: str) -> float | None:
-    """Return the best score of an answer's values before it is measured against guesses; None for no value."""
+    """Return the best score of an answer's values before the comparison with guesses; None without a value."""
     notations = [reading.notation for reading in judge.candidates(answer) if reading.notation is not None]
     return max(map(judge.value_score, notations), default=None)
 
@@ -97,7 +97,7 @@ def _value_score(judge: Scorer, answer: str) -> float | None:
 def _or_zero(judge: Scorer, answer: str) -> float:
     try:
         return judge.score(answer)
-    except Exception:  # verifiers raise anything
+    except Exception:  # verifiers may raise any exception
         return 0.0
 
 
@@ -131,7 +131,7 @@ def test_corrected_verifier_keeps_partial_credit(task: str) -> None:
 
 
 def test_boxnet_plan_with_impossible_move_is_wrong() -> None:
-    """The plans move a box that was matched before, or move a box over several squares."""
+    """The plans move a box that was already matched, or move a box by several squares at once."""
     dataset = _dataset("boxnet")
     for entry in _entries("boxnet")[:5]:
         plan = json.loads(carry(entry["metadata"], "box"))
@@ -162,7 +162,10 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
 
 
 def test_joined_premises_get_the_library_score_if_no_conclusion_exists() -> None:
-    """Some problems have no other conclusion. There, models in published results joined the premises."""
+    """Some problems have no conclusion beyond their premises.
+
+    For them, published models answered with joined premises.
+    """
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
     scores = [
@@ -175,7 +178,7 @@ def test_joined_premises_get_the_library_score_if_no_conclusion_exists() -> None
 
 
 def _is_hollow(metadata: Any) -> bool:
-    """Tell whether each premise is a variable or its negation."""
+    """Return True if each premise is a variable or its negation."""
     return all(len(premise) <= 2 for premise in metadata["premises"])
 
 

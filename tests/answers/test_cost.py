@@ -16,7 +16,7 @@ from .frozen_answers import FrozenProblem
 
 @cache
 def _readers() -> list[tuple[str, Scorer]]:
-    """Return the scorer of a problem of one task of each type."""
+    """Return one task with the scorer of one problem for each answer type."""
     library = Library(None)
     tasks = {row.answer.type: task for task, row in sorted(TASKS.items()) if task != COMPOSITE}
     return [(task, FrozenProblem(library, task, None, 0).scorer) for task in tasks.values()]
@@ -28,7 +28,7 @@ def _read(reader: Scorer, said: str) -> None:
 
 
 MOST_S = 1.0
-"""Processor time for a text of 10,000 characters: linear work takes 0.02 s, quadratic work seconds."""
+"""Limit of CPU time for a string of 10,000 characters. Linear work takes 0.02 s; quadratic work takes seconds."""
 PIECES = [
     "1 ",
     "[[1],",
@@ -85,7 +85,7 @@ MORE_PIECES = [
 
 @pytest.mark.parametrize("piece", [*PIECES, *(pytest.param(piece, marks=pytest.mark.slow) for piece in MORE_PIECES)])
 def test_scoring_a_long_answer_takes_linear_time(piece: str) -> None:
-    """Parsing removes the name and the full stop, so that the repeated piece alone is parsed too."""
+    """Formatting is removed first, so the repeated piece is also parsed alone."""
     said = f"answer = {piece * (10_000 // len(piece))}."
     for task, reader in _readers():
         begun = process_time()

@@ -1,4 +1,4 @@
-"""Evaluate expressions in answers: exact values, no execution of code, limited time."""
+"""Evaluate expressions in answers to exact values, in limited time and without executing code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BLANKS = st.sampled_from(["", "", " ", "\t", "  "])
 
 
 def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Longer texts, mostly without parentheses, so that precedence decides."""
+    """Return longer expressions, mostly without parentheses, so that operator precedence matters."""
     joined = st.tuples(inner, BLANKS, st.sampled_from(["+", "-", "*", "/"]), BLANKS, inner).map("".join)
     powers = st.tuples(inner, BLANKS, st.sampled_from(["**2", "** 3", "**-1", "**0", "**1**2", "**-2**1"])).map("".join)
     signed = st.tuples(st.sampled_from(["-", "+", "- ", "--", "-+"]), inner).map("".join)
@@ -56,7 +56,7 @@ OPERATIONS: dict[type[ast.AST], Callable[..., Fraction]] = {
 
 
 def _python_value(node: ast.AST, text: str) -> Fraction:
-    """Return the value of Python's tree in fractions. Raises ZeroDivisionError."""
+    """Evaluate an expression tree of Python with fractions. Raises ZeroDivisionError."""
     if isinstance(node, ast.Constant):
         return Fraction(ast.get_source_segment(text, node) or "")
     if isinstance(node, ast.UnaryOp):
@@ -144,7 +144,7 @@ def test_expression_with_huge_value_raises() -> None:
     "text", ["9**9**9", "9**9**9**9**9", "(9**9)**9**9", "2**1e300", "2**-1e300", "9" * 200 + "**99"]
 )
 def test_expression_with_huge_power_raises(text: str) -> None:
-    """Calculating one of these powers would never end."""
+    """Without a limit, computing one of these powers would take practically for ever."""
     with pytest.raises(ExpressionError):
         value_of(text)
 

@@ -1,4 +1,4 @@
-"""Remove formatting around an answer, but no text that changes the answer."""
+"""Remove formatting around an answer, but nothing that changes the meaning of the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reasoning_env.answers.scoring import Scorer
 
 
 def texts(said: str, right: str = "", **rules: Any) -> dict[str, tuple[str, ...]]:
-    """Return the texts that an answer and its frames hold, with the frames that came off."""
+    """Return the possible readings of an answer, each with the kinds of formatting that were removed."""
     dataset: Any = None
     entry = pickle.dumps({"question": "", "answer": right, "metadata": {"numbers": [54, 63], "variable": "h"}})
     scorer = Scorer(AnswerRules(**rules), dataset, entry, strict=True, with_tags=False, accepts_forms=True)

@@ -1,4 +1,4 @@
-"""Compare scores with recorded scores; `tools/frozen.py` compares more of them."""
+"""Compare scores of some answers with their recorded scores. `tools/frozen.py` compares more answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HINT = "look at each difference; `python -m tools.frozen record --kind KIND --ta
 
 
 def printed(*options: str) -> str:
-    """Return what a comparison prints; it needs a process with the workers' hash seed."""
+    """Return the output of a comparison, run in a process with the hash seed of workers."""
     command = [sys.executable, "-m", "tools.frozen", "compare", "--jobs", "1", *options]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
-"""Guards replace library verifiers that hostile answers would break, overload or cheat.
+"""Guards replace library verifiers that hostile answers would crash, overload or deceive.
 
-`benchmarks/guard_fuzz.py` shows that honest and wrong answers get the library's score.
+`benchmarks/guard_fuzz.py` shows that honest answers and ordinary wrong answers get the library's score.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ GUARDS = sorted(task.name for task in TASKS.values() if task.answer.guard is not
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of the library's generators touch files."""
+    """Run in a temporary folder, because some of the library's generators write files."""
     monkeypatch.chdir(tmp_path)
 
 
 @cache
 def _problem(task: str) -> tuple[Any, bytes]:
-    """Return a dataset, and its first entry as bytes, since verifiers may write into the entry."""
+    """Return a dataset and its first entry as bytes, because verifiers may modify the entry."""
     params = {"max_moves": 8} if task == "rush_hour" else {}
     dataset = reasoning_gym.create_dataset(task, seed=SEED, size=1, **params)
     return dataset, pickle.dumps(dataset[0])
@@ -66,7 +66,7 @@ def library_errors_only() -> Iterator[None]:
 
 
 CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not None]
-"""Tasks whose plain scores come from the library's own verifier, which a deadline has to end."""
+"""Tasks whose plain scores come from the library's own verifier, which needs a deadline."""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
     ],
 )
 def test_guarded_verifier_scores_hostile_text_in_time(task: str, strict: bool) -> None:
-    """With these answers, the library's verifier would hang, or exhaust the memory or the stack."""
+    """These answers would make the library's verifier hang, or exhaust its memory or stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
         with library_errors_only():

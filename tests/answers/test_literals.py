@@ -77,4 +77,4 @@ def test_string_that_is_no_literal_returns_none(text: str) -> None:
 
 
 MOST_S = 2.0
-"""Processor time for a text of 50,000 characters: linear work takes 0.05 s, quadratic work many seconds."""
+"""Limit of CPU time for a string of 50,000 characters. Linear work takes 0.05 s; quadratic work takes many seconds."""

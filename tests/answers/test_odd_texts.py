@@ -30,5 +30,5 @@ def library() -> Library:
 @pytest.mark.parametrize("task", sorted(TASKS.keys() - {COMPOSITE}))
 def test_unusual_answers_score_between_0_and_1(task: str) -> None:
     scorer = frozen_problem(library(), task, None, 0).scorer
-    with contextlib.redirect_stdout(io.StringIO()):  # some verifiers print
+    with contextlib.redirect_stdout(io.StringIO()):  # some verifiers print to stdout
         assert [text for text in TEXTS if not 0.0 <= scorer.score(text) <= 1.0] == []

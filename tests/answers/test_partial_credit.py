@@ -1,4 +1,4 @@
-"""Partial credit starts above the score of the best guess without reasoning."""
+"""Partial credit starts above the score of the best guess that needs no reasoning."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_guessed_word_ladders_change_one_letter_per_step() -> None:
 
 
 def _scores(task: str, answers: Any, **params: Any) -> list[float]:
-    """Return the scores of answers to some problems; `answers` makes the answers to an entry."""
+    """Return the scores of answers to some problems. `answers` makes the answers to one problem."""
     dataset = reasoning_gym.create_dataset(task, seed=5, size=5, **params)
     scores = []
     for entry in (dataset[number] for number in range(5)):

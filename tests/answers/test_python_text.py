@@ -1,4 +1,4 @@
-"""Score answers that the library executes as code, without executing them and with equal scores."""
+"""Score answers that the library would execute as code. They are not executed, and the scores stay equal."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ COPIES = {
     "intermediate_integration": ["Integral(INTEGRAND, VARIABLE)"],
     "polynomial_multiplication": ["expand(PRODUCT)"],
 }
-"""Answers that copy the question, and that the library pays in full."""
+"""Answers that copy the question, and that get full score from the library."""
 TASKS = {
     **dict.fromkeys(("polynomial_multiplication", "countdown", "puzzle24"), FORMULAS),
     **dict.fromkeys(("n_queens", "binary_matrix", "spiral_matrix", "string_insertion"), LISTS),
-    # The library's comparison of integrals takes up to some seconds.
+    # The library's comparison of integrals takes up to several seconds.
     "simple_integration": ("RIGHT", "WRONG and RIGHT", "[RIGHT][0]", "'RIGHT'", "simplify('RIGHT')", "the answer"),
     "intermediate_integration": ("RIGHT", "WRONG or RIGHT", "RIGHT or WRONG", "simplify(RIGHT)", "RIGHT # WRONG"),
 }
@@ -111,7 +111,7 @@ ATTACKS = (
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python warns of `5(...)` in text
+        warnings.simplefilter("ignore")  # Python warns about `5(...)` in code
         yield
 
 
@@ -123,7 +123,7 @@ def library() -> Library:
 
 
 class Asked:
-    """A problem of the library, with the texts that stand for words of answers."""
+    """A problem of the library, and the values that replace the placeholders (RIGHT, WRONG, ...) in test answers."""
 
     def __init__(self, library: Library, task: str) -> None:
         self.problem = library.generate(ProblemRequest(task, 7, {}, None))
@@ -185,7 +185,7 @@ def test_code_inside_answers_is_not_executed(
 
 @pytest.mark.parametrize("with_tags", [False, True])
 def test_scorer_reports_that_code_in_an_answer_was_not_executed(library: Library, with_tags: bool) -> None:
-    """Plain rewards score the answer in tags too."""
+    """Plain rewards also score the answer together with its tags."""
     asked = Asked(library, "simple_integration")
     scorer = replace(asked.scorer, with_tags=with_tags)
     scorer.score(asked.write("(RIGHT).doit()"))

@@ -1,6 +1,7 @@
-"""Check the recorded scores of right and wrong answers. `test_frozen.py` computes some of them again.
+"""Check that the recorded scores of right and wrong answers are within the limits of `contract.py`.
 
-The scores are those in `tests/frozen/`, of two problems or more of every task at its defaults and at a level.
+`test_frozen.py` computes some of these scores again. The files in `tests/frozen/` have the scores for at least two
+problems of every task, with the default parameters and at one level.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TASKS = sorted(DECLARED.keys() - {COMPOSITE})
 
 @dataclass(frozen=True)
 class Recorded:
-    """The score of an answer, by its name, to a problem of a task."""
+    """The recorded score of one answer to one problem of a task."""
 
     place: Place
     name: str

@@ -1,4 +1,4 @@
-"""Score an answer: the best of its possible readings counts, and partial credit starts above guessing."""
+"""Score an answer by the best of its possible readings, with partial credit only above the guessing score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata"
 
 
 class FakeDataset:
-    """A dataset with the verifier of a test."""
+    """A dataset whose verifier is a function of the test."""
 
     config = None
 
@@ -152,7 +152,7 @@ def test_memory_error_of_a_verifier_is_raised() -> None:
 
 
 def strict_scorer(right: str | None, paid: Callable[[str], float], **rules: Any) -> Scorer:
-    """Return the strict scorer of a problem, with a verifier that pays what `paid` says."""
+    """Return the strict scorer of a problem. `paid` is the verifier."""
     dataset: Any = FakeDataset(paid)
     entry = pickle.dumps({"question": "What is it?", "answer": right, "metadata": {}})
     return Scorer(AnswerRules(**rules), dataset, entry, strict=True, accepts_forms=True, with_tags=False)
@@ -194,7 +194,7 @@ def test_unparsable_answer_earns_at_most_0_1(answer: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", "(", "{", "\uff08", '{"a":', "\\sqrt{", "\\left(", "[-", "1+("])
 def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> None:
-    """The limits of Python's parsers differ between its versions, so no parser gets such an answer."""
+    """Nesting limits differ between Python versions, so such an answer never reaches a parser."""
     scores = [judged(opening * levels, "7", lambda said: 0.05, type=types.text()) for levels in (101, 100)]
     assert scores == [0.0, 0.05]
 
@@ -208,7 +208,7 @@ def test_longer_string_that_contains_the_right_answer_earns_0_1() -> None:
 
 
 def test_answer_naming_every_option_scores_zero() -> None:
-    """The library's default verifier gives an answer that lists all options this share of the score."""
+    """The lambda is the library's default score for an answer that contains the right answer and other text."""
     assert judged("No Yes", "Yes", lambda answer: 3 / 6, type=types.text()) == 0.0
     assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0
 

@@ -1,4 +1,4 @@
-"""Guesses without reasoning: parts of the question, and boards with their empty cells filled."""
+"""Make guesses that need no reasoning: parts of the question, and boards whose empty cells are filled."""
 
 from __future__ import annotations
 

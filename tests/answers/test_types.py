@@ -1,4 +1,4 @@
-"""Each answer type: equal notations of the right value, and strings with another value or none."""
+"""For each answer type: accept equal notations of the right value, and reject strings with another value or none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOTS = {"real_solutions": [-0.04, 0.0], "polynomial_expr": "25*x**2 + x"}
 
 @dataclass(frozen=True)
 class Case:
-    """Notations of a right answer to a task (`same`), and texts that say something else (`other`)."""
+    """Notations of a right answer to a task (`same`), and strings with another meaning (`other`)."""
 
     task: str
     right: str
@@ -505,7 +505,7 @@ CASES = [
 
 
 def notations(case: Case, said: str) -> list[str | None]:
-    """Return the notations of the values that an answer and what its frames hold are."""
+    """Return the notations of all values that an answer has, with and without its formatting."""
     entry = pickle.dumps({"question": "", "answer": case.right, "metadata": case.metadata})
     dataset: Any = None
     scorer = Scorer(find_task(case.task).answer, dataset, entry, strict=True, with_tags=False, accepts_forms=True)

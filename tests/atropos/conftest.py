@@ -26,7 +26,9 @@ Manage = Callable[..., ServerManager]
 
 @pytest.fixture
 async def manage() -> AsyncIterator[Manage]:
-    """Makes Atropos' managers of servers with these settings; ends the tasks and connections that Atropos leaves."""
+    """Makes Atropos server managers with the given settings, and ends the tasks and connections that Atropos leaves
+    open.
+    """
     managers: list[ServerManager] = []
 
     def make(*configs: Any) -> ServerManager:
@@ -49,6 +51,6 @@ def managed(
     options: RequestOptions | None = None,
     timeouts: Timeouts = PATIENT,
 ) -> ServedModel:
-    """Return the model of a manager's servers, as an environment asks it."""
+    """Return the model that an environment would use for the servers of a manager."""
     completers = Completers(lambda: manager, expected)
     return ServedModel(completers, chat or PlainChat(), options or RequestOptions(), lambda: timeouts, model="m")

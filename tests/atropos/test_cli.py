@@ -28,17 +28,17 @@ Work = Callable[[Any], None]
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Undo the commands' changes: sys.argv, levels of other packages' loggers, a handler."""
+    """Restore what commands change: sys.argv, log levels of other packages, and a log handler."""
     monkeypatch.setattr("sys.argv", ["environment.py"])
     monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
     for name in ("httpx", "httpx2", "openai", "huggingface_hub", "py.warnings"):
-        caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
+        caplog.set_level(logging.NOTSET, name)  # the fixture restores the earlier value at the end
     yield
     logging.captureWarnings(False)
 
 
 def _run(*argv: str, work: Work = lambda env: None) -> int:
-    """Run a command of an environment class that does `work`."""
+    """Run a command of an environment class whose work is the function `work`."""
 
     class Env(ReasoningGymEnv):
         def __init__(self, config: Any, servers: Any, slurm: bool, testing: bool) -> None:

@@ -29,7 +29,7 @@ RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "rollout_server_url": (["http://localhost:8000", "https://host"], ["localhost:8000", "", "ftp://host"]),
     "tokenizer_name": (["some/tokenizer"], [""]),
 }
-"""What a setting of each kind may be, and what it may not; docs/settings.md has the bounds of all."""
+"""Valid and invalid values for settings of each kind. docs/settings.md lists the bounds of all settings."""
 
 
 def with_value(name: str, value: Any) -> SimpleNamespace:
@@ -56,7 +56,7 @@ def test_log_levels_are_restored_after_atropos_changed_them(
     caplog: pytest.LogCaptureFixture, before: int, after: int
 ) -> None:
     for name in ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
-        caplog.set_level(before, name)  # and back to what it was, at the end
+        caplog.set_level(before, name)  # the fixture restores the earlier value at the end
     own = logging.getLogger("reasoning_env.test")
     set_log_levels(own)
     assert own.level == logging.getLogger("reasoning_env").level == after

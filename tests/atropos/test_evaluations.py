@@ -1,4 +1,4 @@
-"""How many problems an evaluation beside a training completes at a time."""
+"""Choose how many problems an evaluation completes concurrently during training."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SETTINGS = {"seed": 1, "tasks": ("gcd",)}
 
 @pytest.fixture
 def groups(tmp_path: Path) -> Iterator[Any]:
-    """Opens the file of some settings, and closes all of them at the end."""
+    """Opens the group file for the given settings, and closes all files at the end."""
     with ExitStack() as opened:
 
         def open_file(**settings: Any) -> KeyedFile:
@@ -92,7 +92,7 @@ def test_invalid_group_file_path_names_its_setting(
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
         check_path(path)
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups"):
-        open_groups(Path("file/x.jsonl"), {})  # what only the system knows of a place
+        open_groups(Path("file/x.jsonl"), {})  # the operating system rejects these paths
     assert check_path("a/b/c.jsonl") == Path("a/b/c.jsonl")
     assert os.listdir(tmp_path) == ["file"]
 

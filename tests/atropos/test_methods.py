@@ -37,9 +37,9 @@ PATIENT = Timeouts(reply_s=None, outage_s=600.0)
 
 
 class Manager:
-    """Answers a request with the texts that `answer` returns for its arguments.
+    """Answers a request with the strings that `answer` returns for the request's arguments.
 
-    `answer` may return an awaitable, or raise. An empty text has no token to train on.
+    `answer` may return an awaitable, or raise. An empty string has no token to train on.
     """
 
     def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
@@ -58,7 +58,7 @@ def reply_of(texts: Iterable[str]) -> SimpleNamespace:
 
 
 class Client:
-    """The model of a manager, asked with the same prompt."""
+    """The model behind a manager; every request uses the same prompt."""
 
     def __init__(self, manager: Any, chat: ChatFormat) -> None:
         self.timeouts = PATIENT
@@ -173,7 +173,10 @@ async def test_requests_are_retried_through_an_outage(
 
 @pytest.fixture
 def beside(make_client: MakeClient) -> Callable[..., Any]:
-    """Asks for a prompt whose requests have the given outcome, each after another request has succeeded."""
+    """Requests a prompt whose attempts all have the given outcome.
+
+    Before each attempt, a request for another prompt succeeds.
+    """
 
     async def ask(outcome: Callable[..., Any], timeouts: Timeouts) -> tuple[Manager, Any]:
         async def answer(arguments: dict[str, Any]) -> list[str]:
@@ -218,21 +221,21 @@ async def test_cancelling_a_request_cancels_the_server_call(make_client: MakeCli
 
 
 def managing(*servers: Any) -> ServerManager:
-    """Atropos' own manager with these servers."""
+    """Return Atropos' own manager for these servers."""
     manager = ServerManager([], server_class=VLLMServer)
     manager.servers = list(servers)
     return manager
 
 
 class Tokens:
-    """A stand-in with the method for tokens only."""
+    """A stand-in server that has only the method for tokens."""
 
     async def tokens_and_logprobs_completion(self, **_: Any) -> Any:
         return [1, 2], [[7, 8]], [[-0.5, -0.25]], [{"type": "length"}]
 
 
 class Text:
-    """A stand-in with the method for text only."""
+    """A stand-in server that has only the method for text."""
 
     async def completion(self, **_: Any) -> Any:
         return reply_of(["2"])
@@ -258,7 +261,7 @@ async def test_async_mock_can_stand_in_for_an_inference_server(chat: ChatFormat)
 
 
 class Chat:
-    """A stand-in with the method for messages only."""
+    """A stand-in server that has only the method for chat messages."""
 
     async def chat_completion(self, *, messages: Any, n: int, **_: Any) -> Any:
         assert messages[-1]["role"] == "user"
@@ -293,7 +296,7 @@ async def test_mock_with_a_class_spec_can_replace_a_server(make_client: MakeClie
 
 
 async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
-    """Return the request that a text server got."""
+    """Return the request that a text server received."""
     manager = Manager(lambda _: ["yes"])
     model = managed(manager, chat, options=RequestOptions(**options))
     await model.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING)

@@ -28,7 +28,7 @@ def prompt(chat: ChatFormat) -> Prompt:
 
 @pytest.fixture(scope="module")
 def from_tokens(chat: ChatFormat) -> Any:
-    """Turns a server's tokens into a rollout, for a prompt of two tokens."""
+    """Return a function that converts a server's tokens to a rollout, for a prompt of two tokens."""
 
     def convert(tokens: list[int], logprobs: list[float]) -> Any:
         return rollout_from_tokens(chat, LIMIT, (1, 2), TokenCompletion(tokens, logprobs, "stop"))
@@ -65,7 +65,7 @@ def test_completion_with_invalid_logprobs_is_unusable(from_tokens: Any, logprobs
 
 @pytest.fixture(scope="module")
 def convert(chat: ChatFormat, prompt: Prompt) -> Any:
-    """Turns a server's text and finish reason into a rollout."""
+    """Return a function that converts a server's text and finish reason to a rollout."""
 
     def convert(text: str, finish_reason: str = "stop") -> Any:
         return rollout_from_text(chat, prompt, SAMPLING, TextCompletion(text, "", finish_reason))
@@ -115,7 +115,7 @@ def test_packed_group_has_none_for_unknown_fields() -> None:
 
 
 def test_completion_ended_by_a_stop_string_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
-    """The server stopped at the stop text, so the model has not produced an end of turn."""
+    """The server stopped at the stop string, so the model has not produced an end of turn."""
     completion = TextCompletion("It is <answer>2</answer>", "", "stop")
     stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")
     assert isinstance(stopped, Rollout)

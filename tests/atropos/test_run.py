@@ -98,7 +98,7 @@ def test_metrics_are_empty_before_setup(tokenizer: Any) -> None:
 
 @pytest.fixture
 def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A run that saves without pauses, to a store that only notes it."""
+    """A run that saves checkpoints without pauses to a store that only records the steps."""
     monkeypatch.setattr(Lifetime, "save_interval_s", 0.0)
     run: Any = make_run(tokenizer)
     run.lifetime.checkpoints = Mock(busy=False, folder=Path("folder"))
@@ -108,7 +108,7 @@ def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 async def steps_saved(run: Any) -> list[int]:
-    """The steps that are saved once there were some more rounds, each of which takes one turn."""
+    """Return the steps that were saved after some more turns of the event loop."""
     for _ in range(20):
         await asyncio.sleep(0)
     return [call.args[0] for call in run.lifetime.checkpoints.save.call_args_list]

@@ -1,4 +1,4 @@
-"""Decide which groups are sent to run-api: complete groups with a signal, below the token limit."""
+"""Send only complete groups to run-api that have unequal scores and fit the token limit."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ CONFIG = {
 
 
 def make_env(*statuses: dict[str, int], **config: Any) -> Any:
-    """Return an environment that is told run-api's states in turn, and has one worker."""
+    """Return an environment with one worker that gets the given states of run-api in order."""
     env = AsyncMock(
         config=SimpleNamespace(**{**CONFIG, **config}),
         last_loop_time=None,
@@ -45,7 +45,7 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 
 
 def make_run() -> Any:
-    """Return what `serve` needs of the collaborators."""
+    """Return mocks of the parts of a run that `serve` uses."""
     return AsyncMock(inference=SimpleNamespace(reply_kind=ReplyKind.TOKENS))
 
 

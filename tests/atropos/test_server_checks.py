@@ -29,7 +29,7 @@ class HTTPError(Exception):
 
 
 class Server(APIServer):  # type: ignore[misc]
-    """An importer's class of servers, with one outcome a request; the last outcome stays for ever."""
+    """A custom server class with one given outcome for each request. The last outcome repeats."""
 
     def __init__(self, *outcomes: Any, server_type: str = "openai", name: str = "one") -> None:
         super().__init__(ServerConfig(model_name="model", base_url=f"http://{name}/v1", server_type=server_type))
@@ -60,7 +60,7 @@ class Server(APIServer):  # type: ignore[misc]
 
 
 async def check_servers(servers: list[Any], timeout_s: float) -> None:
-    """Check servers as an environment does."""
+    """Check servers in the same way as an environment does."""
     manager = ServerManager([], server_class=OpenAIServer)
     manager.servers = servers
     await managed(manager).check(timeout_s)

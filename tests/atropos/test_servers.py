@@ -34,7 +34,7 @@ Found = Callable[..., Awaitable[ServedModel]]
 
 @pytest.fixture
 def found(manage: Manage, chat: ChatFormat) -> Found:
-    """Returns the model of servers of type auto after an environment's check."""
+    """Returns the model of servers with type auto, after the environment has checked the servers."""
 
     async def find(*servers: InferenceServer) -> ServedModel:
         model = managed(manage(*(server.config("auto") for server in servers)), chat)
@@ -207,7 +207,7 @@ def test_server_type_is_detected_if_the_config_has_none(row: ReplyFormat) -> Non
 
 
 def filters(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters and penalties of a request; a model may have defaults of its own."""
+    """Return the sampling filters and penalties of a request. Without them, a model's own defaults would apply."""
     return {name: value for name, value in body.items() if "penalty" in name or name in ("top_k", "min_p")}
 
 

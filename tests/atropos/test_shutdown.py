@@ -25,7 +25,7 @@ ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
 
 
 def make_world(mode: Mode) -> tuple[Any, Any]:
-    """Return an environment with one worker that never ends, and its collaborators."""
+    """Return an environment with one worker that never ends, and mocks of the parts that the shutdown uses."""
     files = {name: Mock() for name in ("dumper", "mode_file", "jsonl_writer")}
     run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0, close=AsyncMock()), **files)
     mode.close = run.mode_file.close  # type: ignore[method-assign]

@@ -22,9 +22,9 @@ HOST = "api.wandb.ai"
 
 @pytest.fixture
 def netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only place left where an account could be configured."""
+    """The only file in which a wandb account can be configured during the test."""
     for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "WANDB_BASE_URL", "WANDB_MODE"):
-        # Set and deleted, so that what a test sets is taken back at its end.
+        # Set, then deleted: monkeypatch removes a value that the test sets later.
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))

@@ -35,7 +35,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:
-    """What was logged by the environment, with these levels."""
+    """Return the messages that the environment logged at the given levels."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -45,14 +45,14 @@ def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:
 
 @pytest.fixture
 async def session(api: ServedRunApi) -> RunApiSession:
-    """A session that has registered with the number 0."""
+    """A session that is registered with environment number 0."""
     session = RunApiSession(api.url, ENTRY)
     await session.register()
     return session
 
 
 async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
-    """Wait until so many more requests have come."""
+    """Wait until this many further requests have arrived."""
     asked = api.count(path)
     await until(lambda: api.count(path) >= asked + times)
 

@@ -1,4 +1,4 @@
-"""Atropos' own run-api in the tests' process, behind an HTTP server with faults that a test can switch on."""
+"""Atropos' own run-api in the test process, behind an HTTP server whose faults a test can switch on."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TRAINER = {**REGISTRATION, "wandb_group": "group", "wandb_project": "project", "
 
 
 class ServedRunApi(FaultyServer):
-    """A run-api; `async with` starts run-api with a trainer and without environments.
+    """A run-api that `async with` starts with a trainer and without environments.
 
-    `faults` maps a path to the fault of its requests: a status or a text to answer with, "cut" to take the request and
-    close the connection without an answer, or "drop" to close the connection without taking the request. `requests`
-    holds all requests, as path and parsed body.
+    `faults` maps a path to the fault of its requests. A status or a string is sent as the reply; "cut" processes the
+    request and then closes the connection without a reply; "drop" closes the connection without processing the request.
+    `requests` lists all requests, as path and parsed body.
     """
 
-    # aiohttp would unpack the first of several gzip members only.
+    # aiohttp would decompress only the first of several gzip members.
     runner_options: Mapping[str, Any] = {"auto_decompress": False}
 
     def __init__(self) -> None:
@@ -38,22 +38,22 @@ class ServedRunApi(FaultyServer):
 
     @property
     def groups(self) -> list[dict[str, Any]]:
-        """Groups in run-api's queue."""
+        """The groups in run-api's queue."""
         queue = getattr(atropos_app.state, "queue", [])
         return [{name: value for name, value in group.items() if value is not None} for group in queue]
 
     @property
     def environments(self) -> list[dict[str, Any]]:
-        """Registered environments, by number."""
+        """The registered environments, by number."""
         return list(getattr(atropos_app.state, "envs", []))
 
     @property
     def connected(self) -> list[int]:
-        """Numbers of the environments that have not left."""
+        """The numbers of the environments that have not left."""
         return [entry["registered_id"] for entry in self.environments if entry["connected"]]
 
     def count(self, path: str) -> int:
-        """Number of requests to this path."""
+        """Return the number of requests to this path."""
         return sum(asked == path for asked, _ in self.requests)
 
     async def __aenter__(self) -> Self:
@@ -62,29 +62,29 @@ class ServedRunApi(FaultyServer):
         return await super().__aenter__()
 
     def start(self) -> None:
-        """Accept connections again, without faults and with the state from before."""
+        """Accept connections again, without faults and with the earlier state."""
         self.faults = {}
         self.fail(self._meet, self._is_met)
 
     def stop(self) -> None:
-        """Refuse connections."""
+        """Refuse new connections."""
         self.fail(refuse)
 
     def forget(self) -> None:
-        """Forget all state, like a new process."""
+        """Delete all state, as a restart of run-api does."""
         atropos_app.state = State()
 
     async def reset(self) -> None:
-        """Forget trainer, environments and groups."""
+        """Delete trainer, environments and groups."""
         await self.call("GET", "/reset_data")
 
     async def train(self, **fields: Any) -> None:
-        """Register a trainer and ask for a batch, which lets environments register."""
+        """Register a trainer and request a batch, after which environments can register."""
         await self.call("POST", "/register", {**TRAINER, **fields})
         await self.call("GET", "/batch")
 
     async def call(self, method: str, path: str, body: Any = None) -> None:
-        """Make a request of another client."""
+        """Send a request as another client."""
         await self._pass_on(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def make_app(self) -> web.Application:

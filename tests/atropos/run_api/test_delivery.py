@@ -43,7 +43,7 @@ Make = Callable[..., DeliveryQueue]
 
 @pytest.fixture
 async def make(api: ServedRunApi) -> AsyncIterator[Make]:
-    """Makes queues, which are started unless that is not wanted, and closes them at the end."""
+    """Makes delivery queues, starts each unless the test asks for an unstarted one, and closes all at the end."""
     made: list[DeliveryQueue] = []
     await RunApiSession(api.url, ENTRY).register()
     session = RunApiSession(api.url, ENTRY)
@@ -61,13 +61,13 @@ async def make(api: ServedRunApi) -> AsyncIterator[Make]:
 
 
 async def put_all(queue: DeliveryQueue, *groups: dict[str, Any]) -> None:
-    """Put groups and wait until they are delivered or dropped."""
+    """Put groups into the queue, and wait until each is delivered or dropped."""
     await asyncio.wait([asyncio.ensure_future(queue.put(group)) for group in groups], timeout=PATIENCE_S)
     assert not queue.stats.waiting
 
 
 async def until_encoded(queue: DeliveryQueue) -> None:
-    """Wait until all groups can go in one request."""
+    """Wait until the queue has encoded all groups, so that one request can contain all of them."""
     await asyncio.gather(*(asyncio.wrap_future(entry.body) for entry in queue._entries))
 
 

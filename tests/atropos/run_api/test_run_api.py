@@ -68,7 +68,7 @@ async def test_connection_to_run_api_times_out(monkeypatch: pytest.MonkeyPatch) 
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        for waiting in (first, second):  # they fill what the system accepts for a server that does not
+        for waiting in (first, second):  # these connections fill the backlog of a server that accepts none
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         await asyncio.sleep(0.05)
@@ -95,7 +95,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
 async def test_second_warning_suggests_a_reset_of_run_api(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one trainer ends and the next starts, run-api has no fault that a reset would repair."""
+    """While one trainer ends and the next starts, run-api needs no reset."""
     monkeypatch.setattr(RunApiSession, "trainer_patience_s", 0.1)
     monkeypatch.setattr(retries.OutageLog, "REPEAT_S", 0.0)
     await api.reset()
@@ -154,7 +154,7 @@ async def test_reply_that_is_not_from_run_api_raises_only_at_start(api: ServedRu
 async def test_status_with_an_impossible_step_is_requested_again(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Otherwise a step of 10**9 would end the run, as if the trainer had received all its batches."""
+    """A step of 10**9 would end the run, as if the trainer had received all batches."""
     await session.register()
     caplog.clear()
     status = await session.status()
@@ -261,7 +261,7 @@ async def test_lost_registration_reply_is_retried(api: ServedRunApi) -> None:
 
 
 async def session_before_reset(api: ServedRunApi) -> RunApiSession:
-    """A session that has not seen the reset after it, nor that another environment has its number now."""
+    """A session that does not know that run-api was reset and gave its number to another environment."""
     await api.reset()
     await api.train(starting_step=5)
     session = RunApiSession(api.url, ENTRY)
