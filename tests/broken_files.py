@@ -1,4 +1,4 @@
-"""Make broken and hostile files from sound ones: documents with wrong values, lines, and files that are no files."""
+"""Make broken and hostile files from valid ones: wrong values, malformed lines, and paths that are no regular files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 EVIL = "\x1b]0;owned\x07\u202eevil"
-"""A text that sets the title of a terminal, and turns the direction of writing."""
+"""A string that sets the terminal's title and reverses the writing direction."""
 DEEP = "deep"
 WRONG: list[Any] = [
     None,
@@ -31,13 +31,13 @@ WRONG: list[Any] = [
     {EVIL: 1},
     DEEP,
 ]
-"""Values that stand in a document in place of sound values; DEEP becomes nested lists."""
+"""Wrong values that replace the valid values of a document. DEEP becomes nested lists."""
 NESTED = [f"{'[' * depth}{']' * depth}" for depth in (900, 100_000)]
 PATIENCE_S = 20
 
 
 def encode(document: Any) -> list[bytes]:
-    """Return a document as JSON: once, or once for each depth if it holds DEEP."""
+    """Return a document as JSON. If it contains DEEP, return one document for each nesting depth."""
     text = json.dumps(document)
     if f'"{DEEP}"' not in text:
         return [text.encode()]
@@ -45,9 +45,9 @@ def encode(document: Any) -> list[bytes]:
 
 
 def broken_documents(document: Any) -> Iterator[bytes]:
-    """Yield a document with one value wrong or missing, for each value; then texts that are no document.
+    """Yield documents with one value wrong or missing, then strings that are no document.
 
-    Each place gets every third wrong value, and the next place the next ones.
+    Each value of the document is replaced by every third wrong value; the next value starts at the next wrong value.
     """
     for number, place in enumerate(_places(document)):
         for wrong in WRONG[number % 3 :: 3]:
@@ -111,7 +111,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
     "binary file": lambda path: path.write_bytes(bytes(range(256)) * 100),
     "damaged gzip": lambda path: path.write_bytes(gzip.compress(b"[]\n" * 1000)[:-10]),
 }
-"""Makers of paths that hold nothing that can be read, by what they are."""
+"""Functions that create unreadable paths, by the kind of path."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The machine's certificates, which `conftest.py` hides from the HTTP clients of tests."""
+"""The machine's certificates. `conftest.py` hides them from the HTTP clients of the tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ VARIABLES = ("SSL_CERT_DIR", "SSL_CERT_FILE")
 
 
 def environment_with_certificates() -> dict[str, str]:
-    """Return the environment of a program that fetches packages itself."""
+    """Return environment variables for a program that downloads packages itself."""
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return others | {name: value for name in VARIABLES if (value := os.environ[f"MACHINE_{name}"])}

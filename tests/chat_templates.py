@@ -1,4 +1,4 @@
-"""Small tokenizers with the chat templates of real models, and the form of replies by family of models."""
+"""Small tokenizers with the chat templates of real models, and the reply format of each model family."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MARK = re.compile(r"<\|[^|<>{}\s]+\|?>|<[a-z_]+\|>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|</?(?:bos|s|[a-z]+_of_[a-z]+)>|◁/?think▷")
-"""Texts in templates that a vocabulary holds as special tokens."""
+"""Strings in chat templates that a tokenizer contains as special tokens."""
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -17,10 +17,10 @@ CHATML = (
 
 @dataclass(frozen=True)
 class Family:
-    """How a family of models writes a reply.
+    """The reply format of a model family.
 
-    `thinks` is its thinking, with `{draft}` in the place of the text; `end` ends a turn; `eos` is the end-of-text token
-    where it differs from `end`; `special` are further special tokens of its tokenizer.
+    `thinks` is a template for the thinking, in which `{draft}` stands for the thinking's text. `end` ends a turn, and
+    `eos` is the end-of-text token if it differs from `end`. `special` lists further special tokens of the tokenizer.
     """
 
     thinks: str = "<think>{draft}</think>"
@@ -30,7 +30,7 @@ class Family:
 
 
 OPENED = "{draft}</think>"
-"""Thinking whose opening mark stands in the prompt."""
+"""Thinking whose opening mark is part of the prompt."""
 COHERE = "<|END_OF_TURN_TOKEN|>"
 GPT_OSS = "<|channel|>analysis<|message|>{draft}<|end|><|start|>assistant<|channel|>final<|message|>"
 FAMILIES = {
@@ -84,16 +84,19 @@ FAMILIES = {
     "alpaca": Family(end="</s>"),
     "nemotron|qwen3[._][568]|qwq|stepfun": Family(OPENED),
 }
-"""Families by a pattern in the name of a template. The first match counts; without a match, the defaults of Family."""
+"""Model families by a pattern for the template's file name.
+
+The first match counts. Without a match, Family has defaults.
+"""
 
 
 def family_of(template: str) -> Family:
-    """Return the family of models whose template has this name."""
+    """Return the model family for the name of a template."""
     return next((family for pattern, family in FAMILIES.items() if re.search(pattern, template.lower())), Family())
 
 
 def tokenizer_with(tokenizer: Any, template: str, *, family: str = "", more: tuple[str, ...] = ()) -> Any:
-    """Return a copy of the tokenizer with a template and the special tokens that the template writes."""
+    """Return a copy of the tokenizer with a template, and with the special tokens that the template contains."""
     made = deepcopy(tokenizer)
     replies = family_of(family)
     end = replies.eos or replies.end
@@ -104,11 +107,11 @@ def tokenizer_with(tokenizer: Any, template: str, *, family: str = "", more: tup
 
 
 def small_tokenizer(kind: str) -> Any:
-    """Return a tokenizer of few words with the template CHATML.
+    """Return a tokenizer with a small vocabulary and the template CHATML.
 
-    `byte_level` splits texts as GPT-2 does, and `byte_level_prefix` puts a blank in front. `first`, `always` and
-    `never` are SentencePiece's marks of a word's beginning; with `prepend`, a normalizer writes them, as for Llama 2.
-    `lower` normalizes texts as BERT does.
+    `byte_level` splits strings as GPT-2 does, and `byte_level_prefix` adds a space in front. `first`, `always` and
+    `never` say where SentencePiece marks the beginning of a word. With `prepend`, a normalizer adds the marks, as in
+    Llama 2. `lower` normalizes strings as BERT does.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
     from transformers import PreTrainedTokenizerFast

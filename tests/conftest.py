@@ -1,6 +1,6 @@
-"""Settings of all tests: no request leaves this machine, hypothesis has no deadline.
+"""Settings for all tests: requests stay on this machine, and hypothesis has no deadline.
 
-The longest test files run first, so that no core idles at the end.
+The longest test files run first, so that no core is idle at the end.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
-# Each HTTP client reads all certificates of the system, in 40 ms; here is a folder without any. `tests/certificates.py`
-# gives the machine's own to programs that need them; other processes of the tests find them hidden already.
+# Each HTTP client would read all certificates of the system, which takes 40 ms. This folder has no certificates.
+# `tests/certificates.py` passes the machine's certificates to programs that need them.
 os.environ.setdefault("MACHINE_SSL_CERT_DIR", os.environ.pop("SSL_CERT_DIR", ""))
 os.environ.setdefault("MACHINE_SSL_CERT_FILE", os.environ.pop("SSL_CERT_FILE", ""))
 os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
@@ -28,10 +28,10 @@ from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
 from tests.preloaded_library import FOLDER_VARIABLE, fresh_children, preloading, share_launcher, use_preloaded
 
-# Modules, tests and their parameters are a million objects, which live to the end.
+# Modules, tests and parameters are a million objects that are never freed.
 gc.set_threshold(100_000, 20, 100)
 
-# Modules that take seconds to import are imported once for all processes of the tests.
+# All test processes share one import of the modules that take seconds to import.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
 
 settings.register_profile("any_speed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -73,7 +73,7 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the files of LONGEST to the front, in this order."""
+    """Move the tests of the files in LONGEST to the front, in the order of LONGEST."""
 
     def rank(item: pytest.Item) -> int:
         return next((place for place, name in enumerate(LONGEST) if item.path.name.startswith(name)), len(LONGEST))
@@ -90,7 +90,7 @@ LEVELS = {logger: logger.level for logger in (logging.root, logging.getLogger("r
 
 @pytest.fixture(autouse=True)
 def levels_of_logs() -> Iterator[None]:
-    """Restore the levels of the log, which commands and environments set."""
+    """Restore the log levels that commands and environments change."""
     yield
     for logger, level in LEVELS.items():
         if logger.level != level:  # setting it clears the caches of all loggers, of which there are hundreds
@@ -101,7 +101,7 @@ BEFORE_WORKERS = ExitStack()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Preload the library once: processes of pytest-xdist begin after this, and share what it starts."""
+    """Preload the library once. The processes of pytest-xdist start later and share the preloaded library."""
     if FOLDER_VARIABLE in os.environ:
         use_preloaded(os.environ[FOLDER_VARIABLE])
         share_launcher(os.environ[FOLDER_VARIABLE])

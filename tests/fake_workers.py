@@ -1,4 +1,4 @@
-"""A worker pool without processes: functions make its problems and verdicts."""
+"""A worker pool without processes. Functions make the problems and verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_the_answer(problem: Problem, answer: str) -> Verdict:
 
 
 def ask(spec: ProblemSpec) -> Problem:
-    """Make a problem whose question no other seed has: an evaluation asks no question twice."""
+    """Make a problem whose question depends on the seed, because an evaluation repeats no question."""
     return problem_of(spec, f"What is 1 + 1? Think of {spec.seed}, too.")
 
 
@@ -31,7 +31,7 @@ def fails_where(
 
 
 class FakeWorkers:
-    """Keeps all requests in `specs` and `asked`. `make` and `verify` may raise."""
+    """Records all requests in `specs` and `asked`. The functions `make` and `verify` may raise."""
 
     def __init__(
         self,

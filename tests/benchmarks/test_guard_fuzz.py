@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_guard_fuzzer_finds_no_defect_in_the_verifiers() -> None:
-    """The limit of CPU time is much higher than the benchmark's default, so a slow machine passes."""
+    """The CPU time limit is much higher than the benchmark's default, so the test also passes on slow machines."""
     command = [sys.executable, "-m", "benchmarks.guard_fuzz", "--inputs", "10", "--answers", "10", "--limit-s", "60"]
     ended = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "0"}, capture_output=True, text=True)
     assert ended.stdout, ended.stderr

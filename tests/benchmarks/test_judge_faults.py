@@ -1,4 +1,4 @@
-"""Attack a judge for a short time while honest clients use it and its workers are killed."""
+"""Attack a judge server for a short time while honest clients send requests and workers are killed."""
 
 from __future__ import annotations
 

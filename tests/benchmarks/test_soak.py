@@ -15,7 +15,10 @@ from reasoning_gym_testing.trainer import Delivery
 
 
 def run(folder: Path, problems: Sequence[int], scored: Sequence[int] = ()) -> Any:
-    """Write the journal of a run that got these problems, and scored some of them 0 and 1."""
+    """Write the journal of a run that sampled problems at these positions.
+
+    The positions in `scored` got scores 0 and 1.
+    """
     folder.mkdir()
     events: list[dict[str, Any]] = [
         {"event": "handed_out", "task": "gcd", "seed": 10 + index, "params": {}, "index": index} for index in problems

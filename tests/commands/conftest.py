@@ -9,5 +9,5 @@ from tests.small_library import write_small_library
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a checkout of a small library."""
+    """A folder that contains a checkout of a small library."""
     return write_small_library(tmp_path)

@@ -42,7 +42,7 @@ FULL_ROW = row(
     tokens=1.0,
 )
 EVALUATION = {**RESULTS, "tasks": {"gcd": FULL_ROW}, "comparable": row()}
-"""One row with all keys: every row is read by the same type."""
+"""One row with all keys. The rows of all tasks are read by the same type."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command; whatever it prints must be safe to show, and an error must be one line."""
+    """Run a command. Check that its output has no control characters, and that an error is one line."""
     monkeypatch.chdir(folder)
 
     def run(*words: str | Path) -> Ended:
@@ -74,7 +74,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 
 def around(bad: bytes, good: Sequence[dict[str, object]]) -> bytes:
-    """Return the lines of two groups, with a bad line between them."""
+    """Return the lines of two groups with a malformed line between them."""
     first, second = (json.dumps(group).encode() for group in good)
     return b"\n".join([first, bad.replace(b"\n", b" "), second, b""])
 
@@ -138,7 +138,7 @@ def test_commands_fail_on_files_without_groups(run: Run, tmp_path: Path, kind: s
     NO_FILES[kind](path)
     argument = "file.jsonl" if place == "file.jsonl" else place.partition("/")[0]
     ended = run(*command.format(argument).split())
-    # Without results.json, the lines of an evaluation are still a run.
+    # Without results.json, the lines of an evaluation still count as a run.
     reads_lines = place == "folder/results.json" and command in ("report {}", "rescore {}")
     assert ended.status == (0 if reads_lines else 2), ended
 

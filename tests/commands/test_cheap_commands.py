@@ -24,10 +24,10 @@ SAYS = {
     "rescore -h": "--keep",
     "score -h": "--seed",
     "tasks -h": "--level",
-    "judge -h": "--port",  # last, because what it needs stays loaded
+    "judge -h": "--port",  # last, because the modules that it imports stay loaded
 }
 NEEDS = {"judge -h": {"pydantic", "yaml"}}
-"""The help of `judge` describes the fields of a class of settings."""
+"""The help of `judge` imports these packages because it describes the fields of a settings class."""
 RUN = """
 import contextlib, io, json, runpy, sys
 
@@ -52,7 +52,7 @@ HEAVY = {*OF_ATROPOS, "aiohttp", "numpy", "pydantic", "yaml", "reasoning_gym", "
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What each line prints, with the modules that are loaded after it, in one process for all lines."""
+    """For each command line, its output and the modules that are loaded afterwards, all in one process."""
     command = [sys.executable, "-c", RUN, str(SCRIPT), *SAYS]
     answers: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return answers

@@ -17,7 +17,10 @@ Compare = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes an evaluation folder: for each task the scores of its problems, or the lists of their completions'."""
+    """Writes an evaluation folder.
+
+    For each task, it takes the scores of the problems, or a list of scores per problem.
+    """
 
     def write(name: str, tasks: Mapping[str, Sequence[Any]], **results: Any) -> Path:
         (tmp_path / name).mkdir()
@@ -100,7 +103,7 @@ def test_damaged_line_of_a_samples_file_is_left_out(
 
 
 def change_problem(folder: Path, number: int) -> None:
-    """Give a problem of an evaluation another question."""
+    """Replace the question of one problem in an evaluation."""
     lines = (folder / "samples.jsonl").read_text().splitlines()
     line = json.loads(lines[number])
     line["reference"] = reference_of(line["item_id"], line["index"], question="Another?")
@@ -193,7 +196,7 @@ def test_report_page_names_changed_settings_and_problems(write: Write, tmp_path:
 
 
 def without_references(folder: Path) -> Path:
-    """Take the references out of an evaluation's lines."""
+    """Remove the references from the lines of an evaluation."""
     file = folder / "samples.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines:

@@ -33,10 +33,10 @@ KEY = "sk-very-secret"
 
 
 class RightAnswers(FaultyServer):
-    """Answers the small library's questions. Models called `bad-...` are refused, and `base` has no chat template. A
-    reasoning parser takes all text of `parsed`.
+    """A server that answers the questions of the small library.
 
-    The replies to the first question have further fields for the models of ENDED.
+    It refuses models named `bad-...`, and `base` has no chat template. For the model `parsed`, it puts all text into
+    the reasoning field. For the models in ENDED, the reply to the first question has further fields.
     """
 
     def make_app(self) -> web.Application:
@@ -49,7 +49,7 @@ class RightAnswers(FaultyServer):
         return app
 
     async def chat_of_azure(self, request: web.Request) -> web.Response:
-        """Answer a request with the version in the query, and the key in a header of its own."""
+        """Answer a request that has the API version in the query and the key in a special header."""
         seen = dict(request.query), request.headers.get("api-key"), request.headers.get("Authorization")
         if seen != ({"api-version": "2024-06-01"}, KEY, None):
             return web.json_response({"error": {"message": f"got {seen}"}}, status=401)

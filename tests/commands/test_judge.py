@@ -30,7 +30,7 @@ ROOT = Path(reasoning_env.__file__).parent.parent
 
 
 class Server:
-    """A running `judge`, whose token is `secret`."""
+    """A running `judge` command that accepts the token `secret`."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -99,7 +99,7 @@ def test_judge_server_refuses_a_wrong_token(server: Server, reference: str) -> N
 
 
 def test_signal_to_the_judge_server_ends_all_workers(tmp_path: Path) -> None:
-    """The command runs in its own interpreter, as users run it."""
+    """The command runs in a separate interpreter, as for users."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
     environment = {"PATH": "", "HOME": str(tmp_path)}
     with subprocess.Popen(

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
-    """Run a command; `serve` returns or raises as a Mock with these options."""
+    """Run a command. `serve` is a Mock with these options, so it returns a value or raises."""
     return main(argv, {"serve": Mock(**serve)}, environment_file=tmp_path / "environment.py")
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_a_command_with_status_130(tmp_path: Path) -> None:
 
 
 def test_closed_output_pipe_ends_a_command_with_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
+    monkeypatch.setattr("sys.stdout", sys.stdout)  # the command replaces sys.stdout
     assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
 

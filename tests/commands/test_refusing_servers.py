@@ -21,13 +21,13 @@ from tests.reports.lines import report
 LIMITS = ("max_tokens", "max_completion_tokens")
 Request = Mapping[str, Any]
 Refusal = Callable[[Request], str | None]
-"""Returns why a server refuses a request; None if it does not."""
+"""Returns the reason for which a server refuses a request, or None if the server accepts the request."""
 
 
 class RefusingServer(FaultyServer):
-    """Answers the small library's questions, unless `refuse` refuses a request with a status.
+    """Answers the questions of the small library, except for requests that `refuse` refuses with a status.
 
-    `requests` keeps the requests after the probe at the start.
+    `requests` has the requests after the probes at the start.
     """
 
     refuse: Refusal = staticmethod(lambda request: None)
@@ -192,7 +192,7 @@ def test_moved_system_message_is_recorded(server: RefusingServer, evaluate: Eval
 
 
 def above(most: int, said: str, *, required: str = "max_tokens: Field required") -> Refusal:
-    """Refuse a larger limit of a completion in these words, and a request without a limit."""
+    """Refuse a request without a token limit or with a limit above the given one, with this message."""
 
     def refuse(request: Request) -> str | None:
         limit = limit_of(request)
@@ -309,7 +309,7 @@ def test_refused_requests_print_one_error_line(
     words = ["--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "20", "-n", "2"]
     with pytest.raises(ServerError, match="may not use this model") as raised:
         evaluate_command(["m", *words], folder=folder)
-    gc.collect()  # a task whose error nobody takes is reported when the task is freed
+    gc.collect()  # asyncio reports an unretrieved error when the task is deleted
     shown = [str(raised.value), *"".join(capfd.readouterr()).splitlines()]
     assert [line for line in shown if "may not use" in line or "Traceback" in line] == [str(raised.value)]
 

@@ -18,12 +18,12 @@ Rescore = Callable[..., dict[str, Any]]
 
 
 def question(seed: int) -> str:
-    """What the small library asks."""
+    """Return the question of a problem of the small library."""
     return f"First line of {seed}.\n" + "More of it. " * 30
 
 
 def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str | None = None) -> dict[str, Any]:
-    """One line of a dump, of rollouts to what the small library asks unless told otherwise."""
+    """Return a line of a dump with these rollouts. The question is the small library's unless `asked` is given."""
     made = [rollout(**facts) for facts in rollouts]
     for one in made:
         one["conversation"][0]["content"] = "Think. " + (question(seed or 0) if asked is None else asked)

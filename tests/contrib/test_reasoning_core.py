@@ -41,7 +41,7 @@ TASKS = (
     "table_statistics",
     "unification_entailment",
 )
-"""Tasks without a limit by the clock: others give up after a while on a busy machine, and then make another problem."""
+"""Tasks without a time limit. Other tasks give up on a busy machine and then generate a different problem."""
 
 
 def new_session() -> Session[Problem]:
@@ -71,7 +71,7 @@ async def test_level_sets_parameters_of_reasoning_core(session: Session[Problem]
 
 @on_module_loop
 async def test_references_give_equal_problems_in_new_workers(session: Session[Problem]) -> None:
-    """New workers make the problems in the reverse order."""
+    """New workers generate the problems in reverse order."""
     problems = [await session.make(task, seed) for task in TASKS for seed in (5, 6)]
     async with new_session() as other:
         for problem in reversed(problems):

@@ -24,11 +24,11 @@ pytest.importorskip("Gym", reason="needs rlve-gym: make contrib-rlve")
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 MODULE = str(Path(__file__).parents[2] / "examples" / "contrib" / "rlve_tasks.py")
 EVALUATING = ("rlve/CountdownClose", "rlve/CountdownEqual", "rlve/Differentiate", "rlve/Integral")
-"""Environments that hand a model's text to `sympify` or `eval`."""
+"""Environments that pass the model's answer to `sympify` or `eval`."""
 
 
 class ConstantModel(FaultyServer):
-    """A server of chat completions that gives the same answer to every question."""
+    """A chat server that gives the same answer to every question."""
 
     TEXT = "<answer>1</answer>"
 
@@ -68,7 +68,7 @@ async def test_session_bridge_and_judge_give_equal_scores(session: Session[Probl
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
     async with RawTestServer(JudgeServer(session).handle) as server:
         own = Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0, start=False)
-        # All problems wait at once, on a machine that may be busy.
+        # All problems are queued at the same time, possibly on a busy machine.
         over_http = Bridge(judge=JudgeClient(str(server.make_url("/")), timeout_s=3600.0))
         ways = (session.judge, own.ajudge, over_http.ajudge)
         judged = [

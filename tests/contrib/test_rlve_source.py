@@ -1,4 +1,4 @@
-"""RLVE-Gym environments as tasks, with a fake package instead of RLVE-Gym."""
+"""Use RLVE-Gym environments as tasks, with a fake package in place of RLVE-Gym."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def rlve_session(**settings: Any) -> Session[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Any]]:
-    """A session over two environments of a stand-in for the package."""
+    """A session with two environments of the fake package."""
     folder = tmp_path_factory.mktemp("rlve")
     for name, text in GYM.items():
         (folder / "Gym" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Write an output file, and keep its rows until the file is complete."""
+"""Write an output file, and keep temporary rows until the file is complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MADE_WITH = {"seed": 1}
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """An output whose call ended early, with two rows."""
+    """The path of an output whose command was interrupted after two rows."""
     out = tmp_path / "new" / "out.jsonl"
     with pytest.raises(KeyboardInterrupt), unfinished_rows(out, MADE_WITH) as rows:
         for position in (10, 9):

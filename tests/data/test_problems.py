@@ -29,7 +29,7 @@ from tests.lent_pool import lent_pool
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 TASKS = ("gcd", "tower_of_hanoi")
-"""A task with many questions, and one with about a hundred."""
+"""A task with many different questions, and a task with about a hundred."""
 Write = Callable[..., Awaitable[dict[str, Any]]]
 
 
@@ -199,7 +199,7 @@ async def test_file_without_a_metadata_card_is_not_overwritten(write: Write, tmp
 
 
 LASTING_ROWS = 50
-"""Rows that are there when a call is killed."""
+"""Number of saved rows after which the command is killed."""
 KILL = f"""
 import os, signal, sys
 from pathlib import Path
@@ -219,7 +219,7 @@ main(sys.argv[1:], {{}}, environment_file=Path("reasoning_gym_environment.py"))
 
 
 def kill_in_the_middle(words: Sequence[str], out: Path) -> None:
-    """Run a call of a command that is killed with some of its rows lasting."""
+    """Start a command and kill it after it has saved some of its rows."""
     call = subprocess.run([sys.executable, "-c", KILL, *words], cwd=REPOSITORY, check=False)
     assert call.returncode == -signal.SIGKILL
     assert unfinished_path(out).read_bytes().count(b"\n") == LASTING_ROWS

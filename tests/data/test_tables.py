@@ -1,4 +1,4 @@
-"""Damaged and hostile Parquet files raise one-line errors and never hang."""
+"""Damaged and hostile Parquet files raise one-line errors and do not hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Select training rows or pairs from groups, each completion once."""
+"""Select training rows or pairs from groups, and write each completion at most once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def kept(path: Path, *groups: dict[str, Any], keep: Keep = Keep.ALL, **how: Any) -> list[dict[str, Any]]:
-    """Return the rows that are made of groups."""
+    """Return the training rows that are selected from groups."""
     out, number = write_kept(write(path, *groups), Selection(keep, **how))
     rows = [json.loads(row) for row in out.read_text().splitlines()]
     assert len(rows) == number

@@ -307,7 +307,7 @@ def test_samples_of_an_evaluations_folder_are_read(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         for file in ("samples.jsonl", "samples.jsonl.header", "results.json"):
             (tmp_path / name / file).touch()
-    (tmp_path / "kept.jsonl").touch()  # the same call again finds its output
+    (tmp_path / "kept.jsonl").touch()  # a second call with equal arguments finds the finished output
     files = row_files([tmp_path], tmp_path / "kept.jsonl")
     assert files == [tmp_path / "a" / "samples.jsonl", tmp_path / "b" / "samples.jsonl"]
 

@@ -1,4 +1,4 @@
-"""Run the demo as a user does, with real processes, and check that no process is left."""
+"""Run the demo as users do, with real processes, and check that no process remains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 FRONT_DOOR = ROOT / "reasoning_gym_environment.py"
 TASKS = "gcd,leg_counting,spell_backward,maze"
 LAUNCHER_AND_THREE_PROCESSES = 7
-"""Each of the three processes has a supervisor. The environment's workers come on top."""
+"""The launcher, and three processes with a supervisor each. The environment's workers are not included."""
 ALONE = """
 import os, sys
 sys.path.insert(0, os.getcwd())
@@ -40,7 +40,7 @@ StartDemo = Callable[..., Process]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartDemo]:
-    """Start a demo; `code` runs in place of the environment."""
+    """Start a demo. `code` replaces the environment."""
     with Processes(tmp_path, isolated=True, grace_s=0.0) as processes:
 
         def start_one(*options: str, code: str | None = None) -> Process:
@@ -62,7 +62,7 @@ def test_demo_starts_without_importing_the_environment() -> None:
 
 
 def wait_for_processes(demo: Process, more_than: int) -> set[int]:
-    """Wait until the demo has more than so many descendants, and return their process ids."""
+    """Wait until the demo has more descendants than this number, and return their process ids."""
     wait_until(lambda: len(descendants(demo.pid)) > more_than, "the start of the processes")
     return descendants(demo.pid)
 
@@ -109,12 +109,12 @@ def test_demo_leaves_no_process_after_ctrl_c(tmp_path: Path) -> None:
 
 
 def read_terminal(descriptor: int, until: str | None) -> str:
-    """Return the output of a terminal without control codes, up to a text, or to the end without one."""
+    """Return a terminal's output without control codes, up to the string `until` or to the end."""
     printed = ""
     while until is None or until not in printed:
         try:
             chunk = os.read(descriptor, 65536)
-        except OSError:  # Linux: the other end is closed
+        except OSError:  # on Linux, reading raises once the other end is closed
             assert until is None, printed
             return printed
         printed += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", chunk.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""The scripted policy of the demo answers right at the rate of its skill."""
+"""The scripted policy of the demo gives right answers at the rate that its skill sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from demo.rules import RULES
 
 
 def answer_of(text: str) -> str | None:
-    """Return the content of the only answer block outside the thoughts; None without one."""
+    """Return the content of the only answer block outside the thinking; None if there is none."""
     visible = re.sub(r"<think>.*?(</think>|$)", "", text, flags=re.DOTALL)
     answers: list[str] = re.findall(r"<answer>(.+?)</answer>", visible, re.DOTALL)
     return answers[0] if len(answers) == 1 else None
@@ -35,5 +35,5 @@ def test_policy_without_skill_answers_wrong(task: str) -> None:
     dataset = reasoning_gym.create_dataset(task, size=40, seed=321)
     for item in dataset:
         answer = answer_of(policy.answer(item["question"], rng))
-        if answer is not None and not (task == "prime_factorization" and "believe" in answer):  # its verifier raises
+        if answer is not None and not (task == "prime_factorization" and "believe" in answer):  # this verifier raises
             assert dataset.score_answer(answer, item) < 1.0, answer

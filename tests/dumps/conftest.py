@@ -20,7 +20,7 @@ def dumps(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
-    """Make and start dumpers with both kinds on, and close all at the end."""
+    """Make and start dumpers that write passed and failed groups; close all dumpers at the end."""
     made: list[RolloutDumper] = []
 
     def make(folder: Path = dumps, run_uuid: str = "run", *, start: bool = True, **options: Any) -> RolloutDumper:
@@ -38,7 +38,10 @@ def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
 
 @pytest.fixture
 def limit_files() -> Iterator[LimitFiles]:
-    """Limit the size of this process's files in bytes, so that writes fail as on a full disk; None ends the limit."""
+    """Limit the size of files that this process writes, so that writes fail as on a full disk.
+
+    None removes the limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limit(size_bytes: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Groups for the tests, and the names and indices of dumped groups."""
+"""Groups for the dump tests, and functions that read task names and indices from dumped groups."""
 
 from __future__ import annotations
 

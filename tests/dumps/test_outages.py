@@ -1,4 +1,4 @@
-"""The dump writer on a full, missing or hanging disk: callers never wait, and writing resumes."""
+"""The dump writer on a full, missing or hanging disk: callers never wait, and writing resumes afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch, make_dumper: MakeDumper) -> Iterator[Any]:
-    """A disk that hangs until `opened` is set; `entered` is set when the writer waits for the disk."""
+    """A disk that hangs until `opened` is set. `entered` is set when the writer starts waiting for the disk."""
     gate = SimpleNamespace(entered=threading.Event(), opened=threading.Event())
     write_all = files_module.write_all
 
@@ -47,7 +47,7 @@ def gate(monkeypatch: pytest.MonkeyPatch, make_dumper: MakeDumper) -> Iterator[A
 
 
 def _block(dumps: Path) -> None:
-    """Put a file in the place of the folder; permissions would not stop a superuser."""
+    """Replace the folder by a file. Missing permissions would not stop a superuser."""
     shutil.rmtree(dumps)
     dumps.write_text("in the way")
 
@@ -110,7 +110,7 @@ def test_groups_beyond_the_memory_limit_are_dropped(
 
 def test_full_disk_truncates_no_line(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
     dumper = make_dumper(start=False)
-    limit_files(50_000)  # as on a full disk, a write is cut short and the next write fails
+    limit_files(50_000)  # as on a full disk, one write is incomplete and the next write fails
     for index in range(30):
         dumper.offer(make_group((1.0,), index, text=TEXT))
     dumper.start()

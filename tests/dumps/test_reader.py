@@ -84,7 +84,7 @@ def test_json_array_instead_of_lines_raises(tmp_path: Path, indent: int | None) 
 def test_repeated_dump_line_is_counted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = [b'{"key": "%d", ' % number + encode_group(passed(number))[1:] for number in (1, 2, 1, 1)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
-    (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
+    (tmp_path / "b.jsonl").write_bytes(lines[0])  # a line of a different run
     assert indices(stream_groups(tmp_path)) == [1, 2, 1]
     assert [record.getMessage().partition("a.jsonl: ")[2] for record in caplog.records] == [
         "skipped 2 groups that are already in an earlier line or file"

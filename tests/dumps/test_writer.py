@@ -80,7 +80,7 @@ def test_dump_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> No
 
 
 def test_existing_dump_files_are_not_changed(make_dumper: MakeDumper, tmp_path: Path) -> None:
-    (tmp_path / PASSED.format(0)).write_bytes(b"to")  # a torn line: the file is left alone
+    (tmp_path / PASSED.format(0)).write_bytes(b"to")  # an incomplete line: the writer leaves the file unchanged
     for _ in range(2):
         dumper = make_dumper(tmp_path)
         dumper.offer(passed())
@@ -93,7 +93,7 @@ def test_existing_dump_files_are_not_changed(make_dumper: MakeDumper, tmp_path: 
 
 
 HOSTILE = ["\udfff\ud800", "\x00\x07\r\n\u2028\u2029\x85\x0b\x0c", '"}]}\n{"item_id": "forged"', "\\ud800 \\n \\"]
-TEXT = st.text(st.characters()) | st.sampled_from(HOSTILE)  # surrogates included
+TEXT = st.text(st.characters()) | st.sampled_from(HOSTILE)  # including lone surrogates
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -113,7 +113,7 @@ GROUPS = st.builds(
 def offered(group: Group) -> tuple[Any, ...]:
     problem = group.problem
     text = group.rollouts[0].text
-    # JSON reads a high surrogate before a low one as one character.
+    # JSON parsers join a high and a following low surrogate to one character.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return problem.spec.index, group.scores, text, problem.params, json.loads(problem.metadata_json)
 

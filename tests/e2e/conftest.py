@@ -24,7 +24,7 @@ class Result:
 
     @property
     def complaint(self) -> str:
-        """The one line on stderr."""
+        """Return the only line on stderr."""
         lines = self.stderr.splitlines()
         assert len(lines) == 1, f"expected one line on stderr, got:\n{self.stderr}"
         return lines[0]
@@ -35,20 +35,20 @@ Cli = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Start processes; end the remaining processes after the module's tests."""
+    """Starts processes, and ends the remaining ones after the module's tests."""
     with Processes(tmp_path_factory.mktemp("processes"), isolated=True, grace_s=0.0) as started:
         yield started
 
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
-    """Run a command line in its own working directory."""
+    """Runs a command line in a working directory of its own."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str | Path) -> Result:
         argv = list(map(str, words))
         if argv[:1] and argv[0] in COMMANDS and not any(word.startswith("--env.startup_timeout_s") for word in argv):
-            argv += ["--env.startup_timeout_s=0.2"]  # a command that wrongly gets past its checks fails soon
+            argv += ["--env.startup_timeout_s=0.2"]  # a command that wrongly passes its checks fails soon
         monkeypatch.setattr(sys, "argv", ["reasoning_gym_environment.py", *argv])
         with pytest.raises(SystemExit) as end:
             ReasoningGymEnv.cli()

@@ -1,4 +1,4 @@
-"""Support of end-to-end tests: the script, its options for an inference server, and files that a run leaves."""
+"""Helpers of end-to-end tests: start the script, options for an inference server, and files that a run leaves."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 
 
 def start_script(processes: Processes, name: str, *arguments: str | Path, has_children: bool = False) -> Process:
-    """Start the script from a working directory outside the project.
+    """Start the script in a working directory outside the project.
 
-    With `has_children`, its workers are below it in the table of processes.
+    With `has_children`, the process table must list its workers as descendants.
     """
     variables = {FRESH_VARIABLE: "1"} if has_children else {}
     return processes.start(name, [SCRIPT, *arguments], python=True, variables=variables)
 
 
 def server_flags(url: str, server_type: str = "openai") -> list[str]:
-    """Return the options for an inference server and the rig's tokenizer."""
+    """Return the options for an inference server and for the test tokenizer."""
     settings = server_settings(url, server_type)
     flags = [word for name, value in settings.items() for word in (f"--openai.{name}", value)]
     return ["--env.tokenizer_name", TOKENIZER, "--env.scoring_deadline_s", str(PATIENCE_S), *flags]
 
 
 def error_lines(process: Process) -> list[str]:
-    """Return the lines on stderr without those of the log, of warnings and of progress bars.
+    """Return the lines on stderr, except for log lines, warnings and progress bars.
 
-    They begin with the command as it was called: the script, or the environment that is recorded.
+    An error line begins with the command that was called: the script, or the recorded environment.
     """
     return [line for line in process.stderr.splitlines() if line.startswith("python ")]
 
 
 def left_behind(process: Process) -> list[str]:
-    """Return the temporary folders of workers that still exist."""
+    """Return the temporary worker folders that still exist."""
     return [path.name for path in (process.folder / "tmp").glob("reasoning-env-*")]

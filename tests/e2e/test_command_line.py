@@ -1,4 +1,4 @@
-"""The output of `evaluate`, run inside the test process."""
+"""Check the output of `evaluate`, run in the test process."""
 
 from __future__ import annotations
 

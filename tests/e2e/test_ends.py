@@ -32,10 +32,10 @@ IN_FLIGHT = 4
 
 @dataclass(frozen=True)
 class Ended:
-    """An environment after its end, and its training.
+    """An environment that has ended, and its training.
 
-    `in_flight`: positions handed out and not scored at the first signal. `put_back`: positions that a resumed run
-    serves first, from the saved state.
+    `in_flight`: positions of problems that were sampled but not scored when the first signal arrived. `put_back`:
+    positions that a resumed run serves first, according to the saved state.
     """
 
     training: LocalTraining
@@ -47,14 +47,14 @@ class Ended:
 
 
 def under_way(environment: Process) -> frozenset[int]:
-    """Return the positions that were handed out and not scored."""
+    """Return the positions of problems that were sampled but not scored."""
     return frozenset(
         {problem["index"] for problem in handed_out(environment)} - {group.index for group in scored(environment)}
     )
 
 
 def end(folder: Path, signals: tuple[signal.Signals, ...], *, finish: bool) -> Ended:
-    """End an environment with all rollouts in flight; with `finish`, the rollouts finish after the signal."""
+    """End an environment while all rollouts are in flight. With `finish`, the rollouts finish after the signal."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
     gate, held, scripted = threading.Event(), [], ScriptedPolicy(skill=0.6, seed=1)
 
@@ -78,7 +78,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], *, finish: bool) -> E
             data_dumps_dir=dumps,
         )
         wait_for_groups(training, count=10)
-        # A kill may come before the first regular save.
+        # The process may be killed before the first regular checkpoint.
         wait_until(lambda: any(checkpoints.glob("*/*/latest.json")), "the first checkpoint")
         gate.clear()
         wait_until(lambda: len(held) == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
@@ -104,7 +104,7 @@ SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
     "twice SIGINT": partial(end, signals=(signal.SIGINT, signal.SIGINT), finish=False),
 }
 ORDERLY = {"SIGTERM, time to finish": True, "SIGTERM, too slow": False}
-"""Whether the rollouts in flight finish."""
+"""For each way to end a run, True if the rollouts in flight finish."""
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_ended_environment_leaves_no_process_or_file(ended: Futures, name: str) 
 @each_end
 def test_groups_scored_before_the_end_are_dumped(ended: Futures, name: str) -> None:
     end = ended[name].result()
-    # At a threshold of 0, every group goes to one of the two kinds of dumps.
+    # With a threshold of 0, every group is dumped as passed or as failed.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
 
 

@@ -1,4 +1,4 @@
-"""Faults of servers, trainer, workers and run-api: groups arrive once and in order."""
+"""Groups arrive once and in order despite faults of servers, trainer, workers and run-api."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .training_runs import all_at_once, handed_out, make_training, scored, wait_
 pytestmark = [pytest.mark.slow, needs_proc]
 
 AT_ONCE = 4
-"""Requests for completions in flight at any time."""
+"""Number of concurrent completion requests."""
 MEANWHILE = 30
-"""More groups than are in flight at any time: as many arrive only if work goes on during a fault."""
+"""More groups than can be in flight. This many arrive only if the run continues during a fault."""
 STEADILY = 5
-"""Groups that must arrive after a fault; the first of them may have been in flight when the fault began."""
+"""Number of groups that must arrive after a fault. The first ones may have been in flight when the fault began."""
 AWAY_S = 4.0
 SETTLE_S = 1.0
-"""By then all scored groups have arrived."""
+"""Time after which all scored groups have arrived."""
 HOUR_S = 3600
 
 
 def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times: int = 3) -> None:
-    """Let a fault hit `times` requests."""
+    """Make this many requests fail with a fault."""
     met = []
 
     def picks(request: web.Request, body: bytes) -> bool:
@@ -52,12 +52,12 @@ def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times:
 
 
 def go_on(training: LocalTraining, count: int = STEADILY) -> None:
-    """Wait until `count` groups have arrived from now on."""
+    """Wait until this many further groups have arrived."""
     wait_for_groups(training, count=count, since=time.monotonic())
 
 
 def inference_servers(training: LocalTraining) -> Process:
-    """Both servers are missing at the start; later one fails, then both, in several ways."""
+    """Both servers are down at the start. Later one server fails in several ways, then both."""
     training.start_trainer()
     one, other = training.servers[0], training.add_server(ScriptedPolicy(skill=0.6, seed=2), 0.2)
     other.fail(refuse)
@@ -75,7 +75,7 @@ def inference_servers(training: LocalTraining) -> Process:
 
 
 def clock_trainer_and_workers(training: LocalTraining) -> Process:
-    """The clock is set back, the trainer pauses, and each worker is killed."""
+    """The clock is set back, the trainer pauses, and every worker is killed."""
     folder, trainer = training.processes.folder, training.start_trainer()
     (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
     shift = folder / "shift"
@@ -113,18 +113,18 @@ def _shifted():
 time.time = _shifted
 time.time_ns = lambda: int(1e9 * _shifted())
 '''
-"""Run as `sitecustomize`; shifts Python's `time` alone."""
+"""Source of a `sitecustomize` module that shifts Python's `time` of one process."""
 
 
 def run_api(training: LocalTraining) -> Process:
-    """run-api starts after the environment, dies and returns, hangs, and forgets everything."""
+    """run-api starts after the environment, is killed and restarted, hangs, and loses its state."""
     training.run_api.kill()
     environment = training.start_environment("environment")
     meet(training.proxy, cut)
     training.run_api.start()
     training.start_trainer()
     go_on(training)
-    training.servers[0].fail(refuse)  # a group whose connection breaks is sent again, and may arrive twice
+    training.servers[0].fail(refuse)  # a group whose connection breaks is sent again, so it may arrive twice
     time.sleep(SETTLE_S)
     training.proxy.fail(refuse)
     training.run_api.kill()
@@ -143,7 +143,7 @@ def run_api(training: LocalTraining) -> Process:
 
 
 def play(scenario: Callable[[LocalTraining], Process], folder: Path) -> tuple[LocalTraining, Process]:
-    """Play a scenario to its end, then stop its environment."""
+    """Run a scenario to its end, then stop its environment."""
     with make_training(folder) as training:
         environment = scenario(training)
         go_on(training)

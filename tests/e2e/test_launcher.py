@@ -1,4 +1,4 @@
-"""The launcher before its slow imports, in fresh processes."""
+"""The launcher before its slow imports, in new processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 
 
 def run(*words: str, path: Path | None = None, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """Run the front door; modules in the folder `path` stand in for installed packages."""
+    """Run the launcher. Modules in the folder `path` replace installed packages."""
     environment = {**os.environ, "PYTHONPATH": str(path or "")}
     command = [sys.executable, *python, str(SCRIPT), *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True)

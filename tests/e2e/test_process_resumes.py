@@ -44,9 +44,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Ends:
-    """Five starts with one file: each ends in another way, and the next resumes.
+    """Five runs of `process` with one output file.
 
-    `left` are processes that the first start left, and `groups` those in the file after the third start.
+    Each run ends in a different way, and the next run resumes the file. `left` lists processes that remained after the
+    first run; `groups` has the groups in the file after the third run.
     """
 
     path: Path
@@ -82,7 +83,7 @@ def ends(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ends
         groups = len(lines(path))
         finished = start(processes, "finished", server.url, path, TOTAL)
         finished.end()
-    # The server is away now, and nothing needs it.
+    # The server is stopped here, and a complete file needs no server.
     again = start(processes, "again", server.url, path, TOTAL)
     again.end()
     return Ends(path, waiting, left, stopped, groups, finished, again)

@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_notebook(path: Path) -> dict[str, Any]:
-    """Run the code cells of a notebook in order, and return their names with their values."""
+    """Run the code cells of a notebook in order, and return the variables that they define."""
     names: dict[str, Any] = {}
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] == "code":

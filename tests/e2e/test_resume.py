@@ -1,6 +1,6 @@
-"""An environment that is stopped, killed and resumed serves the problems of an uninterrupted run.
+"""Stopped, killed and resumed runs serve the problems of an uninterrupted run.
 
-Delivered groups are in the dumps, except those of the last second before a kill. No scored group is dumped twice.
+All delivered groups are dumped, except those of the last second before a kill. No scored group is dumped twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 ALONE, EMPTIED = "run-api left alone", "run-api emptied"
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
 CYCLES = ((TERM, ALONE), (KILL, EMPTIED), (TERM, ALONE))
-"""How each run ends, and what happens to run-api before the next run."""
+"""How each run ends, and what happens to run-api before the next run starts."""
 SETTINGS = {
     "seed": 7,
     "complexity_mode": "random",
@@ -46,16 +46,16 @@ INTERVAL = 2
 STEPS_A_CYCLE = 4
 MOST_S = 1.0
 LAST_MOMENT_S = 1.0
-"""Seconds before a kill in which a delivered group may miss in the dumps."""
+"""Seconds before a kill in which delivered groups may be missing from the dumps."""
 REFERENCE = 150
-"""Problems of the uninterrupted run: more than all cycles hand out together."""
+"""Number of problems of the uninterrupted run, which is more than all cycles serve together."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Problems that one run handed out, and positions of the groups that it scored; `end` and `between` as in CYCLES.
+    """The problems that one run served, and the positions of the groups that it scored.
 
-    `ended_at` is the time of the signal (monotonic).
+    For `end` and `between` see CYCLES. `ended_at` is the monotonic time of the signal.
     """
 
     handed_out: tuple[Problem, ...]
@@ -70,7 +70,7 @@ class Piece:
 
 
 def run_through(folder: Path) -> tuple[Problem, ...]:
-    """Return the problems of a run that nobody stops."""
+    """Return the problems of an uninterrupted run."""
     with make_training(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as training:
         training.start_trainer(batch_size=BATCH_SIZE)
         environment = training.start_environment("reference")
@@ -83,7 +83,7 @@ def has_checkpoint(folder: Path, after: int, until: int) -> bool:
 
 
 def run_piece(training: LocalTraining, trainer: Trainer, folder: Path, number: int) -> Piece:
-    """Run until the trainer has reached a checkpoint of this run, and end the run at a random moment after."""
+    """Run until the trainer has passed a checkpoint of this run, then end the run at a random time."""
     end, between = CYCLES[number]
     begin = trainer.step
     environment = training.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
@@ -102,7 +102,7 @@ def run_piece(training: LocalTraining, trainer: Trainer, folder: Path, number: i
 
 @dataclass(frozen=True)
 class Stopped:
-    """A run that was stopped repeatedly: its pieces, deliveries and dumps, and the problems of an uninterrupted run."""
+    """A run that was stopped several times, with its deliveries and dumps, and an uninterrupted run to compare."""
 
     pieces: list[Piece]
     delivered: Sequence[Delivery]
@@ -156,7 +156,7 @@ def test_resumed_run_skips_no_problem_number(stopped: Stopped) -> None:
 
 def test_resumed_run_serves_no_finished_problem_again(stopped: Stopped) -> None:
     for before, after in pairwise(stopped.pieces):
-        assert after.positions[0] >= before.positions[0]  # the first may have been in flight all the time
+        assert after.positions[0] >= before.positions[0]  # the first problem may still be in flight
         assert set(before.positions) & set(range(after.positions[-1])) - set(after.positions)
 
 
@@ -167,7 +167,7 @@ def test_run_resumed_after_sigterm_repeats_no_scored_problem(stopped: Stopped) -
 
 
 def test_stopped_runs_of_this_test_have_problems_in_flight(stopped: Stopped) -> None:
-    # Without problems in flight and several levels, the tests above would pass for a run that saves nothing.
+    # Otherwise the tests above would pass even for a run that saves no state.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
@@ -180,4 +180,4 @@ def test_groups_delivered_before_a_stop_are_dumped_once(stopped: Stopped) -> Non
     assert all(any(0 <= killed - one.at < LAST_MOMENT_S for killed in stopped.kills) for one in undumped)
     served = Counter(position for piece in stopped.pieces for position in piece.positions)
     assert Counter(group.index for group in groups) <= served
-    assert len({path.stem.split("_")[-2] for path in stopped.dumps.iterdir()}) == len(CYCLES)  # the runs' uuids
+    assert len({path.stem.split("_")[-2] for path in stopped.dumps.iterdir()}) == len(CYCLES)  # the uuids of the runs

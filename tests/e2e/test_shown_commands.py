@@ -1,7 +1,7 @@
-"""Run the commands of the README and of `docs/` in a new folder, as written there.
+"""Run the commands of the README and of `docs/` in a new folder, as documented.
 
-A test replaces only the servers' addresses, the model with its tokenizer, large numbers, and the selection of all tasks
-where each task costs seconds.
+The tests change only the server addresses, the model with its tokenizer, large numbers, and the selection of all tasks
+if each task takes seconds.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
 RAY = "judge --ray auto --port 8400"
 """`tests/integrations/test_ray.py` runs this command with a Ray cluster."""
 SLURM = "serve --config run.yaml --slurm True --env.instance $number --env.rollout_server_url http://$HEAD:8000"
-"""This command needs a SLURM job, which numbers its environments."""
+"""This command needs a SLURM job. SLURM numbers the environments of a job."""
 
 
 def shown_commands(text: str) -> list[str]:
-    """Return the arguments of the script in every command of a shell block, without the shell's `&`."""
+    """Return the arguments of the script for every command in a shell block, without a final `&`."""
     blocks = re.findall(r"^ *```\w*\n(.*?)^ *```", re.sub(r" *\\\n *", " ", text), re.DOTALL | re.MULTILINE)
     commands = []
     for shown in [command for block in blocks for command in COMMAND.findall(block)]:
@@ -63,7 +63,7 @@ WARM = (
     "problems --tasks gcd,chain_sum --count 400 --seed 1 --out train.jsonl",
     "rescore right.jsonl --out warm.jsonl",
 )
-"""The rows of right answers for a warm start."""
+"""The commands that write rows of right answers for a warm start."""
 REPORT = "report data/first.jsonl -o report.html"
 SCORES = "rescore sampled.jsonl --out scored.jsonl --pass-rate 0.2..0.8"
 KEEP = "rescore data/first.jsonl --keep correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
@@ -87,12 +87,12 @@ SERVE_SETTINGS = {
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}": "max_token_length: 4096",
 }
-"""Variants of the commands that feed a trainer, and a line of the settings that each prints."""
+"""Variants of the `serve` commands, and a line of the settings that each variant prints."""
 BY_HAND = (
     "serve --tasks gcd,chain_sum --env.tokenizer_name reasoning_gym_testing/tokenizer --env.use_wandb false "
     "--env.total_steps 10"
 )
-# Below: each command, and a text that it must print.
+# The tests below run each command and check a part of its output.
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
     "report evals/A evals/B -o compared.html": "compared.html",
@@ -123,7 +123,7 @@ ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
 
 class Newcomer:
-    """A user who types the commands in one folder; runs an inference server of its own."""
+    """A user who types the commands in one folder, and who runs an inference server."""
 
     def __init__(self, processes: Processes, folder: Path) -> None:
         self._processes = processes
@@ -139,7 +139,7 @@ class Newcomer:
         return f"{server.announcement()['url']}/v1"
 
     def write_config(self, run_api_url: str = "http://localhost:8000") -> None:
-        """Write `configs/vllm.yaml` with the addresses of the test's servers; `run.yaml` is a copy."""
+        """Write `configs/vllm.yaml` with the addresses of the test's servers, and `run.yaml` as a copy."""
         shown = (REPOSITORY / "configs" / "vllm.yaml").read_text()
         for there, here in (
             ("http://localhost:9001/v1", self.inference_url),
@@ -153,7 +153,7 @@ class Newcomer:
         (self.folder / "run.yaml").write_text(shown)
 
     def start(self, command: str, replaced: Mapping[str, str] | None = None, *more: str) -> Process:
-        """Start a command of README or docs, with words `replaced` and `more` words appended."""
+        """Start a command of the README or docs, with some words replaced (`replaced`) and further words (`more`)."""
         assert command in shown_commands(README) + shown_commands(DOCS)
         words = shlex.split(command)
         for there, here in (replaced or {}).items():
@@ -179,7 +179,7 @@ def newcomer(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def groups(newcomer: Newcomer) -> Path:
-    """Return the file of groups that `process` writes."""
+    """Return the group file that `process` writes."""
     newcomer.run(PROCESS, {"1000": "3"})
     return newcomer.folder / "data" / "first.jsonl"
 
@@ -196,7 +196,7 @@ def evaluation(newcomer: Newcomer) -> Path:
 
 @pytest.fixture(scope="module")
 def two_evaluations(newcomer: Newcomer, evaluation: Path) -> Mapping[str, str]:
-    """Return two evaluation folders by the names in the docs."""
+    """Return two evaluation folders with the names that the docs use."""
     again = shutil.copytree(evaluation, newcomer.folder / "again")
     return {"evals/A": str(evaluation), "evals/B": str(again)}
 
@@ -282,8 +282,8 @@ def test_shown_rescore_command_scores_rows(newcomer: Newcomer, groups: Path) -> 
 
 
 def test_shown_warm_start_script_writes_right_rows(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The documented script skips problems without a known answer, such as those of rush_hour."""
-    for file in newcomer.folder.glob("train.jsonl*"):  # of another test
+    """The documented script skips problems without a known answer, such as problems of rush_hour."""
+    for file in newcomer.folder.glob("train.jsonl*"):  # files of an earlier test
         file.unlink()
     assert "20 rows" in newcomer.run(WARM[0], {"400": "20", "gcd,chain_sum": "gcd,rush_hour"})
     [script] = re.findall(r"^python - <<'END'\n(.*?)^END$", DOCS, re.DOTALL | re.MULTILINE)

@@ -37,7 +37,7 @@ def command(url: str, groups: int) -> list[str]:
 
 
 def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
-    """Run a command on a terminal of 80 columns; return its exit status and its output."""
+    """Run a command in a terminal of 80 columns; return its exit status and output."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(words, stdin=inside, stdout=inside, stderr=inside, cwd=folder, start_new_session=True) as run:
@@ -47,7 +47,7 @@ def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
             if select.select([terminal], [], [], 0.2)[0]:
                 try:
                     written += os.read(terminal, 65536)
-                except OSError:  # nobody has it open any more
+                except OSError:  # no process has the terminal open any more
                     break
         if time.monotonic() >= deadline:
             run.kill()
@@ -57,7 +57,7 @@ def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What 16 groups write to a terminal."""
+    """The terminal output of a run with 16 groups."""
     status, written = on_a_terminal([sys.executable, *command(url, groups=16)], tmp_path_factory.mktemp("terminal"))
     assert status == 0, written
     return written

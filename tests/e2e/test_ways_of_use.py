@@ -1,6 +1,6 @@
-"""Use the package in three ways: run from a checkout, installed, and copied into another source tree.
+"""Use the package in three ways: from a checkout, installed, and copied into another source tree.
 
-Each way runs from a working directory outside the project, with only its own paths on Python's path.
+Each program runs in a working directory outside the project, and Python's path has only the paths of this way.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ asyncio.run(main())
 """
 """A training config whose subclass adds a setting.
 
-Prints the paths of module, core and library in a fresh interpreter, and a problem with its prompt.
+The script prints the paths of module, core and library in a new interpreter, and a problem with its prompt.
 """
 
 
@@ -96,7 +96,7 @@ def start_probe(processes: Processes, name: str, module: str, path: Path, tokeni
 
 
 def probed(process: Process, within: Path, *parts: str) -> dict[str, Any]:
-    """Return the output of a probe, after checks: `parts` are paths in the folder `within`."""
+    """Return the output of PROBE after checking the paths that it prints. `parts` are paths in the folder `within`."""
     found: dict[str, Any] = json.loads(finish(process).splitlines()[-1])
     assert found["mine"] == 3
     assert [found[part] for part in parts if not Path(found[part]).is_relative_to(within)] == []
@@ -117,12 +117,12 @@ def copy_shipped(target: Path) -> Path:
 
 
 def installed_library() -> Path:
-    """Return the folder of the library without importing it into this process."""
+    """Return the folder of the library without importing the library into this process."""
     return Path(str(importlib.util.find_spec("reasoning_gym").submodule_search_locations[0]))
 
 
 def install(source: Path, target: Path) -> None:
-    """Run `pip install` without dependencies, with this environment's setuptools where it is recent enough."""
+    """Run `pip install` without dependencies. Use this environment's setuptools if its version is new enough."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(source)]
     try:
         recent = int(importlib.metadata.version("setuptools").split(".")[0]) >= SETUPTOOLS_NEEDED
@@ -153,7 +153,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
-    """Start all ways at the same time."""
+    """Start the programs of all three ways in parallel."""
     tokenizer = REPOSITORY / "reasoning_gym_testing" / "tokenizer"
     from_checkout = start_probe(processes, "checkout", "reasoning_gym_environment", REPOSITORY, tokenizer, url)
     tree = tmp_path_factory.mktemp("tree")
@@ -199,7 +199,7 @@ def test_commands_run_from_another_source_tree(ways: Ways, how: list[str]) -> No
 
 @pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
 def test_wrong_audit_option_prints_one_line_in_every_installation(ways: Ways, how: list[str]) -> None:
-    """The command line recognizes the audit's ConfigError, in each way of installing the package."""
+    """Each installation has to recognize the ConfigError that the audit raises."""
     places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
     command = [sys.executable, *how, "audit", "--items", "0"]
     ended = subprocess.run(command, cwd=ways.tree, env={**os.environ, **places}, capture_output=True, text=True)
@@ -217,7 +217,7 @@ def test_installed_command_runs(ways: Ways) -> None:
 
 
 def _extra(requirement: Requirement) -> str | None:
-    """Return the extra of a requirement; None for a requirement of the core."""
+    """Return the extra that a requirement belongs to; None for a requirement of the core."""
     found = re.search(r"extra == ['\"]([\w-]+)['\"]", str(requirement.marker))
     return found and found[1]
 

@@ -1,6 +1,6 @@
 """Wrong inputs print one line that names the setting, the value and what to do.
 
-Values are asked in `tests/test_settings.py`, and files in `tests/program/test_config_files.py`.
+For values see `tests/test_settings.py`, and for files `tests/program/test_config_files.py`.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ FILES = [
 
 @pytest.fixture
 def files(tmp_path: Path) -> None:
-    """Lay wrong files into the command's folder."""
+    """Write invalid files into the command's folder."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
     (tmp_path / "binary").write_bytes(bytes(range(256)))

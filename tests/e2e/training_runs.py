@@ -1,4 +1,4 @@
-"""Support of end-to-end tests: lines, the journals of their environments, parallel scenarios."""
+"""Helpers of end-to-end tests: trainings, the journals of their environments, and parallel scenarios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def steady_policy(skill: float, seed: int = 1) -> Policy:
-    """Return a policy with short answers that answers equal prompts alike."""
+    """Return a policy with short answers that gives equal answers to equal prompts."""
 
     def answer(request: GenerationRequest) -> list[str]:
         chance, right = random.Random(f"{seed}:{request.question}"), solve(request.question)
@@ -31,26 +31,26 @@ def steady_policy(skill: float, seed: int = 1) -> Policy:
 
 
 def make_training(folder: Path, latency_s: float = 0.2, policy: Policy | None = None, **options: Any) -> LocalTraining:
-    """Return a training with a policy, scripted by default, whose environments evaluate nothing."""
+    """Return a training whose environments run no evaluations. The default policy is scripted."""
     policy = policy or ScriptedPolicy(skill=0.6, seed=1)
     return LocalTraining(folder, policy, latency_s=latency_s, **{"steps_per_eval": 0, **options})
 
 
 def wait_for_groups(training: LocalTraining, *, count: int = 1, since: float = 0.0) -> None:
-    """Wait until `count` groups have arrived at run-api since a time (monotonic)."""
+    """Wait until `count` groups have arrived at run-api after a monotonic time."""
     wait_until(lambda: sum(one.at > since for one in list(training.proxy.delivered)) >= count, "a delivery")
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A scored group: its position in the stream, and its scores if the group is to be delivered."""
+    """A scored group: its position in the stream, and its scores if the group is delivered."""
 
     index: int
     kept: tuple[float, ...] | None
 
 
 def handed_out(environment: Process) -> list[dict[str, Any]]:
-    """Return the journal's entries of problems, in the order in which they were handed out."""
+    """Return the journal's entries of served problems, in the order of serving."""
     return read_journal(environment.folder, "handed_out")
 
 
@@ -62,6 +62,6 @@ def scored(environment: Process) -> list[Scored]:
 
 @contextmanager
 def all_at_once(scenarios: Mapping[str, Callable[[], T]]) -> Iterator[Mapping[str, Future[T]]]:
-    """Run scenarios in parallel threads; each future has the result or the error of its scenario."""
+    """Run scenarios in parallel threads. Each future has the result or error of one scenario."""
     with ThreadPoolExecutor(len(scenarios)) as executor:
         yield {name: executor.submit(scenario) for name, scenario in scenarios.items()}

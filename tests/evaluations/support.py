@@ -1,4 +1,4 @@
-"""Evaluated problems for tests of what becomes of them."""
+"""Evaluated problems for the tests of results, scores and summaries."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def append(folder: EvaluationFolder, index: int) -> DumpedGroup:
 
 @pytest.fixture
 def begin() -> Iterator[Begin]:
-    """Begins an evaluation in a folder, and lets go of all of them at the end."""
+    """Begins an evaluation in a folder, and releases all begun evaluations at the end."""
     with ExitStack() as stack:
 
         def begin(root: Path, *, resume: bool = True, **made_with: Any) -> EvaluationFolder:
@@ -116,7 +116,7 @@ def test_fifo_or_folder_as_results_file_does_not_hang(
 
 
 def leave_unfinished(begin: Begin, root: Path) -> Path:
-    """Leave an evaluation with one problem, and return its folder."""
+    """Write an unfinished evaluation with one problem, and return its folder."""
     folder = begin(root)
     append(folder, 0)
     folder.close()

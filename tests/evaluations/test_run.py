@@ -27,7 +27,7 @@ RAISED = {"gone": ServerError, "refused": RefusedError}
 
 
 class Scorer:
-    """Scores an answer as the number that it is, and plainly as 1 less that."""
+    """Uses the number in an answer as its score. The library score is 1 minus this number."""
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         if "fault" in answers:
@@ -39,7 +39,7 @@ class Scorer:
 
 
 class Questions:
-    """A set that asks these questions."""
+    """An evaluation set with the given questions."""
 
     def __init__(self, questions: Sequence[str]) -> None:
         self._questions = questions
@@ -51,7 +51,7 @@ class Questions:
 
 
 class AskedSession:
-    """A session with such a set, which keeps what is dropped."""
+    """A session with the set `Questions`, which records dropped problems."""
 
     def __init__(self, questions: Sequence[str], repeats: int, *, preset: bool, **settings: Any) -> None:
         self.settings = ReasoningSettings(**settings)
@@ -78,13 +78,13 @@ class AskedSession:
 
 
 class Echo:
-    """A model that answers every question with the question, or raises what the question says."""
+    """A model that returns the question as its answer, or raises the error that the question names."""
 
     model = "echo"
     server_type = "chat"
     base_url = "http://localhost/v1"
     sends: Mapping[str, object] = {"temperature": 0.6}
-    """The parameters as sent."""
+    """The sampling parameters as sent."""
 
     def __init__(self) -> None:
         self.stuck: asyncio.Event | None = None
@@ -121,7 +121,7 @@ async def open_evaluation(
 
 @pytest.fixture
 def evaluate(tmp_path: Path) -> Any:
-    """Evaluates these questions one by one, and returns the session and the results."""
+    """Evaluates the questions one by one, and returns the session and the results."""
 
     async def evaluate(
         *questions: str, repeats: int = 1, preset: bool = False, **settings: Any
@@ -138,7 +138,7 @@ def evaluate(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
-    """Runs an evaluation of these questions to its end, and returns the session and the results."""
+    """Runs an evaluation of the given questions to its end, and returns the session and the results."""
 
     async def run(*questions: str, **settings: Any) -> tuple[AskedSession, Mapping[str, Any]]:
         session = AskedSession(questions, 1, preset=False, **settings)

@@ -34,7 +34,7 @@ def test_interval_of_many_values_approximates_the_bootstrap() -> None:
 @pytest.mark.parametrize(
     ("values", "bounds", "expected"),
     [
-        # 0.025 ** (1 / 5) and ** (1 / 100): the exact bounds of 5 of 5 and of 0 of 100.
+        # The exact bounds of 5 of 5 and of 0 of 100 are 0.025 ** (1 / 5) and 1 - 0.025 ** (1 / 100).
         ([1.0] * 5, (0.0, 1.0), Interval(0.4782, 1.0)),
         ([0.0] * 100, (0.0, 1.0), Interval(0.0, 0.0362)),
         ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
@@ -68,7 +68,7 @@ def test_pass_at_k_out_of_range_raises(n: int, correct: int, k: int) -> None:
 
 
 def signs_tried(changes: list[float]) -> float:
-    """Return the share of all choices of signs with a mean at least as far from 0 as the one that came."""
+    """Return the share of all sign choices whose mean is at least as far from 0 as the observed mean."""
     sums = [sum(choice) for choice in itertools.product(*((change, -change) for change in changes))]
     return sum(abs(each) >= abs(sum(changes)) - 1e-9 for each in sums) / len(sums)
 

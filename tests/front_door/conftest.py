@@ -1,4 +1,4 @@
-"""The environment with Atropos' own clients and an inference server over HTTP."""
+"""Fixtures: environments with Atropos' own clients and an inference server over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOWHERE = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:9/v1", 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run this folder's coroutines on one event loop, so that all can share the worker processes."""
+    """Run all coroutines of this folder on one event loop, so that they can share worker processes."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package", autouse=True)
 def one_tokenizer(tokenizer: Any) -> Iterator[None]:
-    """Read the tokenizer of the tests once, for all environments and their servers."""
+    """Load the test tokenizer once for all environments and servers."""
     load = AutoTokenizer.from_pretrained
 
     def load_once(name: str, **options: Any) -> Any:
@@ -48,14 +48,14 @@ def one_tokenizer(tokenizer: Any) -> Iterator[None]:
 
 @pytest.fixture(scope="package", autouse=True)
 def usual_garbage_collector() -> Iterator[None]:
-    """Keep environments from exempting the garbage of each test from collection."""
+    """Prevent environments from excluding the objects of a test from garbage collection."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reasoning_env.atropos.lifetime.tune_garbage_collector", lambda: None)
         yield
 
 
 class Env(ReasoningGymEnv):
-    """The environment; `reported` holds the metrics of every `wandb_log`."""
+    """The environment. `reported` has the metrics of every call of `wandb_log`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,13 +67,13 @@ class Env(ReasoningGymEnv):
         return metrics
 
     async def report(self) -> dict[str, Any]:
-        """The metrics since the last report."""
+        """Return the metrics since the last report."""
         await self.wandb_log()
         return self.reported[-1]
 
 
 def make_config(**fields: Any) -> ReasoningGymEnvConfig:
-    """Settings for a small environment without wandb and without long waits."""
+    """Return settings for a small environment without wandb and without long waits."""
     small = {
         "tokenizer_name": TOKENIZER,
         "tasks": ["chain_sum"],
@@ -89,7 +89,7 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
 def make_env_object(
     servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing: bool = False, pool: Any = None, **fields: Any
 ) -> Env:
-    """An environment before `setup`."""
+    """Return an environment before its `setup`."""
     return Env(make_config(**fields), list(servers), testing=testing, pool=pool)
 
 
@@ -110,7 +110,7 @@ MakeEnv = Callable[..., Awaitable[Env]]
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def make_env(workers: Any, server: InferenceServer) -> AsyncIterator[MakeEnv]:
-    """Makes environments over the server, after `setup`; closes all at the end."""
+    """Makes environments that use the test server and have run `setup`; closes all at the end."""
     made = []
 
     async def make(kind: str = "vllm", **fields: Any) -> Env:
@@ -126,7 +126,7 @@ async def make_env(workers: Any, server: InferenceServer) -> AsyncIterator[MakeE
 
 @pytest.fixture(autouse=True)
 def no_pauses_between_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the pauses, random and seconds long, out of Atropos' two repeats of a failed request."""
+    """Remove the random pauses before Atropos' two retries, which take seconds."""
     for method in (
         APIServer._comp,
         APIServer._comp_eval,
@@ -141,7 +141,7 @@ def right(item: Any) -> str:
 
 
 def in_turn(completions: Sequence[str | Completion]) -> Policy:
-    """Return a policy that gives these completions in turn, however many a request asks for."""
+    """Return a policy that gives the completions in order, whatever number a request asks for."""
     supply = itertools.cycle(completions)
     return lambda request: list(itertools.islice(supply, request.n))
 
@@ -151,7 +151,7 @@ Collect = Callable[..., Awaitable[Any]]
 
 @pytest.fixture
 def collect(server: InferenceServer) -> Collect:
-    """Collects a group of these replies, with "right" for the right answer; returns the group and its item."""
+    """Collects a group of the given replies, in which "right" means the right answer; returns group and item."""
 
     async def collect(env: Env, *replies: str | Completion) -> tuple[Any, Any]:
         item = await env.get_next_item()

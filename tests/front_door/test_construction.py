@@ -25,7 +25,7 @@ from .conftest import MakeEnv, make_config, make_env_object
 
 FIELDS = ReasoningGymEnvConfig.model_fields
 FREE_NUMBERS = ("min_items_sent_before_logging",)
-"""Numbers of Atropos' that may be anything: `if 0 or less, logs every time`."""
+"""Settings of Atropos that may be any number: `if 0 or less, logs every time`."""
 NUMBERS = [
     name
     for name, field in FIELDS.items()
@@ -133,7 +133,7 @@ def test_old_garbage_is_freed_after_100_000_new_objects() -> None:
     tune_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)
-    gc.collect(1)  # the object gets old
+    gc.collect(1)  # moves the object to an older generation
     del cycle
     new: list[list[object]] = [[] for _ in range(100_000)]
     assert len(new) == 100_000

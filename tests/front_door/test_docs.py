@@ -89,7 +89,7 @@ def test_links_in_docs_resolve() -> None:
 
 
 def test_pictures_in_docs_are_local_files() -> None:
-    """A picture of another server is broken without a network."""
+    """A picture on another server would not load without a network."""
     assert [page for page in PAGES if re.search(r"!\[[^]]*\]\(\w+://[^)]*\)", page.read_text())] == []
 
 
@@ -123,7 +123,7 @@ def test_api_page_has_public_modules() -> None:
 
 
 def test_messages_quoted_in_docs_exist_in_the_code() -> None:
-    """Messages are compared in pieces, between their placeholders (URL, TASK, N)."""
+    """Messages are split at placeholders (URL, TASK, N), and each piece is searched."""
     table = (ROOT / "docs" / "run.md").read_text().split("## Troubleshooting")[1]
     quoted = re.findall("`([^`]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)))
     nodes = [node for path in (ROOT / "reasoning_env").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
@@ -137,11 +137,11 @@ def test_messages_quoted_in_docs_exist_in_the_code() -> None:
 # ---------------------------------------------------------------------------- commands
 
 COMMAND = re.compile(r"(?:^|[ .])((?:python (?:-m (?:benchmarks|learn|tools)\b|examples/)|make )\S.*)")
-"""Commands of this project beside the script's, which `tests/e2e/test_shown_commands.py` runs."""
+"""Commands of this project other than the script's commands, which `tests/e2e/test_shown_commands.py` runs."""
 
 
 def shown_commands() -> list[tuple[str, ...]]:
-    """Return the words of every command of COMMAND that a page shows, in a block or in a sentence."""
+    """Return the words of every command that matches COMMAND on a page, in a block or in a sentence."""
     lines = []
     for page in PAGES:
         text = page.read_text().replace("\\\n", " ")
@@ -157,12 +157,12 @@ def shown_commands() -> list[tuple[str, ...]]:
 
 
 class Parsed(Exception):
-    """A command line was parsed; nothing more is run."""
+    """Raised after a command line was parsed, so that the command does not run."""
 
 
 @pytest.fixture
 def parses_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every command end as soon as its options are parsed."""
+    """Make every command end as soon as its options are parsed."""
     parse = ArgumentParser.parse_args
 
     def parse_args(parser: ArgumentParser, *args: Any, **kwargs: Any) -> Any:
@@ -180,7 +180,7 @@ def test_every_shown_command_parses(words: tuple[str, ...], monkeypatch: pytest.
             assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         case ("python", "-m", module, *rest):
             monkeypatch.setattr("sys.argv", [module, *rest])
-            # Python warns of a module that another test has imported.
+            # Python warns about a module that an earlier test has imported.
             monkeypatch.delitem(sys.modules, module, raising=False)
             with pytest.raises(Parsed):
                 runpy.run_module(module, run_name="__main__")

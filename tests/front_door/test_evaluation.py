@@ -17,13 +17,13 @@ from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, make_env_object
 
 
 def spells_only(request: GenerationRequest) -> list[str]:
-    """Right for the task spell_backward, wrong for all others."""
+    """Answers problems of the task spell_backward right, and all other problems wrong."""
     word = request.question.rpartition("): ")[2]
     return [f"<answer>{word[::-1]}</answer>"] * request.n
 
 
 async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
-    """The lines of samples.jsonl after an evaluation, by task and number."""
+    """Run an evaluation, and return the lines of samples.jsonl by task and number."""
     env.config.data_dir_to_save_evals = str(root)
     await env.evaluate()
     (folder,) = root.iterdir()
@@ -33,7 +33,7 @@ async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class HalfRight:
-    """An evaluation of four problems, two of them right, with two completions each."""
+    """An evaluation of four problems with two completions each. The model answers two problems right."""
 
     asked: set[tuple[int, float, float]]
     metrics: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Collect a group: from a problem to the group that a trainer gets."""
+"""Collect a group: from sampling a problem to the group that a trainer gets."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ async def test_group_is_collected_from_every_server_type(
     truncated = Completion("<think>Well", "length")
     group, item = await collect(env, "right", truncated, *[WRONG] * 10)
     prompt = list(item.prompt.tokens)
-    # Each text is a request of its own.
+    # Each completion is requested separately.
     requests = [1] * 12 if kind == "openai" else [12]
     assert [(request.n, len(request.prompt_ids)) for request in server.requests] == [(n, len(prompt)) for n in requests]
     texts = [right(item), truncated.text, *[WRONG] * 10]
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     expected = [[*prompt, *completion] for completion in completions]
     assert sorted(group["tokens"]) == sorted(expected)
-    # Requests that are sent together may arrive in any order.
+    # Concurrent requests may arrive in any order.
     places = [group["tokens"].index(tokens) for tokens in expected]
     in_order = {name: [group[name][place] for place in places] for name in ("masks", "scores", "overrides")}
     assert in_order["masks"] == [[-100] * len(prompt) + completion for completion in completions]
@@ -51,7 +51,7 @@ async def test_group_is_collected_from_every_server_type(
 async def test_trainer_token_limit_truncates_completions(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     env = await make_env(kind, group_size=2)
     item = await env.get_next_item()
-    env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
+    env.max_token_len = len(item.prompt.tokens) + 15  # run-api's reply sets this limit
     server.policy = lambda request: ["<think>" + " a" * 100] * request.n
     await env.collect_trajectories(item)
     assert (await env.report())["train/share_truncated"] == 1.0
@@ -95,7 +95,7 @@ async def test_consecutive_failed_groups_end_the_process_command(
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
     env = await make_env(startup_timeout_s=60)
-    env.config.startup_timeout_s = 0.01  # how long requests are tried again
+    env.config.startup_timeout_s = 0.01  # time for which requests are retried
     for _ in range(2):
         assert (await collect(env))[0] is None
     env._run.mode = Serve()
@@ -130,7 +130,7 @@ ABORTED = Completion("<answer>", "abort", token_ids=(7, 8, 9), logprobs=(-0.5, -
 async def test_aborted_completion_is_replaced(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
-    """A server that loads new weights ends running requests with the tokens generated so far."""
+    """A server that loads new weights ends running requests and returns the tokens generated so far."""
     env = await make_env(kind)
     item = await env.get_next_item()
     replies = [[right(item), ABORTED, WRONG, WRONG], [WRONG]]

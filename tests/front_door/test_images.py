@@ -25,26 +25,26 @@ from reasoning_gym_environment import ReasoningGymEnv
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text()).splitlines()
-"""The Dockerfile's lines, those that go on behind a backslash as one."""
+"""The lines of the Dockerfile, with continuation lines joined."""
 JUDGE = yaml.safe_load((ROOT / "compose.judge.yaml").read_text())["services"]
 SERVICES = {**yaml.safe_load((ROOT / "compose.yaml").read_text())["services"], **JUDGE}
 PAGE = (ROOT / "docs" / "run.md").read_text()
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of `judge`."""
+    """Return the parsed options of a `judge` command."""
     parser = CommandParser()
     judge_command.add_options(parser)
     return parser.parse_args(arguments)
 
 
 def service_command(name: str) -> Sequence[str]:
-    """Return a service's command with the defaults of its variables."""
+    """Return the command of a compose service, with default values for variables."""
     return [re.sub(r"\$\{\w+:-(.*)\}", r"\1", word) for word in SERVICES[name]["command"]]
 
 
 def listed(keyword: str) -> Sequence[str]:
-    """Return the words of the Dockerfile's last instruction of a kind, which it writes as a JSON list."""
+    """Return the words of the last Dockerfile instruction of this kind, which is written as a JSON list."""
     step = next(step for step in reversed(STEPS) if step.startswith(keyword))
     words: list[str] = json.loads(step[step.index("[") :])
     return words
@@ -57,7 +57,7 @@ def test_docker_image_starts_the_judge() -> None:
 
 
 def test_docker_image_runs_as_a_non_root_user() -> None:
-    assert "USER 10001:10001" in STEPS  # Kubernetes' runAsNonRoot wants a number
+    assert "USER 10001:10001" in STEPS  # runAsNonRoot of Kubernetes needs a numeric user id
 
 
 def test_files_copied_into_the_image_exist() -> None:

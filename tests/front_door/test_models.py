@@ -21,7 +21,7 @@ from .conftest import MakeEnv, in_turn, make_config, make_env_object
 
 @pytest.fixture
 def base_model(tmp_path: Path) -> str:
-    """A tokenizer without a chat template."""
+    """A tokenizer without chat template."""
     folder = Path(shutil.copytree(TOKENIZER, tmp_path / "base"))
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings.pop("chat_template", None)

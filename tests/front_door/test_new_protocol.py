@@ -1,4 +1,4 @@
-"""Add a reply format by the recipe of docs/development.md, and collect a group with it."""
+"""Add a reply format as docs/development.md describes, and collect a group with this format."""
 
 from __future__ import annotations
 

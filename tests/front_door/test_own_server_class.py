@@ -18,7 +18,7 @@ TEXTS = ["<answer>right</answer>", "<answer>wrong</answer>"] * 2
 
 
 class OwnServer(APIServer):  # type: ignore[misc]  # atroposlib has no types
-    """Answers in each way, without an address; a subclass leaves ways out."""
+    """A server class without an address that supports all request methods. Subclasses remove methods."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
         self.server_healthy = True
@@ -35,7 +35,7 @@ class OwnServer(APIServer):  # type: ignore[misc]  # atroposlib has no types
 
 
 class TokenServer(OwnServer):
-    """Answers in tokens only."""
+    """Supports the token method only."""
 
     async def _completion_wrapper(self, **_: Any) -> Any:
         raise NotImplementedError
@@ -45,21 +45,21 @@ class TokenServer(OwnServer):
 
 
 class TextServer(OwnServer):
-    """Answers in text and chat."""
+    """Supports the methods for text and chat."""
 
     async def _tokens_and_logprobs_completion_wrapper(self, **_: Any) -> Any:
         raise NotImplementedError
 
 
 class ChatServer(TextServer):
-    """Answers in chat only."""
+    """Supports the chat method only."""
 
     async def _completion_wrapper(self, **_: Any) -> Any:
         raise NotImplementedError
 
 
 async def collect(env: Env) -> Any:
-    """Collect a group of which the first and third completion count as right."""
+    """Collect a group whose first and third completion are right."""
     item = await env.get_next_item()
     TEXTS[::2] = [right(item)] * 2
     group, _ = await env.collect_trajectories(item)
@@ -100,7 +100,7 @@ async def test_custom_server_class_serves_an_evaluation(
     env = await make_env(
         "auto",
         num_eval_samples_per_task=2,
-        eval_max_completion_tokens=64,  # for which servers of ours are asked for their context
+        eval_max_completion_tokens=64,  # with this setting, the environment requests a server's context length
         data_dir_to_save_evals=str(tmp_path),
     )
     await env.evaluate()

@@ -1,4 +1,4 @@
-"""`process` writes each group once, whatever fails or ends the run."""
+"""`process` writes each group once, whatever fails or interrupts the run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def process(workers: Any, server: InferenceServer, path: Path) -> AsyncIterator[Process]:
-    """Processes with a new environment, and returns the groups in its file."""
+    """Runs `process` with a new environment, and returns the groups in its file."""
 
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
         settings = {"total_steps": total, "max_num_workers": 4, **settings}
@@ -63,7 +63,7 @@ async def test_process_command_generates_groups_concurrently(process: Process, s
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        # All that may be under way are there before one is answered.
+        # The server answers only after the maximum number of requests has arrived.
         await until(lambda: len(server.requests) >= 4)
         await asyncio.sleep(0.05 if len(server.requests) % 4 == 1 else 0.0)
         under_way -= 1
@@ -161,7 +161,7 @@ async def test_groups_are_written_as_parquet(process: Process, path: Path) -> No
     assert len(rows) == 2
     assert rows[0]["group_size"] == len(rows[0]["completions"]) == len(rows[0]["scores"])
     assert rows[0]["model"] is not None
-    path.write_bytes(2 * path.read_bytes())  # lines that stand twice count once
+    path.write_bytes(2 * path.read_bytes())  # repeated lines count once
     await process(2, data_path_to_save_groups=str(table))
     assert pyarrow.read_table(table).to_pylist() == rows
 

@@ -1,4 +1,4 @@
-"""The route `/metrics` of a run, and the page of metrics that `python -m tools.metrics_page` writes."""
+"""The `/metrics` route of a run, and the metrics page that `python -m tools.metrics_page` writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUN_PAGE = Path(__file__).parents[2] / "docs" / "run.md"
 
 
 async def scrape(url: str) -> dict[str, float]:
-    """What Prometheus reads: values by names with labels."""
+    """Return the values that Prometheus reads, by name with labels."""
     async with aiohttp.ClientSession() as client, client.get(url) as reply:
         assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         lines = (await reply.text()).splitlines()
@@ -32,13 +32,13 @@ async def scrape(url: str) -> dict[str, float]:
 
 
 def names_of(scraped: Iterable[str]) -> set[str]:
-    """Metrics as the page names them: histograms and summaries without their parts."""
+    """Return the metric names as the page lists them: a histogram or summary has one name."""
     return {re.sub(r"_(bucket|sum|count)$", "", name.partition("{")[0]) for name in scraped}
 
 
 @pytest.fixture
 def url(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """Where the log says that metrics are."""
+    """Return the address of the metrics from the log."""
     return lambda: re.findall(r"http://\S+/metrics", caplog.text)[-1]
 
 

@@ -34,7 +34,7 @@ async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture
 def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
-    """Makes environments that are registered at run-api; run-api outlives them."""
+    """Makes environments that are registered at run-api. run-api runs on after they are closed."""
 
     async def make_registered(**fields: Any) -> Env:
         fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False}
@@ -48,7 +48,7 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
 
 
 async def send_one(env: Env) -> None:
-    """Collect a group and send the group."""
+    """Collect a group and send it to run-api."""
     item = await env.get_next_item()
     group, _ = await env.collect_trajectories(item)
     await env.handle_send_to_api(group, item)
@@ -78,7 +78,10 @@ async def test_mock_server_keeps_the_configured_worker_count(make: MakeEnv, api:
 
 @pytest.fixture
 def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]]:
-    """Lets an environment deliver groups in turn and returns their specs; a problem's seed sets its right answers."""
+    """Lets an environment deliver groups in order, and returns their specs.
+
+    The seed of a problem sets its number of right answers.
+    """
 
     async def serve(env: Env, groups: int) -> list[ProblemSpec]:
         specs = []
@@ -97,7 +100,7 @@ def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]
 
 @pytest.fixture
 def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
-    """Makes an environment whose trainer is at a step and has a folder for checkpoints; closes earlier environments."""
+    """Makes an environment with a checkpoint folder and a trainer at the given step; closes earlier environments."""
     made: list[Env] = []
 
     async def start(step: int, **fields: Any) -> Env:
@@ -156,7 +159,7 @@ async def test_problems_of_undelivered_groups_are_served_again(
     await first._run.queue.drain(PATIENCE_S)
     api.faults = {"/status-env": 503}
     await send_one(first)
-    # Neither delivery nor leaving succeeds.
+    # Both the delivery and the leave request fail.
     monkeypatch.setattr(Lifetime, "least_drain_s", 0.01)
     monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.01)
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.01)

@@ -1,8 +1,8 @@
-"""Run every code block of the README and docs, except those that `NOT_HERE` lists with a reason.
+"""Run every code block of the README and docs, except for blocks in `NOT_HERE`, which gives the reasons.
 
-A new block of Python is run by default, and new YAML is read as settings. Commands of the script are run by
-`tests/e2e/test_shown_commands.py`, and commands of make, tools, benchmarks and examples are parsed by `test_docs.py`;
-both know all that the pages show. Every other line of a shell needs a row of the table.
+New Python blocks run by default, and new YAML blocks are read as settings. `tests/e2e/test_shown_commands.py` runs
+commands of the script. `test_docs.py` parses commands of make, tools, benchmarks and examples. Both tests find new
+commands on the pages. Every other shell line needs a row in `NOT_HERE`.
 """
 
 from __future__ import annotations
@@ -66,11 +66,14 @@ NOT_HERE = {
     "python -m pytest": "the tests themselves",
     "python - <<'END'": "reads a file that another line writes: tests/e2e/test_shown_commands.py runs it",
 }
-"""Why a block is not run here, by a text in the block, or in the line of a shell."""
+"""Reason for which this test does not run a block, by a string in the block or in its shell line."""
 PRINTED = {"print([verdict.score for verdict in verdicts])": "[1.0, 0.0]\n"}
-"""What blocks with a text print."""
+"""The expected output of the blocks that contain a string."""
 REPLACED = {"Qwen/Qwen2.5-1.5B-Instruct": TOKENIZER, "group_size=8,": "group_size=8,"}
-"""What a block names that is not here. A busy machine starves nice workers."""
+"""Names in blocks that do not exist on a test machine, and their replacements.
+
+Niceness would starve workers on a busy machine.
+"""
 ONE_FILE = (ROOT / "docs" / "own.md").read_text().split("\n## Test your code\n")[1]
 """`test_testing_page.py` runs the blocks of this section as one file."""
 
@@ -87,7 +90,7 @@ class Block:
 
     @property
     def excuse(self) -> str | None:
-        """Why the block is not run here."""
+        """Reason for which the block is not run here; None if it runs."""
         return next((reason for word, reason in NOT_HERE.items() if word in self.text), None)
 
 
@@ -103,7 +106,7 @@ PYTHON = [block for block in BLOCKS if block.language == "python" and block.text
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The reader's folder, with the files that the pages speak of."""
+    """A folder with the files that the pages mention."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "first.jsonl").write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
     (tmp_path / "my_rewards.py").write_text("def score(completion, answer):\n    return float(answer in completion)\n")
@@ -142,7 +145,7 @@ def test_json_and_toml_blocks_of_the_docs_are_valid() -> None:
 def test_own_task_example_contains_the_lines_shown_in_the_docs() -> None:
     shown = [block.text for block in PYTHON if "own_task.py" in (block.excuse or "")]
     example = textwrap.dedent((ROOT / "examples" / "own_task.py").read_text())
-    # Without the types, which the page leaves out.
+    # The page omits the type annotations.
     plain = re.sub(r": (?:str \| None|dict\[str, Any\])|(?<=\)) -> float", "", example)
     lines = {line.strip() for text in (example, plain) for line in text.splitlines()}
     assert {line.strip() for text in shown for line in text.splitlines() if line.strip()} <= lines
@@ -157,7 +160,7 @@ def shell_lines() -> Iterator[tuple[Block, str]]:
 
 
 def is_known(line: str) -> bool:
-    """Tell whether a test runs or parses a line of a shell, or the table says why not."""
+    """Return True if a test runs or parses this shell line, or if NOT_HERE gives a reason."""
     if not line or line.startswith("#") or "reasoning_gym_environment.py" in line or COMMAND.search(line):
         return True
     return any(word in line for word in NOT_HERE)

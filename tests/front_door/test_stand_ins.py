@@ -26,7 +26,7 @@ FORMS = ("vllm", "openai", "chat")
 
 @pytest.fixture
 def make(make_env: MakeEnv, server: InferenceServer) -> MakeEnv:
-    """Makes environments in test mode, whose server's address leads nowhere."""
+    """Makes environments in Atropos' test mode. No server runs at the configured address."""
     server.url = "http://127.0.0.1:9"
 
     async def make(kind: str = "vllm", **fields: Any) -> Env:
@@ -36,7 +36,7 @@ def make(make_env: MakeEnv, server: InferenceServer) -> MakeEnv:
 
 
 def teach(env: Env, kind: str, problem: Problem, texts: list[str]) -> None:
-    """Have Atropos' harness answer the prompt of a problem with these texts."""
+    """Make Atropos' test harness answer the prompt of a problem with these completions."""
     prompt, harness = env._run.prompt(problem), env.server.servers[0]
     if kind == "chat":
         harness.set_desired_response(list(prompt.messages), create_chat_completion(texts, len(texts)))

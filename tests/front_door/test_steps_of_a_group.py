@@ -1,4 +1,4 @@
-"""Follow a group to its end (scored, dropped, cancelled or delivered), and check when its problem leaves flight."""
+"""A group is scored, dropped, cancelled or delivered; check when its problem is no longer in flight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import WRONG, Collect, MakeEnv
 
 
 def completions(item: Any) -> list[Rollout]:
-    """Two rollouts, the first of them right."""
+    """Return two rollouts, of which the first is right."""
     texts = [f"<answer>{item.problem.answer}</answer>", WRONG]
     return [Rollout(text, (1, 2), (-100, 2), None, "stop") for text in texts]
 
@@ -106,7 +106,7 @@ async def test_get_next_item_raises_the_fatal_error_of_an_earlier_request(
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
-    """An environment in `serve` with a scored group, its item, and the futures of its deliveries."""
+    """An environment of `serve` with a scored group, its item, and the futures of its deliveries."""
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
@@ -147,7 +147,7 @@ async def test_group_passed_to_an_overridden_send_hook_is_not_in_flight(sending:
 
 async def test_too_long_group_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
-    env.max_token_len = 1  # a member reaches the trainer's limit
+    env.max_token_len = 1  # one rollout has as many tokens as the trainer's limit
     await env.handle_send_to_api(group, item)
     assert puts == []
     assert env._run.session.in_flight == 0

@@ -1,4 +1,4 @@
-"""Override each hook of a subclass that the table of docs/own.md lists."""
+"""Override every hook that the subclass table of docs/own.md lists."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .conftest import WRONG, Env, make_config, right
 
 
 class OwnConfig(ReasoningGymEnvConfig):
-    """A config with a field of its own."""
+    """A config with one additional field."""
 
     bonus: float = 0.5
 
 
 class Own(Env):
-    """Overrides everything that the table names."""
+    """Overrides every hook that the table lists."""
 
     env_config_cls = OwnConfig
 
@@ -95,7 +95,7 @@ async def env(workers: Any, server: InferenceServer, api: ServedRunApi) -> Async
 
 
 async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> Any:
-    """The group that run-api got of a right and a wrong completion."""
+    """The group with a right and a wrong completion that run-api received."""
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]
     group, _ = await env.collect_trajectories(item)
@@ -110,7 +110,7 @@ def test_overridden_config_init_of_a_subclass_is_called() -> None:
 
 
 class WithOwnConfig(Env):
-    """Names its config, and overrides nothing else."""
+    """Sets its config class, and overrides no hook."""
 
     env_config_cls = OwnConfig
 

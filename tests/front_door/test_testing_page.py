@@ -1,4 +1,4 @@
-"""Run the file of tests that docs/own.md shows."""
+"""Run the test file that docs/own.md shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What pytest says of each test of the page, in a process and a folder of their own."""
+    """pytest's result for each test of the page. pytest runs in a new process and folder."""
     folder = tmp_path_factory.mktemp("shown")
     (folder / "test_shown.py").write_text(SHOWN)
     options = f"-v --assert=plain -p no:cacheprovider -p no:xdist -o pythonpath={ROOT}"

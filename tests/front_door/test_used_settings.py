@@ -1,4 +1,4 @@
-"""`serve` and `process` read the settings that they use."""
+"""`serve` and `process` read exactly the settings that are declared for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import make_env_object
 
 ONLY_WITH_WANDB = {"num_rollouts_to_keep", "num_rollouts_per_group_for_logging", "wandb_name"}
 WITHOUT_USE_IN_PROCESS = ("make_run_api_session", "Lifetime.start", "ModelEvaluations.choose_workers")
-"""Functions that prepare parts of a run that `process` never uses: run-api, checkpoints and evaluations."""
+"""Functions that prepare parts that `process` never uses: run-api, checkpoints and evaluations."""
 
 
 def used_by(command: str) -> set[str]:

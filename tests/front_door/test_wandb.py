@@ -17,11 +17,11 @@ from .conftest import WRONG, Collect, MakeEnv, right
 
 @pytest.fixture
 def no_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory of its own, and no trace of a wandb account; returns the directory."""
+    """A new working directory without a wandb account; returns the directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "WANDB_BASE_URL", "NETRC", "WANDB_MODE"):
-        # Set and deleted, so that what a run sets is taken back at the end.
+        # Set, then deleted: monkeypatch removes a value that the run sets later.
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_SILENT", "true")
@@ -51,7 +51,7 @@ async def test_offline_wandb_run_needs_no_account(make_env: MakeEnv, collect: Co
         await env.wandb_log({"mine": 3})
         await env.evaluate()
     wandb.finish()
-    wandb.teardown()  # ends wandb's own process, which writes the last of its file
+    wandb.teardown()  # ends the wandb process, which writes the last part of its file
     [run] = (no_account / "wandb").glob("offline-run-*")
     [table] = (run / "files" / "media" / "table" / "train").glob("rollouts_*.table.json")
     text = f"{item.prompt.text}{right(item)}<|im_end|>"
@@ -78,10 +78,11 @@ NOT_HERE = {
     "verdicts",
     "verdicts/REASON",
 }
-"""Names that only `serve`, an evaluation with a preset, framed answers, broken-off completions, problems drawn again or
-repeated, and a score function give."""
+"""Metrics that this test does not create: they need `serve`, a preset evaluation, answers in formatting, interrupted
+completions, rejected or repeated problems, or a score function.
+"""
 ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)").match
-"""Names that Atropos and wandb give."""
+"""Names of metrics that come from Atropos and wandb."""
 
 
 def metrics_of_the_docs() -> list[str]:
@@ -92,7 +93,7 @@ def metrics_of_the_docs() -> list[str]:
 
 
 def matches(key: str, name: str) -> bool:
-    """Whether a metric is the one of the table, where a word in capitals stands for any."""
+    """Return True if the metric is the one in a row of the page. A word in capitals stands for any name."""
     return re.fullmatch(re.sub("[A-Z]+", "[^/]+", name), key) is not None
 
 
