@@ -1,4 +1,4 @@
-"""A worker pool that is started once, for many sessions."""
+"""A worker pool that starts once and is used by many sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 
 class LentPool(WorkerPool):
-    """A pool that starts once, and that no session ends: `closings` counts how often sessions closed the pool."""
+    """A pool that starts once and that sessions cannot close. `closings` counts their attempts."""
 
     closings = 0
     _info: LibraryInfo | None = None

@@ -1,10 +1,9 @@
-"""Fork servers that are forks of a program which has imported the library, instead of an interpreter each.
+"""Make fork servers by forking a program that has imported the library, instead of starting an interpreter each.
 
-The import takes more than a second of processor time, and the tests start hundreds of fork servers. After the import
-everything is as in `child.py`, which runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`; a
-program that a test starts with an interpreter of its own starts fresh fork servers too.
-
-All processes of pytest also share one launcher of programs, whose imports take three seconds of processor time.
+The import takes more than a second of CPU time, and the tests start hundreds of fork servers. After the import,
+`child.py` runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`. A program that a test starts
+with a new interpreter also starts fresh fork servers. All pytest processes also share one program launcher, whose
+imports take three seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from reasoning_gym_testing import processes
 
 PROGRAM = Path(__file__).with_name("preloading_program.py")
 FOLDER_VARIABLE = "REASONING_GYM_TESTS_PRELOADED"
-"""Names the folder of the program's listeners, for processes that are forked for tests."""
+"""Environment variable with the folder of the program's listeners, for processes that are forked for tests."""
 FRESH_VARIABLE = "REASONING_GYM_TESTS_FRESH"
-"""Set for a program whose fork server must be an interpreter of its own: a real child, which `descendants` finds."""
+"""Set for programs whose fork server must be a new interpreter, so that `descendants` finds it as a child process."""
 BARE, LIBRARY, LAUNCHER = "bare", "library", "launcher"
 SHARED_VARIABLES = {
     "PYTHONHASHSEED": "0",
@@ -43,7 +42,7 @@ SHARED_VARIABLES = {
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
 }
-"""What Python and imports read at their start. A fork server with other values starts fresh."""
+"""Variables that Python and imported modules read at their start. A fork server with other values starts fresh."""
 
 run_fresh_child = fork_server.run_child
 start_launcher = processes._launcher
@@ -51,7 +50,10 @@ start_launcher = processes._launcher
 
 @contextlib.contextmanager
 def preloading() -> Iterator[None]:
-    """Run the program, and let fork servers of this process, and of processes that are forked for it, come from it."""
+    """Run the program.
+
+    Fork servers of this process, and of processes that are forked from it, come from the program.
+    """
     folder = tempfile.mkdtemp(prefix="preloaded-")
     with contextlib.ExitStack() as at_end:
         at_end.callback(shutil.rmtree, folder)
@@ -78,7 +80,7 @@ def _listener(path: Path) -> socket.socket:
 
 
 def _share_launcher(listener: socket.socket) -> None:
-    """Send the socket of one launcher to each process that connects; start the launcher for the first of them."""
+    """Start the launcher at the first connection, and send its socket to each process that connects."""
     while True:
         connection, _ = listener.accept()
         with connection:
@@ -95,18 +97,18 @@ def _find_launcher(listeners: str) -> socket.socket:
 
 
 def use_preloaded(listeners: str) -> None:
-    """Let fork servers of this process come from the program whose listeners are in a folder."""
+    """Make fork servers of this process come from the program whose listeners are in this folder."""
     fork_server.run_child = partial(run_child, listeners)  # type: ignore[assignment]
 
 
 def share_launcher(listeners: str) -> None:
-    """Let programs of this process come from the launcher that all processes of pytest share."""
+    """Make programs of this process come from the launcher that all pytest processes share."""
     processes._launcher = cache(partial(_find_launcher, listeners))
 
 
 @contextlib.contextmanager
 def fresh_children() -> Iterator[None]:
-    """Let each fork server be an interpreter of its own, as for users."""
+    """Make each fork server a new interpreter, as for users."""
     before = fork_server.run_child
     fork_server.run_child = run_fresh_child
     try:
@@ -123,12 +125,12 @@ def run_child(
     folder: str,
     error_log: IO[bytes],
 ) -> PreloadedFork | subprocess.Popen[bytes]:
-    """Do what `fork_server.run_child` does, with a fork where the variables allow one."""
+    """Replace `fork_server.run_child`. Fork the program if the environment variables have the shared values."""
     if FRESH_VARIABLE in os.environ or not environment.items() >= SHARED_VARIABLES.items():
         return run_fresh_child(orders, start, environment, folder, error_log)
     arguments = json.loads(start)
     is_installed = arguments["checkout"] is None and arguments["score_function"] is None
-    with socket.socket(socket.AF_UNIX) as connection:  # which `PreloadedFork` keeps open
+    with socket.socket(socket.AF_UNIX) as connection:  # `PreloadedFork` keeps the connection open
         connection.connect(os.path.join(listeners, LIBRARY if is_installed else BARE))
         request = {"start": arguments, "environment": dict(environment), "folder": folder}
         socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], [orders.fileno(), error_log.fileno()])
@@ -136,14 +138,14 @@ def run_child(
 
 
 class PreloadedFork:
-    """What a fork server needs of `subprocess.Popen`, for a process that the program forked."""
+    """The part of the interface of `subprocess.Popen` that a fork server needs, for a process forked by the program."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._told = connection.makefile("rb", buffering=0)
         self.returncode: int | None = None
 
     def __del__(self) -> None:
-        """Close the connection of a fork that nobody waited for; like `Popen`, say nothing of one that has ended."""
+        """Close the connection of a fork that nobody waited for. As in `Popen`, an ended fork causes no warning."""
         self._told.close()
 
     @cached_property
@@ -163,6 +165,6 @@ class PreloadedFork:
         return self.returncode
 
     def kill(self) -> None:
-        if self.poll() is None:  # else another process may have its id
+        if self.poll() is None:  # otherwise another process may have this id
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

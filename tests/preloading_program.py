@@ -38,9 +38,9 @@ def main(bare: socket.socket, library: socket.socket) -> None:
 
 
 def serve(listener: socket.socket, run_fork_server: Any) -> None:
-    """Fork for each connection, and tell each how its fork ended, until the end of standard input."""
+    """Fork for each connection, and report how each fork ended, until the end of standard input."""
     connections: dict[int, tuple[int, socket.socket]] = {}
-    """Process ids and connections of the forks, by descriptors that become readable when a fork has ended."""
+    """Process ids and connections of the forks, by descriptors that become readable when a fork ends."""
     while True:
         readable, _, _ = select.select([sys.stdin, listener, *connections], [], [])
         if sys.stdin in readable:
@@ -69,11 +69,11 @@ def serve(listener: socket.socket, run_fork_server: Any) -> None:
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return a request with its descriptors. Raises EOFError where the program that connected has ended."""
+    """Return a request with its descriptors. Raises EOFError if the client has ended."""
     text, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 2)
     while not text.endswith(b"\n"):
         more = connection.recv(1 << 20)
-        if not more:  # observed: killed before it had sent its request, it left this loop running for an hour
+        if not more:  # observed: a client killed before its request kept this loop running for an hour
             for descriptor in descriptors:
                 os.close(descriptor)
             raise EOFError
@@ -82,7 +82,7 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def become_fork_server(request: dict[str, Any], orders: int, error_log: int, run_fork_server: Any) -> NoReturn:
-    """Take the place that `subprocess.Popen` would give a fresh interpreter, and run the fork server to its end."""
+    """Set up the process as `subprocess.Popen` would set up a new interpreter, and run the fork server to its end."""
     status = 1
     try:
         os.setsid()

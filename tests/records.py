@@ -26,14 +26,14 @@ SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")
 
 
 def make_library(categories: Mapping[str, str], **fields: Any) -> LibraryInfo:
-    """A library of these tasks, by name."""
+    """Return a library with these tasks."""
     tasks = tuple(TaskInfo(name, category) for name, category in categories.items())
     known = {"version": "1", "path": "/", "tasks": tasks, "warnings": (), "adjustable": frozenset()}
     return LibraryInfo(**{**known, **fields})
 
 
 def make_spec(task: str = "chain_sum", index: int = 0, **fields: Any) -> ProblemSpec:
-    """A spec; `fields` are the spec's or the request's."""
+    """Return a spec. `fields` are fields of the spec or of its request."""
     position = {name: fields.pop(name) for name in ("split", "attempt") if name in fields}
     request = ProblemRequest(**{"task": task, "seed": 7, **fields})
     return ProblemSpec(request, **{"split": Split.TRAIN, "index": index, **position})
@@ -62,7 +62,7 @@ def make_rollout(
     finish_reason: str = "stop",
     scoring_s: float = 0.0,
 ) -> Rollout:
-    """A scored rollout. `reward` differs from the verdict's score after a length penalty."""
+    """Return a scored rollout. With a length penalty, `reward` differs from the verdict's score."""
     return Rollout(
         text="<answer>2</answer>",
         tokens=(9,) * (prompt_tokens + completion_tokens),

@@ -1,4 +1,4 @@
-"""The shapes of inference servers' replies: keys in their order, and types. data/ has those of real replies."""
+"""The shape of an inference server's reply: its keys in order, and the types of its values."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 RECORDED = Path(__file__).with_name("data") / "vllm_replies.json"
-"""Shapes of vLLM's replies; `make integrations-vllm` compares them with a real vLLM, or records a missing file."""
+"""Recorded shapes of vLLM's replies.
+
+`make integrations-vllm` compares them with a real vLLM, or records a missing file.
+"""
 SAMPLING = {"n": 2, "temperature": 1.0}
 BY_TOKENS = {**SAMPLING, "model": "policy", "max_tokens": 3, "logprobs": 0, "return_token_ids": True}
 NONE = "null"
 
 
 def requests_for(prompt: list[int], context: int) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return requests by name, each a path and a body.
+    """Return requests by name, each as a path and a body.
 
-    `prompt` begins with the token of the letter s; `context` is how many tokens the server takes.
+    `prompt` begins with the token of the letter s, and `context` is the server's context length.
     """
     stopping = {"logit_bias": {str(prompt[0]): 100}, "stop": ["s"], "include_stop_str_in_output": True}
     return {
@@ -33,7 +36,7 @@ def requests_for(prompt: list[int], context: int) -> dict[str, tuple[str, dict[s
 
 
 def shape_of(value: Any) -> Any:
-    """Return the keys in their order, and the types; of a list, and of a mapping by token, the first item's."""
+    """Return the keys in order, and the types. For a list or a mapping by token, use the first item."""
     if isinstance(value, dict):
         return {key: shape_of(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -42,7 +45,7 @@ def shape_of(value: Any) -> Any:
 
 
 def shape_of_reply(status: int, body: Any) -> dict[str, Any]:
-    """Return a reply's shape, without the keys that are tokens."""
+    """Return the shape of a reply, without keys that are tokens."""
     for choice in body.get("choices", ()):
         for place in (choice.get("logprobs") or {}).get("top_logprobs", ()):
             place["token"] = place.pop(next(iter(place)))
@@ -53,7 +56,10 @@ def shape_of_reply(status: int, body: Any) -> dict[str, Any]:
 
 
 def disagreements(imitated: Any, real: Any, where: str = "reply") -> Iterator[str]:
-    """Yield the keys, orders of keys and types that an imitated shape has and the real has not; keys may be missing."""
+    """Yield the keys, key orders and types of an imitated shape that the real shape does not have.
+
+    Missing keys are allowed.
+    """
     if isinstance(imitated, dict) and isinstance(real, dict):
         shared = [key for key in imitated if key in real]
         if extra := [key for key in imitated if key not in real]:

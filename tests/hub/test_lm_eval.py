@@ -1,4 +1,4 @@
-"""The folder for lm-eval-harness. Only the slow tests need the package."""
+"""The folder for lm-evaluation-harness. Only the slow tests need its package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_utils() -> Any:
 
 
 def members(path: Path) -> set[str]:
-    """Return the names in a group's file, without the prefix that keeps them apart from other benchmarks."""
+    """Return the names in a group's file, without the prefix that avoids name clashes with other benchmarks."""
     return {name.removeprefix("reasoning_gym_") for name in yaml.safe_load(path.read_text())["task"]}
 
 
@@ -68,7 +68,7 @@ def test_lm_eval_scores_equal_a_direct_judge(monkeypatch: pytest.MonkeyPatch, re
 @pytest.mark.slow
 @pytest.mark.parametrize("rewards", ["strict", "library"])
 def test_lm_eval_harness_reports_the_score_of_each_task(monkeypatch: pytest.MonkeyPatch, rewards: str) -> None:
-    """The model is right in every second problem. A value of a group is the mean of its tasks."""
+    """The model answers every second problem right. The value of a group is the mean over its tasks."""
     settings = {"rewards": rewards, "num_eval_samples_per_task": 2, "num_verifiers": 1}
     said: dict[str, str] = {}
     scores: dict[str, list[float]] = {}
@@ -97,7 +97,7 @@ def test_lm_eval_harness_does_not_stop_completions_at_a_blank_line(monkeypatch: 
 def run_harness(
     monkeypatch: pytest.MonkeyPatch, said: dict[str, str], settings: dict[str, object], task: str
 ) -> dict[str, Any]:
-    """Return the results of the harness for a model that gives these texts to these prompts."""
+    """Return the results of the harness for a model that answers the prompts in `said` with the given strings."""
     lm_eval = pytest.importorskip("lm_eval", reason="needs the extra `lm-eval`: make integrations-lm-eval")
     from lm_eval.api.model import LM
     from lm_eval.tasks import TaskManager
@@ -109,7 +109,7 @@ def run_harness(
             return [said.get(request.args[0], "") for request in requests]
 
     monkeypatch.setenv("REASONING_SETTINGS", json.dumps(settings))
-    # The harness keeps the module, which reads the settings when it is imported.
+    # The module reads the settings at import, and the harness would reuse an imported module.
     monkeypatch.delitem(sys.modules, str(FOLDER / "utils"), raising=False)
     manager = TaskManager(include_path=str(FOLDER), include_defaults=False)
     with process_bridge(json.dumps(settings)):

@@ -1,4 +1,4 @@
-"""The rows of NeMo Gym's server, without NeMo Gym."""
+"""The problem rows for NeMo Gym, checked without NeMo Gym."""
 
 from __future__ import annotations
 

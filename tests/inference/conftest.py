@@ -21,7 +21,7 @@ def serve(
     timeouts: Timeouts = PATIENT,
     timeout_s: float = 5.0,
 ) -> ServedModel:
-    """Return the model `m` of the servers at these addresses, without a tokenizer."""
+    """Return the model `m` at these server addresses, without a tokenizer."""
     settings = ServerSettings(model_name="m", api_key=key).model_copy(update={"timeout": timeout_s})
     servers = [Server(settings.model_copy(update={"base_url": url}), formats=formats) for url in urls]
     return ServedModel(lambda: servers, PlainChat(), options or RequestOptions(), lambda: timeouts, model="m")

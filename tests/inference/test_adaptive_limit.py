@@ -9,7 +9,7 @@ from reasoning_env.inference.adaptive_limit import AdaptiveLimit
 
 
 class Limited:
-    """A server that takes 3 requests a second, under a clock that only sleeping moves."""
+    """A server that accepts 3 requests per second. Only `sleep` advances its clock."""
 
     def __init__(self, asks_for_s: float | None) -> None:
         self.asks_for_s = asks_for_s

@@ -114,7 +114,7 @@ def test_retry_after_date_is_relative_to_the_server_clock(sent: str) -> None:
 
 
 def test_https_request_to_an_http_server_counts_as_refused() -> None:
-    # What this OpenSSL calls an answer that is not TLS is among the names.
+    # The error code of the installed OpenSSL for a reply without TLS must be a known code.
     server = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(server, ssl.MemoryBIO(), server_hostname="h")
     server.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")

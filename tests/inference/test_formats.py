@@ -29,11 +29,11 @@ from reasoning_gym_testing.protocols import write_reply
 TOKEN_FORMATS = [each for each in REPLY_FORMATS if isinstance(each, TokenFormat)]
 each_format = pytest.mark.parametrize("token_format", TOKEN_FORMATS, ids=lambda each: each.name)
 TOKENS: Any = Mock(text_of=lambda token_id: "x")
-"""In place of the rig's tokenizer, which has no texts for impossible token ids."""
+"""Replaces the test tokenizer, which cannot decode token ids outside its vocabulary."""
 
 
 def write(token_format: TokenFormat, *completions: tuple[list[Any], list[Any]]) -> Any:
-    """Return what the rig's server answers in the format, as Python's objects."""
+    """Return the reply of the test server in this format, as Python objects."""
     asked = GenerationRequest(token_format.name, "", (1, 2), len(completions), 16, 1.0, 1.0)
     written = tuple(
         Completion("x", token_ids=tuple(tokens), logprobs=tuple(map(hashable, values)))
@@ -181,7 +181,7 @@ def test_hostile_text_does_not_change_log_probabilities(token_format: TokenForma
 
 
 def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
-    """Return the reply with another text wherever it has one, as the first or the last of its siblings."""
+    """Return the reply with each text replaced, either as the first or as the last key of its object."""
     if isinstance(reply, list):
         return [replace_texts(one, text, first=first) for one in reply]
     if not isinstance(reply, dict):

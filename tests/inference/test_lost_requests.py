@@ -1,4 +1,4 @@
-"""A server disappears without closing its connections and comes back; requests by this package's client."""
+"""A server disappears without closing its connections, and a new one starts at its address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Former(InferenceServer):
-    """A server that holds requests for completions until it is stopped; `held` counts them."""
+    """The server before the outage. It never answers completion requests; `held` counts these requests."""
 
     def __init__(self) -> None:
         super().__init__(port=free_port())
@@ -56,7 +56,7 @@ async def former() -> AsyncIterator[Former]:
 
 
 async def restart(former: Former, requests: int, caplog: pytest.LogCaptureFixture) -> InferenceServer:
-    """Stop a server that has so many requests, and return its successor once somebody has noticed."""
+    """Stop a server that holds this many requests. Return its successor once the client has noticed the outage."""
     await until(lambda: former.held == requests)
     former.fail(linger)
     await until(lambda: "cannot be reached" in caplog.text)
@@ -81,7 +81,7 @@ async def test_completions_that_an_outage_lost_are_requested_again(
 async def test_stale_connections_are_replaced_after_an_outage(former: Former, caplog: pytest.LogCaptureFixture) -> None:
     former.recover()
     async with hosted(former) as model:
-        await model.complete(PROMPT, 4, SAMPLING)  # their connections stay, and lead to the former server
+        await model.complete(PROMPT, 4, SAMPLING)  # the connections stay open, but belong to the stopped server
         former.fail(former.hold, only=generations)
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
         async with await restart(former, 1, caplog):
@@ -119,7 +119,7 @@ async def test_second_server_completes_groups_of_a_lost_server(
 
 
 class Connections:
-    """Replaces trials of a connection; `error` is what they end with."""
+    """Replaces the function that tests the connection to a server. `error` is the result of each test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: OSError | None = None
@@ -131,7 +131,7 @@ class Connections:
         return self.error
 
     async def become(self, error: OSError | None) -> None:
-        """Wait until this has been tried."""
+        """Change the result, and wait until the function has returned it once."""
         self.error = error
         tried = self.tried
         await until(lambda: self.tried > tried)
@@ -143,7 +143,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 
 
 async def outcome(asking: asyncio.Task[Any]) -> str:
-    """Return `lost`, or `waits` for a request that still does after some trials."""
+    """Return `lost` if the request is counted as lost, and `waits` if it still waits after some connection tests."""
     try:
         async with asyncio.timeout(0.2):
             await asyncio.shield(asking)
@@ -204,7 +204,7 @@ async def test_requests_count_as_lost_if_another_reply_arrives_after_an_outage(c
 
 
 async def test_lost_request_raises_even_after_a_connection_error(connections: Connections) -> None:
-    """A request that was lost with the server raises the same error, whatever its connection raises."""
+    """A request that the outage lost raises the same error, even if its connection raises another error."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()
     lost = asyncio.create_task(reachability.outlast(broken))

@@ -46,11 +46,11 @@ GARBLED = {
     "a status that is none": SOUND.replace(b"200", b"2x0"),
     "two lengths": SOUND.replace(b"OK\r\n", b"OK\r\nContent-Length: 1\r\n"),
 }
-"""Replies that aiohttp cannot parse, and reports as the server's status 400."""
+"""Replies that aiohttp cannot parse. aiohttp reports them as if the server had sent status 400."""
 
 
 async def failure_of(reply: bytes) -> BaseException:
-    """Return what aiohttp raises for a reply as it comes over the network."""
+    """Return the error that aiohttp raises for this reply, sent over the network."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -115,7 +115,7 @@ WORDS = "First, add the two numbers. The sum is <answer>4</answer>"
 async def received(
     token_format: TokenFormat, chat: ChatFormat, text: str, tokens: Sequence[int], word: str = "stop"
 ) -> Received:
-    """Return what is read of a reply that has a text beside some tokens, with a log-probability for each token."""
+    """Return what the client reads from a reply with this text and these tokens, with one log-probability per token."""
     asked = GenerationRequest(token_format.name, "", (1, 2), 1, 64, 1.0, 1.0)
     completion = Completion(text, word, tuple(tokens), (-0.5,) * len(tokens))
     body = write_reply(asked, (completion,), Tokens(TOKENIZER))

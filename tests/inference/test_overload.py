@@ -49,12 +49,12 @@ OF_FORMATS = [
     pytest.param(COMPLETIONS, in_choice(LIMITED, text="", index=0), id="tokens"),
     pytest.param(SGLANG, {"text": "", "meta_info": {"finish_reason": ABORT, "output_token_logprobs": []}}, id="SGLang"),
 ]
-"""Errors in place of the only completion of a reply of status 200."""
+"""Replies with status 200 that contain an error instead of their only completion."""
 SOUND = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
 
 
 class Answers:
-    """Answers requests with these statuses and bodies in turn, the last one for ever."""
+    """Answers requests with the given statuses and bodies in order. The last answer repeats."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)
@@ -70,7 +70,7 @@ class Answers:
 
 
 class RefusesLate(Answers):
-    """Refuses the first requests with the prompt `late` with a status and body, and answers all others."""
+    """Refuses the first requests that have the prompt `late`, with this status and body; answers all others."""
 
     def __init__(self, status: int, body: Any) -> None:
         super().__init__((status, body))
@@ -135,7 +135,7 @@ async def test_completions_in_a_reply_with_an_overload_error_are_kept() -> None:
     ],
 )
 async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One group is refused more often than requests are retried, while other groups get their completions."""
+    """The server refuses one group more often than the retry limit, while it answers other groups."""
     monkeypatch.setattr(adaptive_limit, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     late = PlainChat().prompt([{"role": "user", "content": "late"}])

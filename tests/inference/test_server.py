@@ -1,4 +1,4 @@
-"""The client of one model, over HTTP."""
+"""The HTTP client for one model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REPLY = {"choices": [CHOICE], "usage": {"completion_tokens": 7}}
 
 
 class Server:
-    """Answers requests with `answers` in turn, the last one for ever, and keeps the requests."""
+    """Answers requests with `answers` in order, of which the last one repeats, and records the requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -57,7 +57,10 @@ class Server:
         return web.Response(status=status or 200, text=text, headers=headers)
 
     async def complete(self, request: web.Request) -> web.Response:
-        """Continue a prompt by the next of `texts`, with or without the stop text, as the request asks."""
+        """Complete a prompt with the next string of `texts`.
+
+        The request decides whether a stop string ends the text.
+        """
         asked = await request.json()
         self.requests.append(asked)
         text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
@@ -169,7 +172,7 @@ async def test_error_inside_a_stream_is_retried(server: Server) -> None:
 
 
 async def test_redirect_is_not_followed(server: Server) -> None:
-    """Another server must not get the keys in the headers."""
+    """Another server must not receive the API keys in the headers."""
     server.answers = [(307, "", {"Location": "/v1/completions"})]
     async with client(server, tries=1) as model:
         with pytest.raises(ServerError, match="StatusError: 307"):

@@ -1,4 +1,4 @@
-"""Read the allowed number of tokens from the errors of real servers."""
+"""Read the allowed number of tokens from error messages of real servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reasoning_env.inference.token_limits import AllowedTokens, allowed_tokens
 
 SENT = 32768
 PROMPT = 700
-"""The estimated size of the prompt, for messages that do not say."""
+"""The estimated size of the prompt, used for messages that do not contain the size."""
 LIMIT_OF_COMPLETION = {
     "Cohere": ("too many tokens: max tokens must be less than or equal to 4096", 4096),
     "Anthropic": (

@@ -1,7 +1,7 @@
-"""What of Atropos' own vLLM server environments speak to, POST /generate and GET /health, over today's vLLM.
+"""The routes POST /generate and GET /health of Atropos' vLLM server, for the current vLLM version.
 
-The handler is that of `example_trainer/vllm_api_server.py` in Atropos' package (MIT), which imports two names from
-where vLLM does not have them any more.
+The handler is copied from `example_trainer/vllm_api_server.py` of Atropos (MIT). That file imports two names from
+modules in which the current vLLM no longer defines them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores that a bridge gives directly, for the tests that compare a host's rewards with them."""
+"""Scores directly from a bridge. Tests compare them with the rewards inside another framework."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ARMS = ("strict", "library")
 
 
 def arm(rewards: str) -> dict[str, Any]:
-    """Return the settings of a bridge whose rewards for the answer 0 to `coin_flip` differ between ARMS."""
+    """Return settings of a bridge. The answer 0 to `coin_flip` has a different reward for each value in ARMS."""
     return {"rewards": rewards, "tasks": "coin_flip,gcd", "num_eval_samples_per_task": 2, "seed": 3}
 
 
 class Scored(NamedTuple):
-    """A completion with its problem's reference and its score."""
+    """A completion with the reference of its problem and its score."""
 
     reference: str
     completion: str
@@ -23,7 +23,7 @@ class Scored(NamedTuple):
 
 
 def judge_directly(rewards: str) -> list[Scored]:
-    """Return the right answer, the answer 0 and a text without an answer for each evaluation problem of `arm`."""
+    """Judge the right answer, the answer 0 and a completion without an answer for each evaluation problem of `arm`."""
     found = []
     with Bridge(**arm(rewards), num_generators=1, num_verifiers=1) as bridge:
         for problem in bridge.evaluation_problems():

@@ -1,7 +1,5 @@
-"""Run the verifier audits of other projects over the judge.
-
-falsepass and rl-envdoctor give completions that they know to be wrong, empty, copied, hedged or right, and look at what
-is paid. They run without a model and without a network.
+"""Run verifier audits of other projects against the judge. falsepass and rl-envdoctor send completions that are known
+to be wrong, empty, copied, hedged or right, and report the scores. They need no model and no network.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ def test_envdoctor_finds_no_defect_above_low_severity(bridge: Bridge, problems: 
     scanned = envdoctor.scan(envdoctor.FunctionTarget(reward, cases), n_cases=PROBLEMS)
     report = envdoctor.run_checks(scanned)
     right = [trial.score.reward for trial in report.trials if trial.policy == "oracle_answer_tag"]
-    assert set(right) == {1.0}  # else the scan would say nothing
+    assert set(right) == {1.0}  # otherwise the scan would report nothing
     assert not any(trial.score.error for trial in report.trials)
     assert {finding.severity for finding in report.findings} <= {"low", "info"}
 
@@ -113,7 +111,7 @@ answer_column = "answer"
 
 @pytest.fixture(scope="module")
 def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Return what falsepass found of a reward function over the judge: one record for each completion."""
+    """Return the results of falsepass for a reward function that uses the judge: one record per completion."""
     folder = tmp_path_factory.mktemp("falsepass")
     (folder / "reward.py").write_text(REWARD)
     (folder / "env.toml").write_text(ENVIRONMENT.format(folder=folder))
@@ -134,7 +132,7 @@ def test_probes_of_falsepass_are_scored_without_errors(probes: list[dict[str, An
 
 
 def test_no_bad_completion_gets_full_score(probes: list[dict[str, Any]]) -> None:
-    """Nearly right answers of tasks with partial credit may earn a part of the score."""
+    """Nearly right answers to tasks with partial credit may get a partial score."""
     bad = [probe for probe in probes if probe["expected"] == "zero" and probe["score"] is not None]
     assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
 

@@ -1,7 +1,7 @@
-"""Every chat template that TRL ships, with a small tokenizer that has the special tokens.
+"""Test every chat template that TRL contains, with a small tokenizer that has the template's special tokens.
 
-Runs where TRL is installed, and over the folders of templates that CHAT_TEMPLATES names, those of axolotl and llama.cpp
-for instance: `CHAT_TEMPLATES=axolotl/utils/chat_templates/templates:llama.cpp/models/templates`.
+The tests need TRL. CHAT_TEMPLATES names further folders of templates, such as those of axolotl and llama.cpp:
+`CHAT_TEMPLATES=axolotl/utils/chat_templates/templates:llama.cpp/models/templates`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if not TEMPLATES:
 
 SYSTEM, QUESTION = "Answer in the tags, friend.", "How many legs have 3 spiders?"
 ASKS_FOR_TOOLS = {"tool_use": {"tools": []}, "firefunction": {"functions": "", "datetime": ""}}
-"""What templates for conversations with tools ask for, by what their names hold."""
+"""Arguments that templates for tool calls need, by a part of the template's name."""
 
 
 @pytest.fixture(scope="module", params=TEMPLATES, ids=lambda path: path.stem)

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 def bridges_end() -> Iterator[None]:
     yield
     adapter._bridge.cache_clear()
-    gc.collect()  # An evaluation that failed leaves streams open; they warn here, where warnings are ignored.
+    gc.collect()  # A failed evaluation leaves streams open. Free them here, where warnings are ignored.
 
 
 def evaluate(folder: Path, skill: float, **arguments: Any) -> Any:
@@ -106,7 +106,7 @@ async def test_inspect_scores_equal_a_direct_judge(rewards: str) -> None:
 
 
 class FailingMock:
-    """Inspect's mock model with right answers; the completions of these numbers fail instead."""
+    """Inspect's mock model with right answers. The completions with these numbers fail."""
 
     def __init__(self, task: Any, *failing: int) -> None:
         self.asked = 0
@@ -124,7 +124,10 @@ class FailingMock:
 
 @pytest.fixture
 def six(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A task of six problems, for a mock model that counts no tokens: the words for that come from a network."""
+    """An Inspect task with six problems.
+
+    The mock model counts no tokens, because Inspect would download a tokenizer.
+    """
 
     async def count(*_: Any) -> int:
         return 1

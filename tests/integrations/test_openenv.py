@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "hub" / "openenv" / "reasoning_gym_environment"
 WRONG = "<answer>no</answer>"
-"""An answer that no task takes for a value."""
+"""An answer that is wrong for every task."""
 SETTINGS: dict[str, Any] = {"num_eval_samples_per_task": 1}
 IMPLEMENTED = {
     "static.manifest",
@@ -42,11 +42,11 @@ IMPLEMENTED = {
     "runtime.observation_schema",
     "runtime.state_contract",
 }
-"""The checks of OpenEnv 0.10 that need no Docker."""
+"""The checks of OpenEnv 0.10 that do not need Docker."""
 
 
 class RunningServer:
-    """The server as a process, with what OpenEnv's validation asks of a started subject."""
+    """The server as a process, with the attributes that OpenEnv's validation reads from a running server."""
 
     def __init__(self, **settings: object) -> None:
         port = free_port()
@@ -89,7 +89,7 @@ class RunningServer:
 
 
 class Provider:
-    """OpenEnv's validation runs the server on this machine, in place of a container."""
+    """Runs the server on this machine for OpenEnv's validation, instead of in a container."""
 
     name = "process"
     capabilities = frozenset({ProviderCapability.IMAGE_BUILD})
@@ -111,7 +111,7 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def client_module() -> Iterator[Any]:
-    """The folder's client, with the folder on the path as its README says."""
+    """The folder's client module. As its README says, Python's path contains the folder."""
     sys.path.insert(0, str(FOLDER))
     import client
 
@@ -122,7 +122,7 @@ def client_module() -> Iterator[Any]:
 
 
 class Socket:
-    """One WebSocket session that speaks JSON."""
+    """A WebSocket session that sends and receives JSON."""
 
     def __init__(self, server: RunningServer) -> None:
         self._connection = connect(server.base_url.replace("http", "ws") + "/ws")

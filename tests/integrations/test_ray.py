@@ -1,4 +1,4 @@
-"""Judging on a real Ray cluster of two nodes on this machine."""
+"""Judge on a real Ray cluster with two nodes on this machine."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ GROUPS = 48
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head and a second node, which a test may kill."""
-    # A dashboard would want a port that another Ray on this machine may have.
+    """A head node and a second node. A test may kill the second node."""
+    # Without a dashboard, no port can be in use by another Ray on this machine.
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.second = cluster.add_node(num_cpus=1)
     cluster.connect()
@@ -53,7 +53,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]]]]:
-    """Problems with completions, and the scores that a session in this process gives."""
+    """Problems with completions, and their scores from a session in this process."""
     session = Session(SETTINGS)
     await session.start()
     found = []
@@ -73,7 +73,7 @@ async def test_invalid_reference_raises_on_the_ray_cluster(cluster: Any) -> None
 
 
 async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) -> list[list[float]]:
-    """Judge all groups at once, and kill the second node when the first of them is judged."""
+    """Judge all groups concurrently, and kill the second node after the first group is judged."""
     await asyncio.gather(*(judge(problem.reference, texts) for problem, texts, _ in problems[:4]))
     judging = [asyncio.create_task(judge(problem.reference, texts)) for problem, texts, _ in problems]
     await asyncio.wait(judging, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ async def test_dead_ray_node_loses_no_verdict(cluster: Any, problems: Any) -> No
 
 @on_module_loop
 async def test_dead_ray_node_is_skipped(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
+    monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # the cluster is polled for the node
     judges = RayJudges(SETTINGS)
     cluster.remove_node(cluster.second, allow_graceful=False)
     for problem, texts, expected in problems[:4]:
@@ -118,7 +118,7 @@ async def test_killed_ray_judge_restarts(cluster: Any, problems: Any, monkeypatc
 
 @asynccontextmanager
 async def serving(*options: str) -> AsyncIterator[str]:
-    """Run the command `judge`, and give its address; it must end well."""
+    """Run the command `judge` and yield its address. Afterwards, the command must exit with status 0."""
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -126,7 +126,7 @@ async def serving(*options: str) -> AsyncIterator[str]:
             yield (await asyncio.to_thread(server.stdout.readline)).split()[-1]
         finally:
             server.terminate()
-            await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
+            await asyncio.to_thread(server.communicate)  # Ray writes to the process's output until it ends
     assert server.returncode == 0
 
 
@@ -135,7 +135,7 @@ async def test_judge_command_serves_a_ray_cluster(cluster: Any, problems: Any) -
     async with serving("--ray", cluster.address) as url, aiohttp.ClientSession() as client:
 
         async def judge(reference: str, texts: list[str]) -> list[float]:
-            # The judge reads UTF-8 alone, and one of the texts has half of a pair of surrogates.
+            # One text has a lone surrogate, which UTF-8 cannot encode.
             body = json.dumps({"ref": reference, "texts": texts}, ensure_ascii=False).encode("utf-8", "replace")
             async with client.post(f"{url}/score", data=body) as reply:
                 assert reply.status == 200, await reply.text()
@@ -151,7 +151,7 @@ COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
 
 @on_module_loop
 async def test_ray_cluster_runs_a_score_function(cluster: Any) -> None:
-    """Rows are judged on both nodes, and on the second node after the first ended."""
+    """Both nodes judge rows. After the first node has ended, the second node still judges."""
     judges = RayJudges(ReasoningSettings(num_verifiers=1), score=SCORE)
     verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))
     cluster.remove_node(cluster.second, allow_graceful=False)

@@ -1,4 +1,4 @@
-"""Problems and verdicts of Ray Data on a real cluster of two nodes on this machine."""
+"""Problems and verdicts in Ray Data, on a real cluster with two nodes on this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WANTED = RowPlan(count=200, levels=(0.25, 0.5))
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head and a second node, which a test may kill."""
+    """A head node and a second node. A test may kill the second node."""
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     cluster.second = cluster.add_node(num_cpus=2)
     cluster.connect()
@@ -58,7 +58,7 @@ def complete_slowly(batch: pyarrow.Table) -> pyarrow.Table:
 
 
 async def judged_here() -> list[dict[str, Any]]:
-    """The rows of one process, in the order of the file."""
+    """The rows judged in one process, in the order of the file."""
     async with Session(SETTINGS) as session:
         rows = [{**row, "completions": complete(row)} async for row in problems(session, WANTED)]
         return sorted([row async for row in verdicts(session, rows)], key=lambda row: row["index"])
@@ -79,7 +79,7 @@ def test_killed_ray_node_loses_no_row(cluster: Any) -> None:
 
 
 def test_ray_data_columns_keep_their_types() -> None:
-    """Ray pickles values of some columns, and an earlier stage may have added scores."""
+    """Ray pickles the values of some columns, and an earlier stage may have added score columns."""
 
     async def judge() -> tuple[pyarrow.Table, pyarrow.Table]:
         async with Session(SETTINGS) as session:

@@ -15,11 +15,11 @@ from reasoning_env.records import Reason, Verdict
 
 
 class RayError(Exception):
-    """An actor or its node is gone."""
+    """Raised if an actor or its node has died."""
 
 
 class RayTaskError(RayError):
-    """An actor raised `cause`."""
+    """Raised if an actor raised the error `cause`."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -27,7 +27,7 @@ class RayTaskError(RayError):
 
 
 class Method:
-    """A method of an actor: each call is a task, as in Ray's asynchronous actors."""
+    """A method of an actor. Each call is an asyncio task, as in Ray's asynchronous actors."""
 
     def __init__(self, method: Any) -> None:
         self._method = method
@@ -42,7 +42,7 @@ class Method:
 
 
 class Actors:
-    """What `ray.remote` makes of a class."""
+    """The fake of the class that `ray.remote` returns."""
 
     def __init__(self, actor_class: type) -> None:
         self._class = actor_class
@@ -57,7 +57,7 @@ class Actors:
 
 
 class NodeSession:
-    """A session of a node: raises `errors` first, one a call."""
+    """A session of a node. Its first calls raise `errors`, one error per call."""
 
     errors: ClassVar[list[Exception]] = []
 
@@ -75,7 +75,7 @@ class NodeSession:
 
 @pytest.fixture
 def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The adapter's class, for a cluster of two nodes."""
+    """The adapter's class with a fake cluster of two nodes."""
     ray: Any = ModuleType("ray")
     ray.exceptions = ModuleType("ray.exceptions")
     ray.exceptions.RayError, ray.exceptions.RayTaskError = RayError, RayTaskError

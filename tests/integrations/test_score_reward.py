@@ -18,7 +18,7 @@ REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
 
 
 class AskedBridge:
-    """Has no verdict on the completion `lost`, and keeps the rows."""
+    """A mock bridge that records rows, and that has no verdict for the completion `lost`."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ async def test_score_reward_passes_dataset_columns_as_rows(adapter: Any) -> None
 
 
 class GradedBridge:
-    """Gives each word its verdict, no verdict to `lost`, and counts its calls."""
+    """A mock bridge that counts calls and gives each completion its verdict; `lost` gets none."""
 
     VERDICTS: ClassVar[dict[str, Verdict | None]] = {
         "right": Verdict(1.0, Reason.SCORED),
@@ -86,7 +86,7 @@ class GradedBridge:
 
 
 async def rewards_by_name(functions: list[Any], words: list[str], **given: Any) -> dict[str, list[float | None]]:
-    """What the functions return, asked as TRL asks them."""
+    """Call the reward functions as TRL calls them, and return their results by name."""
     given |= {"prompts": ["Q"] * len(words), "completions": words, "reference": [REFERENCE] * len(words)}
     returned = await asyncio.gather(*(function(**given) for function in functions))
     return {function.__name__: scores for function, scores in zip(functions, returned, strict=True)}

@@ -1,4 +1,4 @@
-"""Run the documented code for trainers without an adapter, if their packages are installed."""
+"""Run documented code for trainers that have no adapter here, if the trainers' packages are installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRONG = "<answer>no</answer>"
 
 @pytest.fixture(scope="module")
 def names() -> Iterator[dict[str, Any]]:
-    """What the lines that all of them need have defined: `process_bridge` and `score`."""
+    """The names that all documented lines use: `process_bridge` and `score`."""
     found: dict[str, Any] = {}
     exec(shown_block("python", "def score"), found)
     yield found
@@ -49,7 +49,7 @@ def score_of(job: tuple[str, str]) -> float:
 
 
 def test_documented_reward_works_after_a_fork(problem: Problem) -> None:
-    """The parent process has a bridge, and each forked process makes its own."""
+    """The parent process has a bridge, and each forked process creates its own bridge."""
     jobs = [(problem.reference, right(problem)), (problem.reference, WRONG)]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         assert list(pool.map(score_of, jobs)) == list(map(score_of, jobs)) == [1.0, 0.0]

@@ -49,7 +49,7 @@ def bridge() -> Iterator[Bridge]:
 
 
 class Watched(TrlEnvironment):
-    """Keeps the trainer's scores and references. With `oracle`, right answers replace the completions."""
+    """Records the trainer's scores and references. With `oracle`, right answers replace the completions."""
 
     def __init__(self, bridge: Bridge, *, oracle: bool = False) -> None:
         super().__init__(bridge)
@@ -198,13 +198,13 @@ def test_wrong_trl_arguments_raise(bridge: Bridge, argument: dict[str, Any], lin
 
 @pytest.fixture
 def model(bridge: Bridge, tmp_path: Path) -> str:
-    """The folder of a tiny model, in place of the model that the page names."""
+    """The folder of a tiny model that replaces the model on the page."""
     make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
     return str(tmp_path / "model")
 
 
 def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the page's code that has this word, for a step of a small model; return its trainer's state."""
+    """Run the page's code block that contains a word, for one step of a tiny model; return the trainer's state."""
     small = partial(trl.GRPOConfig, use_cpu=True, report_to=[], save_strategy="no", logging_steps=1)
     monkeypatch.setattr(trl, "GRPOConfig", small)
     lines = shown_block("python", word)
@@ -286,11 +286,11 @@ def test_killed_trl_training_resumes(tmp_path: Path) -> None:
         until = time.monotonic() + PATIENCE_S
         while not saved.exists() and time.monotonic() < until:
             time.sleep(0.1)
-        time.sleep(1)  # the trainer's own files of the checkpoint
+        time.sleep(1)  # the files that TRL itself writes into the checkpoint
         killed.kill()
     state = json.loads(saved.read_text())
     positions = [reference for _, _, reference in state["stream"]["positions"]]
-    # What was drawn and not handed out has no question yet.
+    # Problems that were sampled but not served have no question in the state.
     in_flight = [reference for reference in positions if NOT_GENERATED not in reference]
     with Bridge(**SETTINGS) as bridge:
         gym = Watched(bridge)
@@ -300,7 +300,7 @@ def test_killed_trl_training_resumes(tmp_path: Path) -> None:
 
 
 def test_two_trl_ranks_sample_the_same_groups(tmp_path: Path) -> None:
-    """Both ranks sample. Rank 0 draws every row and observes the groups of both."""
+    """Both ranks sample completions. Rank 0 generates every row and observes all groups."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
     ended = subprocess.run(
         [*launcher, "-m", "tests.integrations.trl_ranks", str(tmp_path)],

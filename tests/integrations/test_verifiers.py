@@ -1,4 +1,4 @@
-"""Run the command line of verifiers over the taskset, with the test inference server as the model."""
+"""Run the command line of verifiers with the taskset. The test inference server is the model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROOT = Path(reasoning_env.__file__).parent.parent
 
 
 def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
-    """Run the command that the page shows, at the rig's address, and return the traces of its episodes."""
+    """Run the documented command with the test server's address, and return the traces of its episodes."""
     [shown] = shown_commands("vf-eval")
     address = shown.index("--client.base-url") + 1
     shown[address] = f"{server.url}/v1"
@@ -45,7 +45,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        # The `null` harness has uv fetch its packages.
+        # The `null` harness downloads its packages with uv.
         env={**environment_with_certificates(), "OPENAI_API_KEY": "x", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -67,12 +67,12 @@ def test_verifiers_command_scores_rollouts(tmp_path: Path, skill: float) -> None
     assert all((score == 1.0) is (skill == 1.0) for score in scores)  # a wrong answer may earn partial credit
     assert all(trace["info"]["reason"] for trace in traces)
     assert [prod(trace["metrics"][part] for part in ("format", "answer", "length")) for trace in traces] == scores
-    assert {trace["metrics"]["level"] for trace in traces} == {5 / 16}  # the steps of both tasks next to 0.3
+    assert {trace["metrics"]["level"] for trace in traces} == {5 / 16}  # the levels next to 0.3 that both tasks have
     assert all(trace["task"]["key"] == trace["task"]["data"]["reference"] for trace in traces)
 
 
 def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
-    """Run the command that the page shows, with the packages in `folder`, and return its summary."""
+    """Run the documented command with the packages in `folder`, and return its summary."""
     [shown] = shown_commands("vf-validate")
     ended = subprocess.run(
         [Path(sys.executable).with_name(shown[0]), *shown[1:], *options, "--rich", "False", "-o", output],
@@ -90,7 +90,7 @@ def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
 
 
 def test_every_task_passes_verifiers_validation(tmp_path: Path) -> None:
-    """Two tasks are excluded, because their problems have no reference or example answer."""
+    """Two tasks are excluded, because their problems have neither a reference answer nor an example answer."""
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 

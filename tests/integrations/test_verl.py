@@ -57,13 +57,13 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def answers(rows: Any) -> list[str]:
-    """The right answers of the rows, from problems made by reference."""
+    """The right answers to the rows, from problems that are generated again from the references."""
     with Bridge() as bridge:
         return [str(bridge.remake(row["ground_truth"]).answer) for row in rows["reward_model"]]
 
 
 def item(row: Any, completion: str) -> DataProto:
-    """A completion for a row, in the form in which verl's agent loop calls a reward manager, padded on the right."""
+    """Return a completion for a row, as verl's agent loop passes it to a reward manager, padded on the right."""
     encoded = TOKENS.encode(completion)
     padding = RESPONSE_TOKENS - len(encoded)
     batch = TensorDict(
@@ -87,7 +87,7 @@ def test_verl_rows_have_the_documented_columns(rows: Any) -> None:
 
 
 def arguments(*more: str) -> Any:
-    """The configuration that verl makes of the arguments that the page shows, with the rig's tokenizer."""
+    """Return the configuration that verl makes from the documented arguments and the test tokenizer."""
     *_, [_, _, _, *overrides] = shown_commands("main_ppo")
     model = f"actor_rollout_ref.model.path={TOKENIZER}"
     with initialize_config_module("verl.trainer.config", version_base=None):
@@ -95,13 +95,13 @@ def arguments(*more: str) -> Any:
 
 
 async def scores_of(rows: Any, *more: str) -> list[float]:
-    """The scores that verl's reward worker gives right answers to the rows, and then wrong answers."""
+    """Return the scores of verl's reward worker for right answers to the rows, and then for wrong answers."""
     texts = [f"<answer>{text}</answer>" for text in [*answers(rows), *["no"] * len(rows)]]
     return [found["reward_score"] for found in await judged(rows, texts, *more)]
 
 
 async def judged(rows: Any, texts: list[str], *more: str) -> list[dict[str, Any]]:
-    """What verl's reward worker finds for completions of the rows, as many of each row."""
+    """Return the results of verl's reward worker for completions of the rows, equally many per row."""
     worker = RewardLoopWorker(arguments(*more))
     asked = [*rows.iloc] * (len(texts) // len(rows))
     data = DataProto.concat([item(row, text) for row, text in zip(asked, texts, strict=True)])
@@ -147,7 +147,7 @@ def score(completion, ground_truth, **extra_info):
 
 @pytest.mark.parametrize("manager", ["naive", "remote"])
 async def test_verl_rows_are_judged_by_a_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
-    """Use the documented arguments. The score function ends its process at one completion."""
+    """Use the documented arguments. For one completion, the score function ends its process."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     words = shown_block("text", "compute_score_of_row").replace("my_rewards", f"{tmp_path}/my_rewards.py").split()
     if manager == "remote":
@@ -193,7 +193,7 @@ def test_documented_verl_command_runs_until_it_needs_a_gpu(rows: Any, tmp_path: 
     TOKENS.save_pretrained(tmp_path / "model")
     for name in ("train", "test"):
         rows.to_parquet(tmp_path / f"{name}.parquet")
-    # The model's name is on a hub, and verl's storage asks for more processors than a small machine has.
+    # Use a local model, and fewer processors for verl's storage than its default.
     smaller = [
         "actor_rollout_ref.model.path=model",
         "data.train_batch_size=2",

@@ -1,4 +1,4 @@
-"""Use a real vLLM on the CPU, with a tiny model of random weights."""
+"""Use a real vLLM on the CPU, with a tiny model that has random weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.integrations.vllm_servers import CONTEXT, MASKED, RealServer, largest
 from tests.reply_shapes import RECORDED, requests_for, shape_of_reply
 from tests.waiting import PATIENCE_S, until, wait_until
 
-# Beside vLLM's own warnings there is nothing that could be mended here.
+# All these warnings come from vLLM.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 TOLERANCE = 1e-4
@@ -51,7 +51,7 @@ PROTOCOLS = {"completions": "/v1/completions", "vllm": "/generate"}
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    """A GPT-2 and its tokenizer, by characters, so that one token in a hundred ends a completion."""
+    """A GPT-2 with a character tokenizer, so that about one token in a hundred ends a completion."""
     return build(1, width=128, layers=2)
 
 
@@ -70,7 +70,7 @@ def folder(model: Any, processes: Processes) -> Path:
 
 @pytest.fixture(scope="module")
 def greedy_folder(folder: Path) -> Path:
-    """The same model, whose folder says that one token alone is to choose from."""
+    """The same model with a generation_config.json that sets top_k to 1."""
     path = folder.with_name("greedy")
     shutil.copytree(folder, path)
     (path / "generation_config.json").write_text(json.dumps({"top_k": 1, "repetition_penalty": 1.3}))
@@ -81,9 +81,10 @@ KEY = "secret"
 
 
 class Servers(dict[str, RealServer]):
-    """The servers by name, each started when it is asked for first.
+    """Servers by name.
 
-    `vllm` has Atropos' /generate. `second` wants a key, and its model's folder has a generation_config.json.
+    Each server starts when it is first used. `vllm` has Atropos' route /generate. `second` requires an API key, and its
+    model folder has a generation_config.json.
     """
 
     def __init__(self, processes: Processes, folder: Path, greedy_folder: Path) -> None:
@@ -104,7 +105,7 @@ def servers(processes: Processes, folder: Path, greedy_folder: Path) -> Servers:
 
 
 class Client:
-    """The environment's client of one server; `settings` are those of the server that are not the usual ones."""
+    """The environment's client for one server. `settings` override the default settings of the server."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Client:
         self.prompt: Prompt = self.chat.prompt(build_messages(SYSTEM_PROMPT, "Spell this word backward: sun"))
 
     async def check(self) -> None:
-        """What an environment does at its start."""
+        """Check the server as an environment does at its start."""
         await self.model.check(PATIENCE_S)
         await self.model.check_tokenizer()
 
@@ -227,7 +228,7 @@ async def test_cancelled_request_is_aborted_on_the_server(make_client: Any, serv
     for request in requests:
         request.cancel()
     await asyncio.wait(requests)
-    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
+    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # vLLM writes its log with a delay
 
 
 async def test_completions_follow_new_weights(processes: Processes, folder: Path, model: Any) -> None:
@@ -273,7 +274,7 @@ def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> N
     for name, (path, body) in requests_for(prompt, CONTEXT).items():
         server = servers["vllm" if path == "/generate" else "completions"]
         shapes[name] = shape_of_reply(*server.post(path, body))
-    # As text, which tells orders of keys apart.
+    # Compare as strings, so that the order of keys counts.
     came = json.dumps(shapes, indent=1) + "\n"
     if not RECORDED.exists():
         RECORDED.write_text(came)
@@ -284,7 +285,7 @@ def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> N
 
 
 class Serving:
-    """run-api, and an environment whose groups are taken from there."""
+    """A run-api and an environment. The test takes groups from run-api as a trainer does."""
 
     def __init__(self, processes: Processes, folder: Path, name: str, servers: Sequence[RealServer]) -> None:
         own = Processes(processes.folder / name)
@@ -301,7 +302,7 @@ class Serving:
             "rollout_server_url": run_api.url,
             "max_token_length": CONTEXT,
             "max_num_workers": 4,
-            # What is under way at the end is given up, not waited for.
+            # Do not wait for rollouts in flight at the end.
             # A random model is never right.
             "ensure_scores_are_not_same": False,
             "dump_rollouts": False,
@@ -312,12 +313,12 @@ class Serving:
         self.groups: list[dict[str, Any]] = []
 
     def take(self, more: int) -> None:
-        """Take so many more groups."""
+        """Take this many further groups."""
         wanted = len(self.groups) + more
         self.take_until(lambda: len(self.groups) >= wanted)
 
     def take_until(self, condition: Callable[[], object]) -> None:
-        """Take groups, without which the environment pauses, until the condition holds."""
+        """Take groups until the condition holds. Otherwise the environment would pause."""
 
         def holds() -> object:
             self.environment.check()
@@ -380,4 +381,4 @@ def test_ending_serve_aborts_requests_on_the_server(serve: Any, servers: Servers
     serving.take_until(lambda: server.in_flight > 0)
     aborted = server.aborted
     assert serving.environment.end(signal.SIGINT) in (0, 130)
-    wait_until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
+    wait_until(lambda: server.in_flight == 0 and server.aborted > aborted)  # vLLM writes its log with a delay

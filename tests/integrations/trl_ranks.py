@@ -1,6 +1,7 @@
-"""One rank of a TRL run on CPUs, started by `torch.distributed.run`: writes what it has seen as JSON.
+"""One rank of a TRL run on CPUs, started by `torch.distributed.run`.
 
-Three steps of four groups of 8, of which each of two ranks samples a half.
+It writes its observations as JSON. The run has three steps of four groups of 8 completions. Each of the two ranks
+samples half of them.
 """
 
 from __future__ import annotations

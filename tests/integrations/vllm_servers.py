@@ -1,4 +1,4 @@
-"""A real vLLM as a process that can die and come back, and Atropos' own server over it."""
+"""A real vLLM as a process that can be killed and restarted, and Atropos' server with the same vLLM."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from reasoning_gym_testing import HOST, Processes, free_port, wait_until
 
 CONTEXT = 256
 START_TIMEOUT_S = 800.0
-"""Just below the time that a test may take: on a busy machine vLLM takes minutes to start."""
+"""Slightly below the time limit of a test. On a busy machine, vLLM needs minutes to start."""
 MASKED = -100
 OPTIONS = ("--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "64")
 ATROPOS_SERVER = Path(__file__).with_name("atropos_server.py")
 
 
 class RealServer:
-    """vLLM with the model in a folder, on a port that it keeps; `atropos` for /generate instead of /v1/completions.
+    """A vLLM with the model in a folder.
 
-    With `key`, requests need it.
+    It keeps its port after a restart. With `atropos`, it has the route /generate instead of /v1/completions. With
+    `key`, requests need this API key.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class RealServer:
         self._process = self._processes.start(name, self._command, variables=VLLM_VARIABLES)
 
     def wait(self) -> None:
-        """Return once it answers."""
+        """Wait until the server answers."""
         wait_until(lambda: self._process.check() and self.answers(), START_TIMEOUT_S, f"the start of {self._name}")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the server with SIGKILL."""
         self._process.end(signal.SIGKILL)
 
     def answers(self) -> bool:
@@ -65,7 +66,7 @@ class RealServer:
         return False
 
     def post(self, path: str, body: Any) -> tuple[int, Any]:
-        """Return the status and the JSON of a reply."""
+        """Return the status and the JSON body of a reply."""
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}{path}", json.dumps(body).encode(), headers)
         try:
@@ -75,7 +76,7 @@ class RealServer:
             return error.code, json.load(error)
 
     def metric(self, name: str) -> float:
-        """Return the sum of a metric of vLLM over its labels."""
+        """Return a metric of vLLM, summed over its labels."""
         with urllib.request.urlopen(f"{self.url}/metrics") as response:
             lines = response.read().decode().splitlines()
         found = [line for line in lines if re.match(rf"vllm:{name}[{{ ]", line)]
@@ -87,12 +88,12 @@ class RealServer:
 
     @property
     def aborted(self) -> int:
-        """How often it has logged that a request was given up."""
+        """Return how often the server's log says that a request was aborted."""
         return self._process.stdout.count("Aborted request")
 
 
 def largest_difference(model: Any, tokens: Sequence[int], masks: Sequence[int], logprobs: Sequence[float]) -> float:
-    """Return how far the log-probabilities of tokens that are not masked are from those of a forward pass."""
+    """Return the largest difference between the log-probabilities of unmasked tokens and those of a forward pass."""
     row = torch.tensor([list(tokens)])
     with torch.no_grad():
         chances = torch.log_softmax(model(row).logits[0, :-1].double(), dim=-1)

@@ -22,7 +22,7 @@ TEXTS = ["a", "b"]
 
 
 class Foreign:
-    """A server that sends `replies` in order, the last one again and again: status, JSON and Retry-After."""
+    """A server that sends `replies` in order (status, JSON, Retry-After). The last reply repeats."""
 
     def __init__(self, *replies: tuple[int, Any, str | None]) -> None:
         self._replies = list(replies)
@@ -32,7 +32,7 @@ class Foreign:
         await request.read()
         self.asked.append(time.monotonic())
         status, body, retry_after = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if status == 0:  # a lost connection
+        if status == 0:  # the connection breaks
             assert request.transport is not None
             request.transport.abort()
         headers = {} if retry_after is None else {"Retry-After": retry_after}

@@ -36,7 +36,7 @@ Client = TestClient[Any, Any]
 
 
 class Judge:
-    """Gives 1.0 to "right"; `errors` are raised first, one a call."""
+    """Gives the score 1.0 to "right". Its first calls raise `errors`, one error per call."""
 
     fault: str | None = None
 
@@ -69,7 +69,7 @@ async def client(judge: Judge) -> AsyncIterator[Client]:
 
 
 async def error_of(reply: Any) -> str:
-    """The one line of a refusal."""
+    """Return the one-line error message of a refused request."""
     error: str = (await reply.json())["error"]
     assert len(error.splitlines()) == 1
     return error
@@ -113,7 +113,7 @@ async def test_get_reward_route_returns_lists_for_openrlhf(client: Client) -> No
 
 
 class CountingJudge(Judge):
-    """Counts the calls under way; an answer comes after a turn of the event loop."""
+    """Counts concurrent calls. Each call returns after one turn of the event loop."""
 
     under_way = 0
     most = 0
@@ -195,7 +195,7 @@ async def test_health_route_returns_503_if_no_verifier_is_alive() -> None:
 
 
 async def scraped(client: Client) -> str:
-    """What Prometheus reads."""
+    """Return the values that Prometheus reads."""
     text: str = await (await client.get("/metrics")).text()
     return text
 
@@ -354,7 +354,7 @@ async def test_internal_error_returns_500(client: Client, judge: Judge) -> None:
 
 
 class SlowJudge(Judge):
-    """Gives its verdicts when `go_on` is set."""
+    """Returns its verdicts only after `go_on` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -373,7 +373,7 @@ class SlowJudge(Judge):
 
 
 class Served:
-    """A server at a port of this machine."""
+    """A server on a port of this machine."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -381,14 +381,14 @@ class Served:
         self._connections: list[asyncio.StreamWriter] = []
 
     async def send(self, data: bytes) -> asyncio.StreamReader:
-        """Send bytes on a connection of their own; return what comes back."""
+        """Send bytes on a new connection, and return the bytes of the reply."""
         reader, writer = await asyncio.open_connection(self._host, self._port)
         writer.write(data)
         self._connections.append(writer)
         return reader
 
     def hang_up(self) -> None:
-        """Close all connections."""
+        """Close all client connections."""
         for connection in self._connections:
             connection.transport.abort()
 
@@ -508,7 +508,7 @@ LARGE = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000]}).encode()
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server with room for two of the largest bodies, and for the texts of one."""
+    """A server whose memory limits allow two of the largest bodies, and the texts of one."""
     monkeypatch.setattr(bodies, "BODIES_AT_ONCE", 2)
     monkeypatch.setattr(bodies, "TEXTS_AT_ONCE", 1)
 
@@ -555,7 +555,7 @@ async def test_disconnected_clients_free_memory() -> None:
 
 async def test_reply_that_nobody_reads_times_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REPLY_TIMEOUT_S", 1.0)
-    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the system takes
+    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the socket buffers hold
     async with serving(judge) as served:
         reader = await served.send(request_of(unread))
         metrics = b""

@@ -1,4 +1,4 @@
-"""Send generated requests to every route of a judge server with real workers; no reply is a server error."""
+"""Send generated requests to every route of a judge server with real workers. No reply may be a server error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PARAMS = {
 
 @st.composite
 def references(draw: st.DrawFn) -> str:
-    """Return a reference, mostly one that can be read."""
+    """Return a reference, which is valid in most cases."""
     task = draw(st.sampled_from(sorted(PARAMS)))
     params = draw(st.dictionaries(st.sampled_from(PARAMS[task]), VALUES, max_size=3))
     fields: list[str] = [
@@ -61,7 +61,7 @@ def references(draw: st.DrawFn) -> str:
 
 @st.composite
 def bodies(draw: st.DrawFn, real: str) -> bytes:
-    """Return a request, mostly of the right form; `real` is a reference of a real problem."""
+    """Return a request, which is valid in most cases. `real` is the reference of an existing problem."""
     reference: st.SearchStrategy[Any] = st.one_of(st.just(real), references(), VALUES)
     texts: st.SearchStrategy[Any] = st.one_of(
         st.lists(st.one_of(TEXTS, TEXTS.map("<answer>{}</answer>".format)), max_size=4), VALUES
@@ -93,7 +93,7 @@ class Served:
             return reply.status, await reply.json()
 
     async def is_alive(self) -> bool:
-        """Tell whether an honest request gets its verdicts."""
+        """Return True if the server still judges a valid request."""
         texts = [f"<answer>{self.problem.answer}</answer>", "<answer>wrong</answer>"]
         body = json.dumps({"ref": self.problem.reference, "texts": texts}).encode()
         status, reply = await self.ask("/score", body)

@@ -1,4 +1,4 @@
-"""A model of some thousand parameters; tests with this model are skipped without PyTorch."""
+"""A model with a few thousand parameters. Tests that use the model are skipped without PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server over HTTP: log-probabilities, weights and versions."""
+"""The server over HTTP: log-probabilities, weights and weight versions."""
 
 from __future__ import annotations
 

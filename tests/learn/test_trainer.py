@@ -26,7 +26,7 @@ def model(tiny: tuple[Any, Any]) -> Any:
 
 @pytest.fixture
 def groups(tiny: tuple[Any, Any]) -> list[dict[str, Any]]:
-    """Two groups in run-api's form, sampled from the model."""
+    """Two groups as run-api sends them, sampled from the model."""
     torch.manual_seed(0)
     return [group_of(*tiny, prompt) for prompt in PROMPTS]
 
@@ -107,7 +107,7 @@ def test_trainer_resumes_from_a_checkpoint(model: Any, groups: list[dict[str, An
     assert (resumed.step, resumed.history) == (2, [{"step": 1}, {"step": 2}])
     batch = collate(groups)
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
-    for each in (trainer, resumed):  # the optimizer's state counts here
+    for each in (trainer, resumed):  # this step depends on the optimizer's state
         each.train(groups)
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
 
@@ -124,7 +124,7 @@ LISTS = ("tokens", "masks", "inference_logprobs", "overrides")
 
 
 class Quiet(OwnServer):
-    """A server that ignores weights and knows no versions."""
+    """A server that ignores new weights and reports no weight versions."""
 
     def publish(self, model: Any, version: int) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Convert the records of the program's parts to metrics of wandb and Prometheus."""
+"""Convert statistics of the program's parts to metrics for wandb and Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reasoning_env.metrics.training import ANSWERS
 
 
 def scraped(*readings: Reading) -> list[str]:
-    """The lines that Prometheus reads, without HELP and TYPE."""
+    """Return the lines that Prometheus reads, without HELP and TYPE lines."""
 
     class Samples(Collector):
         def collect(self):  # type: ignore[no-untyped-def]

@@ -31,7 +31,7 @@ def recorded(*groups: Group) -> MetricsRecorder:
 
 
 def reported(recorder: MetricsRecorder) -> dict[str, float]:
-    """What wandb gets of the groups since the last report."""
+    """Return the metrics for wandb about the groups since the last report."""
     return values_of(recorder.take_interval())
 
 
@@ -186,7 +186,7 @@ def test_progress_line_omits_unknown_values() -> None:
 
 
 def read_words(dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, str]:
-    """The words of the progress line before the first group."""
+    """Return the words of the progress line before the first group."""
     return words(progress_line(ProgressReader(MetricsRecorder()).read(StreamStats(), dumps, delivery)))
 
 

@@ -14,7 +14,7 @@ SERVED = "a problem"
 
 
 async def draw_of(outcomes: Sequence[object], tries: DrawAttempts) -> object:
-    """Draw with these outcomes, in order."""
+    """Draw a problem from attempts with these outcomes, in order."""
 
     async def attempt(number: int) -> object:
         outcome = outcomes[number]

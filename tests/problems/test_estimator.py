@@ -1,4 +1,4 @@
-"""Estimate pass rates by task and level, compared with simulated learners."""
+"""Estimate pass rates by task and level, tested with simulated learners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_estimator(**fields: object) -> SignalEstimator:
 
 
 def logistic(best: float, slope: float = 8.0, target: float = TARGET) -> Chance:
-    """Pass rate of a learner that is at the target at level `best`."""
+    """Return the pass rate of a learner whose pass rate is the target at level `best`."""
     return lambda level: 1.0 / (1.0 + math.exp(slope * (level - best)) * (1.0 - target) / target)
 
 
@@ -43,7 +43,7 @@ def draw_level(estimator: SignalEstimator, chances: random.Random) -> float:
 
 
 def serve(estimator: SignalEstimator, chance: Chance, groups: int, *, delay: int = 0) -> list[float]:
-    """Observe groups of a learner, each `delay` groups late; return the mean level before each group."""
+    """Observe a learner's groups, each one `delay` groups late; return the mean level before each group."""
     random_state = random.Random(0)
     means: list[float] = []
     unseen: deque[float] = deque()
@@ -58,7 +58,7 @@ def serve(estimator: SignalEstimator, chance: Chance, groups: int, *, delay: int
 
 
 def served_pass_rate(estimator: SignalEstimator, chance: Chance) -> float:
-    """The true pass rate at the levels that would be drawn."""
+    """Return the true mean pass rate at the levels that the curriculum would sample."""
     estimate = estimator.estimate("task")
     return sum(weight * chance(level or 0.0) for level, weight in zip(estimate.levels, estimate.weights, strict=True))
 
@@ -114,7 +114,7 @@ def test_curriculum_levels_follow_sudden_progress() -> None:
 
 
 def test_curriculum_levels_are_spread_around_the_target() -> None:
-    """Levels near the best level also give a learner signal."""
+    """Groups at levels near the best level also have unequal scores, so the learner learns from them."""
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 100)
     weights = sorted(estimator.estimate("task").weights, reverse=True)
@@ -183,7 +183,7 @@ def test_group_of_a_task_does_not_change_estimates_of_other_tasks() -> None:
 
 @pytest.mark.parametrize("adjustable", [["task"], []])
 def test_restored_state_ignores_levels_that_no_longer_exist(adjustable: list[str]) -> None:
-    """A run that resumes with another `complexity_mode` has other levels."""
+    """A run that resumes with a different `complexity_mode` has different levels."""
     estimator = make_estimator(adjustable=["task"] if not adjustable else [])
     estimator.observe("task", 0.5, scores_of(3))
     restored = make_estimator(adjustable=adjustable, state=estimator.state())
@@ -224,7 +224,7 @@ def test_level_with_few_questions_is_sampled_less() -> None:
 
 
 def test_weak_learner_stays_at_a_level_with_few_questions() -> None:
-    """A learner that is right only at level 0 does not get harder levels."""
+    """A learner that is only right at level 0 gets no harder levels."""
     estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)
     assert (estimator.estimate("task").level or 0.0) < 0.2

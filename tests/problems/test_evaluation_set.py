@@ -21,7 +21,7 @@ from tests.records import make_problem, problem_of
 
 TASKS = ("chain_sum", "coin_flip", "gcd")
 FEW, MANY = "coin_flip", "chain_sum"
-"""A task that has few questions, and one that has so many that they do not repeat."""
+"""A task with few questions, and a task whose questions practically never repeat."""
 
 
 def question_of(spec: ProblemSpec) -> Problem:
@@ -222,7 +222,7 @@ async def test_evaluation_questions_with_params_are_held_out() -> None:
 
 
 VAST = "count_bits"
-"""A task with so many questions that no set asks one again."""
+"""A task with so many questions that no evaluation set repeats one."""
 
 
 async def test_questions_of_very_large_tasks_are_not_compared() -> None:
@@ -238,7 +238,7 @@ async def test_questions_of_large_tasks_with_params_are_held_out() -> None:
 
 
 async def test_resumed_set_generates_each_problem_once() -> None:
-    """Finished problems are generated too, because later problems must not repeat their questions."""
+    """Finished problems are generated again, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)
     done = {("gcd", number) for number in range(250)}

@@ -39,7 +39,7 @@ def difficulty() -> DifficultyMap:
 
 
 class LibraryChecker:
-    """Checks as a worker does, in this process, and records the requests."""
+    """Checks parameters in this process as a worker does, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
@@ -224,7 +224,7 @@ async def make(**fields: Any) -> Any:
 
 
 def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
-    """Draw and observe positions in order."""
+    """Sample problems and observe their groups, in the order of positions."""
     specs = []
     for index in positions:
         spec = sampler.draw(index, 0)
@@ -280,7 +280,7 @@ def test_members_of_composite_get_their_task_params() -> None:
 
 
 async def test_description_of_a_run_round_trips_through_json() -> None:
-    """A checkpoint contains lists, which would differ from tuples in the description."""
+    """A checkpoint contains lists, so the description must not contain tuples."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")
     assert run == json.loads(json.dumps(run))

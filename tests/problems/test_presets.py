@@ -29,7 +29,7 @@ HASHES = {
     ("rg-hard", "chain_sum"): "76199fa26e16b05abfc19d01c83bb4a9",
     ("rg-hard", "needle_haystack"): "8a4948dba2b53f4a3d0a8c844a38cde3",
 }
-"""Hashes of the published problems; each of these tasks asks them again, all fifty."""
+"""Hashes of the fifty published problems of each task. The test generates all of them for these tasks."""
 
 
 Library = tuple[WorkerPool, LibraryInfo]
@@ -121,7 +121,7 @@ async def test_killed_worker_changes_no_preset_problem() -> None:
 
 
 async def test_preset_question_of_a_large_task_is_held_out() -> None:
-    """Training may draw the seeds that a preset uses."""
+    """Training may sample the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)
     question = (await preset.problems())[0].question

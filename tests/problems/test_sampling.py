@@ -34,7 +34,7 @@ def make_learning_sampler(
     state: Any = None,
     **options: Any,
 ) -> TaskSampler:
-    """A sampler with a curriculum for the adjustable tasks, and adaptive sampling."""
+    """Return a sampler with adaptive sampling, and with a curriculum for the adjustable tasks."""
     estimator = SignalEstimator(adjustable=adjustable, group_size=group_size, target=0.7, state=state)
     return make_sampler(weights, random_levels=False, estimator=estimator, adaptive=adaptive, **options)
 
@@ -42,7 +42,7 @@ def make_learning_sampler(
 def serve(
     sampler: TaskSampler, positions: range, right: Callable[[ProblemSpec], int], ahead: int = 0
 ) -> list[ProblemSpec]:
-    """Draw positions, and observe each after `ahead` later draws."""
+    """Sample positions, and observe each after `ahead` further positions were sampled."""
     drawn: list[ProblemSpec] = []
     for place, index in enumerate(positions):
         drawn.append(sampler.draw(index, 0))
@@ -54,7 +54,7 @@ def serve(
 
 
 def luck(spec: ProblemSpec) -> int:
-    """Scores that depend only on the spec."""
+    """Return scores that depend only on the spec."""
     return random.Random(spec.seed).randint(0, SIZE)
 
 
@@ -84,7 +84,7 @@ def test_sampled_tasks_depend_on_seed_and_position(options: dict[str, int], inde
 
 
 def test_sampled_tasks_equal_the_recorded_tasks() -> None:
-    """If the draws change, every user gets other training problems."""
+    """If the sampling changes, every user gets different training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 

@@ -27,7 +27,7 @@ DEADLINE_S = 5.0
 
 
 class Sampler:
-    """Draws the tasks in turn. Another attempt takes the next task; quarantined tasks are skipped."""
+    """Returns the tasks in turn. A new attempt gets the next task, and quarantined tasks are skipped."""
 
     def __init__(self, tasks: Sequence[str] = ("a", "b", "c")) -> None:
         self._tasks = tasks
@@ -54,7 +54,7 @@ b_fails = fails_where(lambda spec: spec.task == "b", at_once)
 
 
 class Held(FakeWorkers):
-    """Holds every request until the test answers it."""
+    """Workers that finish a request only when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def settle() -> None:
-    """Let every asyncio task run until it waits for the test."""
+    """Run the event loop until every asyncio task waits for the test."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -220,7 +220,7 @@ async def test_task_that_always_fails_is_quarantined(
 
 
 def two_of_three_fail() -> Callable[[ProblemSpec], Problem]:
-    """Make a generator whose task b serves each third draw."""
+    """Return a generator that fails for two of three problems of task b."""
     draws: Counter[str] = Counter()
 
     def make(spec: ProblemSpec) -> Problem:
@@ -231,7 +231,7 @@ def two_of_three_fail() -> Callable[[ProblemSpec], Problem]:
 
 
 async def test_first_failure_of_a_task_is_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
-    """While a problem exceeds its deadline, `next` waits, and only the log has the cause."""
+    """While a problem exceeds its deadline, `next` waits, and only the log shows the cause."""
     stream = make_stream(FakeWorkers(two_of_three_fail()))
     with caplog.at_level(logging.WARNING):
         await take(stream, 30)
@@ -362,7 +362,7 @@ async def test_resumed_stream_samples_missing_positions(make_stream: MakeStream)
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
-    # The state of a run whose other positions were done.
+    # The state of a run that finished all other positions.
     kept = [position for position in state["positions"] if position[0] in (3, 5)]
     drawn = Sampler()
     specs = await take(make_stream(sampler=drawn, state=state | {"next_index": 2, "positions": kept}), 5)
@@ -420,12 +420,12 @@ async def test_resumed_stream_keeps_redrawn_problems(make_stream: MakeStream) ->
     first = await started(make_stream(workers, depth=1))
     workers.fail(0)
     await settle()
-    # What failed then might well succeed now.
+    # A task that failed then may succeed now.
     assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec(ProblemRequest("b", 1), Split.TRAIN, 0, 1)]
 
 
 async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
-    """Position k is a function of seed and state, so the state must hold the quarantined tasks."""
+    """The problem at a position depends on seed and state, so the state must contain the quarantined tasks."""
     expected = await take(make_stream(FakeWorkers(b_fails)), 24)
     first = make_stream(FakeWorkers(b_fails))
     begun = [await first.next() for _ in range(12)]

@@ -64,7 +64,7 @@ def test_wide_config_file_raises(tmp_path: Path, encoding: str) -> None:
 def core_settings(
     paths: list[str], defaults: dict[str, object], given: dict[str, object]
 ) -> tuple[ReasoningSettings, Sequence[str]]:
-    """Return the settings of `judge`, and the names of the settings that it ignores."""
+    """Return the settings that `judge` reads, and the names of the settings that it ignores."""
     read = read_given("judge", paths, {})
     return merge_settings(ReasoningSettings, read.file.env, defaults, given), read.ignored
 

@@ -1,4 +1,4 @@
-"""The command `settings`, which needs no environment class."""
+"""The command `settings`, which does not need an environment class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each command uses the settings that declare the command. It drops and reports the other settings that a user sets."""
+"""Each command uses exactly the settings that declare it, and reports other settings of the user as ignored."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from tests.test_settings import FROM_TEXT, other_value
 from tests.waiting import PATIENCE_S, wait_until
 
 OF_FILES: list[Any] = ["problems", "problems --evaluation", "score", "tasks", "audit", "rescore", "judge"]
-"""The commands whose options are not the settings."""
+"""Commands that take settings from config files, because they have no option for each setting."""
 REFERENCE = "reference.txt"
 
 
 def write_rows(folder: Path) -> None:
-    """Write the reference of a problem, and a row of another program with a completion of the problem."""
+    """Write the reference of a problem, and a row with this reference and a completion."""
     reference = json.loads((folder / "rows.jsonl").read_text().splitlines()[0])["reference"]
     (folder / REFERENCE).write_text(reference)
     (folder / "completions.jsonl").write_text(json.dumps({"reference": reference, "completion": "<answer>1</answer>"}))
 
 
 def judge_once(folder: Path, printed: Callable[[], str]) -> None:
-    """Run `judge` until the command has judged a completion."""
+    """Run `judge` until it has judged one completion."""
 
     def request() -> None:
         wait_until(lambda: "judging on" in printed(), "the start of the judge")
@@ -62,7 +62,7 @@ def judge_once(folder: Path, printed: Callable[[], str]) -> None:
 
 @pytest.fixture(scope="module")
 def read_by(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, set[str]]:
-    """The settings that each command reads, by command."""
+    """The names of the settings that each command reads."""
     folder = write_small_library(tmp_path_factory.mktemp("library"))
     path = folder / "printed.txt"
     found: dict[str, set[str]] = {}
@@ -95,7 +95,7 @@ def test_command_reads_exactly_the_settings_declared_for_it(read_by: Mapping[str
 
 
 def options_of(folder: Path, settings: Mapping[str, object]) -> argparse.Namespace:
-    """Return the options of a command with a file of settings."""
+    """Return the options of a command whose config file has these settings."""
     (folder / "c.yaml").write_text(yaml.safe_dump({"env": settings}))
     return argparse.Namespace(config=[str(folder / "c.yaml")], rewards=None, task_modules=None, checkout=None)
 
@@ -104,7 +104,7 @@ def options_of(folder: Path, settings: Mapping[str, object]) -> argparse.Namespa
 def test_ignored_settings_are_dropped_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, command: Any
 ) -> None:
-    """Together, the ignored settings contradict each other, which must not end a command that ignores them."""
+    """The ignored settings contradict each other. A command that ignores them must still run."""
     fields = ReasoningSettings.model_fields
     ignored = [name for name in fields if command not in USED_BY[f"env.{name}"]]
     settings = {name: FROM_TEXT[name][1] if name in FROM_TEXT else other_value(name) for name in ignored}

@@ -40,7 +40,7 @@ def test_prompt_tokens_equal_the_encoded_text(chat: ChatFormat, tokenizer: Any) 
 
 def test_tokenizer_with_its_own_chat_formatting_is_used(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
-        """Lays out chats without a template, as Mistral's own tokenizers do."""
+        """A tokenizer that formats chats without a template, as Mistral's own tokenizers do."""
 
         def apply_chat_template(self, conversation: Any, **options: Any) -> list[int]:
             assert options.pop("tokenize")
@@ -59,7 +59,7 @@ def test_tokenizer_with_its_own_chat_formatting_is_used(tokenizer: Any) -> None:
 
 @pytest.fixture(params=["byte_level", "byte_level_prefix", "first", "always", "never", "prepend", "lower"])
 def other(request: pytest.FixtureRequest) -> Any:
-    """A small tokenizer of another kind, named by how it treats the beginning of a text."""
+    """A small tokenizer of a different kind, named by how it treats the beginning of a string."""
     return small_tokenizer(request.param)
 
 
@@ -93,7 +93,7 @@ def test_encode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any)
 
 @pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
 def test_truncation_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) -> None:
-    """Other code that shares the tokenizer may have switched on truncation or padding."""
+    """Other code may share the tokenizer and may have switched on truncation or padding."""
     shared = deepcopy(tokenizer)
     getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))
     assert ChatFormat(shared, "shared").encode("one two three") == tokenizer.encode("one two three")

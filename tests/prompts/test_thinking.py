@@ -108,7 +108,7 @@ def test_thinking_format_name_selects_one_format() -> None:
 
 PIECES = [mark for thinking_format in FORMATS for mark in (thinking_format.opening, thinking_format.closing)]
 KINDS = ("think", "gpt-oss", "magistral", "apriel")
-"""Formats of each kind: in any case, with channels, with marks that are matched exactly, and with long ones."""
+"""One format of each kind: case-insensitive marks, channels, exactly matched marks, and long marks."""
 PARTS = ("<|channel|>fina", "<|", "◁", "[THINK", "a to=self")
 
 

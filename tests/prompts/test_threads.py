@@ -1,6 +1,6 @@
-"""A tokenizer works in several threads at a time.
+"""Use one tokenizer in several threads.
 
-A session prepares short problems on the event loop and long problems in threads; replies are decoded in another thread.
+A session prepares short problems on the event loop and long problems in threads, and another thread decodes replies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reasoning_gym_testing import TOKENIZER
 
 
 def use(chat: ChatFormat, number: int) -> tuple[tuple[int, ...], str]:
-    """Build a prompt of a length of its own, and read its tokens back as a completion."""
+    """Build a prompt of a random length, and convert its tokens back to a completion."""
     prompt = chat.prompt(build_messages("Be brief.", f"How much is {number} + {number * 7}? " * (1 + number % 50)))
     return prompt.tokens, chat.completion_text(prompt.tokens)
 

@@ -1,4 +1,4 @@
-"""Audits for tests: of a task that passes, of a task that fails and of a task that was not probed."""
+"""Audit results for tests: a task that passes, a task that fails, and a task without problems."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Small tasks with one defect each, and a clean twin of each, as a module of `task_modules`.
+"""A module of `task_modules` with small tasks that have one defect each, and the same tasks without it.
 
-`planted_NAME` has the defect NAME, as `reasoning_audit/findings.py` calls it; `clean_NAME` is the same task done
-right.
+`planted_NAME` has the defect NAME of `reasoning_audit/findings.py`. `clean_NAME` is the same task without the defect.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Make = Callable[[random.Random], tuple[str, str, dict[str, Any]]]
 Score = Callable[[str, Entry], float]
 WORDS = ("quick", "brown", "fox", "jumps", "lazy", "dog")
 SALT = int.from_bytes(os.urandom(4), "big") / 2**32 / 20
-"""A number that every process draws anew."""
+"""A random number that differs between processes."""
 
 
 @dataclass
@@ -30,7 +29,7 @@ class Config:
     size: int = 500
 
     def validate(self) -> None:
-        """The library calls this; there is nothing to refuse."""
+        """Called by the library. All configs are valid."""
 
 
 # ------------------------------------------------------------------ problems
@@ -166,7 +165,7 @@ PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "contradicts_question": ((think_of, exact), (add, exact)),
     "gives_answer_away": ((guess_by_marks, exact), (guess, exact)),
 }
-"""The task with a defect, and its clean twin."""
+"""For each defect, the task with the defect and the same task without the defect."""
 
 
 def _dataset(make: Make, score: Score) -> type[ProceduralDataset]:

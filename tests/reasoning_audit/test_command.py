@@ -1,4 +1,4 @@
-"""The command `audit`, over a library of four tasks."""
+"""The command `audit`, with a library of four tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command, with few items, in a working directory of its own."""
+    """Runs the command with few problems, in a new working directory."""
     folder = write_small_library(tmp_path)
     working = folder / "working"
     working.mkdir()
@@ -38,7 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @dataclass(frozen=True)
 class Ended:
-    """An audit of all four tasks."""
+    """A finished audit of all four tasks."""
 
     status: int
     output: str
@@ -46,7 +46,7 @@ class Ended:
 
     @property
     def table(self) -> dict[tuple[str, ...], list[str]]:
-        """The rows of the printed table by task and level."""
+        """Return the rows of the printed table by task and level."""
         rows = [line.split() for line in self.output.split("\n\n")[1].splitlines()]
         return {tuple(row[:2]): row for row in rows}
 
@@ -92,7 +92,7 @@ def test_audit_findings_are_printed_and_saved(whole: Ended) -> None:
 
 @pytest.fixture
 def audited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked of the outputs alone gets a report of a task that passes, with a finding of low severity."""
+    """Replaces the audit by a report of a passed task and one finding of low severity, for tests of the output."""
     low = Finding(Defect.NO_PROBLEM, Severity.LOW, "jugs", None, "no problem can be made")
     report = report_of(GOOD, EMPTY, findings=[low])
     monkeypatch.setattr(tasks, "audit_tasks", lambda options, folder: report)
@@ -118,7 +118,7 @@ def test_audit_output_creates_its_folder(run: Run) -> None:
 
 @pytest.fixture
 def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Called, to raise, in place of what starts processes."""
+    """Replaces `Session` by a mock that raises, for tests that must not start processes."""
     unstarted = Mock(side_effect=WorkerError("not started"))
     monkeypatch.setattr(tasks, "Session", unstarted)
     return unstarted

@@ -1,4 +1,4 @@
-"""Check verifier contracts, with functions instead of workers."""
+"""Check the contract of verifiers. Functions replace the workers."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _found(audit: TaskAudit, left_out: Collection[str] = ()) -> list[Finding]:
 
 
 def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskAudit:
-    """An audit of four problems, on each of which a kind of probe earns its score."""
+    """Return an audit of four problems, in which each kind of probe gets the given score."""
     tallies = {}
     for probe, score in scores.items():
         tallies[probe] = ProbeTally()

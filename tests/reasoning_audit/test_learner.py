@@ -1,4 +1,4 @@
-"""A decision tree that predicts answers from surface features of questions."""
+"""A decision tree that predicts answers from surface features of the question, such as counts and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit finds the planted defect of each test task, and none in the same task without the defect."""
+"""The audit finds the planted defect of each test task, and no defect in the same task without it."""
 
 from __future__ import annotations
 

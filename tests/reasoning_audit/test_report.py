@@ -1,4 +1,4 @@
-"""The report of an audit, as JSON and in one line."""
+"""The report of an audit as JSON, and its last line."""
 
 from __future__ import annotations
 

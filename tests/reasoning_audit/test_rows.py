@@ -28,7 +28,7 @@ def _problems(*rows: Mapping[str, Any]) -> list[Problem]:
 
 
 def _nothing() -> None:
-    """Show no progress."""
+    """A progress callback that shows nothing."""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def wants_level(completion, level, **row):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with functions and rows."""
+    """The working directory, with score functions and rows."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_rewards.py").write_text(FUNCTIONS)
     _write([{"question": f"What is 7 times {number}?", "answer": str(7 * number)} for number in range(100, 110)])

@@ -1,4 +1,4 @@
-"""Score probes on a task, and confirm faults on more problems."""
+"""Score a task's probes, and confirm faults on further problems."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ async def test_audit_gives_up_a_task_that_always_fails() -> None:
 
 
 async def test_decision_tree_finding_is_confirmed_on_more_problems() -> None:
-    """On 40 problems, a tree's score is half chance; 160 problems decide."""
+    """With 40 problems, a tree's score is mostly chance. 160 problems decide."""
 
     def made(spec: ProblemSpec) -> Problem:
         many = hash_int("split", spec.index) % 100 < 30

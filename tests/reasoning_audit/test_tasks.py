@@ -1,4 +1,4 @@
-"""Tasks whose findings have low severity because training leaves them out."""
+"""Findings have low severity if default training leaves the task out."""
 
 from __future__ import annotations
 

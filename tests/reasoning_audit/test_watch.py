@@ -32,7 +32,7 @@ def test_audit_events_of_the_interpreter_are_classified(
 
 
 class StillWatch(Watch):
-    """Hears nothing: an audit hook would stay in this process."""
+    """A watch that records no events, because an installed audit hook cannot be removed."""
 
     def listen(self) -> None:
         pass

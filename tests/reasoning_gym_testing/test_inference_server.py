@@ -79,7 +79,7 @@ async def test_server_can_refuse_connections(server: InferenceServer) -> None:
         async with session.get(f"{server.url}/health") as response:
             assert response.status == 200
         server.fail(refuse)
-        with pytest.raises(aiohttp.ClientConnectorError):  # nor is the connection left that was there
+        with pytest.raises(aiohttp.ClientConnectorError):  # the earlier connection is closed too
             await session.get(f"{server.url}/health")
 
 

@@ -1,4 +1,4 @@
-"""Reserve a free port until the server starts."""
+"""Reserve a free port until the server listens."""
 
 from __future__ import annotations
 

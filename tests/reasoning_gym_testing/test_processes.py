@@ -1,4 +1,4 @@
-"""Start and end child processes; none outlives the test."""
+"""Start and end child processes. No process outlives its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of groups and folders of them, as dumps, `process` and evaluations write them."""
+"""Lines of groups, and folders with such lines, as dumps, `process` and evaluations write them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reasoning_env.reports.runs import find_runs
 
 
 def row(**figures: Any) -> dict[str, Any]:
-    """Return a row of results.json with these figures."""
+    """Return a row of results.json with the given values."""
     return {"problems": 1, "completions": 2, "failed": 0, **figures}
 
 
 def published(overall: float, **more: Any) -> dict[str, Any]:
-    """Return the means of a published model."""
+    """Return the published means of a model."""
     return {"short": "pub", "overall": overall, "comparable": None, "categories": {}, "tasks": {}, **more}
 
 
@@ -38,7 +38,7 @@ RESULTS: dict[str, Any] = {
     "tasks": {},
     "published": {"a model": published(0.25, tasks={"gcd": 0.125})},
 }
-"""The content of results.json, with all keys that an evaluation writes."""
+"""The content of results.json with all keys that an evaluation writes."""
 
 
 def rollout(score: float = 1.0, text: str = "<think>hm</think><answer>1</answer>", **more: Any) -> dict[str, Any]:
@@ -75,6 +75,6 @@ def write_evaluation(folder: Path, *groups: dict[str, Any], results: Any = RESUL
 
 
 def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
-    """Return the data of the page about these paths, with a sample of so many characters."""
+    """Return the page's data about these paths. The sample has at most this many characters."""
     data: dict[str, Any] = json.loads(encode(collect(find_runs(paths), "env", characters / 1_000_000)))
     return data

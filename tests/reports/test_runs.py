@@ -1,4 +1,4 @@
-"""Find the runs in the files and folders that a user names."""
+"""Find runs in the files and folders that the user names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_evaluations_of_a_training_form_one_series(tmp_path: Path) -> None:
     data = report(*folders, evaluation_at(tmp_path, "d", None, 40), evaluation_at(tmp_path, "e", 40, 50, model="other"))
     assert data["series"] == [{"name": "m", "runs": [0, 2, 1], "steps": [10, 20, 30]}]
     assert [run["name"] for run in data["runs"]] == ["m, step 10", "m, step 30", "m, step 20", "d", "e"]
-    # Neighbours, the first with the last, and the last (here run 1) with the other runs.
+    # Compared: neighbours, the first run with the last, and the last (here run 1) with all other runs.
     assert [(pair["a"], pair["b"]) for pair in data["comparisons"]] == [
         (0, 1),
         (0, 2),

@@ -24,7 +24,7 @@ OUT, OVER = "the disk is full", "there is space again"
 def test_outage_is_logged_at_start_end_and_intervals(
     events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Numbers in `events` are seconds that pass."""
+    """Numbers in `events` are elapsed seconds."""
     caplog.set_level(logging.INFO)
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)

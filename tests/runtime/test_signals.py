@@ -39,7 +39,7 @@ except Interrupted as end:
 
 @pytest.fixture
 def process(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """A process at work, whose `close` takes `request.param` seconds."""
+    """A working process whose `close` takes `request.param` seconds."""
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(request.param)],
         env={**os.environ, "PYTHONPATH": str(Path(reasoning_env.__file__).parents[1])},

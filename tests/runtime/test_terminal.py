@@ -33,14 +33,14 @@ class Terminal(StringIO):
 
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal with 50 columns."""
+    """Simulate a terminal with 50 columns."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "50")
 
 
 @pytest.fixture(params=["", "1"])
 def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
-    """No terminal, with and without a request for colours."""
+    """Output to a pipe, with and without a request for colours."""
     monkeypatch.setenv("FORCE_COLOR", request.param)
     return capsys
 

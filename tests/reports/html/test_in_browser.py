@@ -1,4 +1,4 @@
-"""Use the report page in a real browser; it fetches nothing and runs no text of a model."""
+"""Use the report page in a real browser. The page loads nothing and runs no code in model text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two reports: one of a training run and two evaluations, one of text that would like to do harm."""
+    """Two reports: one of a training run and two evaluations, and one with hostile strings."""
     folder = tmp_path_factory.mktemp("page")
     train = [
         group(
@@ -106,7 +106,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Any]:
-    """A tab of a browser, which the tests use one after the other: a new one costs a second of processor time."""
+    """A browser tab that all tests share, because opening a tab takes a second of CPU time."""
     with playwright.sync_playwright() as driver:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = driver.chromium.launch(executable_path=BROWSER, args=arguments)
@@ -117,7 +117,7 @@ def tab() -> Iterator[Any]:
 
 
 class View:
-    """A page in the tab, and all that goes wrong on it."""
+    """A page in the tab, with all errors that occur on the page."""
 
     def __init__(self, tab: Any, path: Path, width: int = 1200, scheme: str = "light") -> None:
         self.faults: list[str] = []
@@ -141,7 +141,7 @@ class View:
         self.page.wait_for_selector("html[data-ready]")
 
     def close(self) -> None:
-        """Stop to listen; nothing may have gone wrong."""
+        """Stop recording, and check that no error occurred."""
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
         assert self.faults == []
@@ -158,7 +158,7 @@ class View:
         return found
 
     def choose(self, **filters: str) -> str:
-        """Set filters of the rollouts, and return what then is said to be found."""
+        """Set filters for rollouts, and return the displayed number of matches."""
         self.page.evaluate("document.getElementById('filters').reset()")
         self.page.wait_for_timeout(50)
         for name, value in filters.items():
@@ -167,7 +167,7 @@ class View:
                 self.page.select_option(field, label=value)
             else:
                 self.page.fill(field, value)
-        self.page.wait_for_timeout(300)  # what is typed is waited for a moment
+        self.page.wait_for_timeout(300)  # the page applies typed text after a short pause
         return str(self.page.inner_text("#found")).split(" of ")[0]
 
 
@@ -316,7 +316,7 @@ def test_page_tables_sort_by_any_column(view: View) -> None:
 
 def test_comparison_view_lists_changed_problems(view: View) -> None:
     view.show("compare")
-    # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
+    # Every second problem is right in the first run, and every third in the second: 4 got worse and 2 better.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
     assert [tile[1] for tile in tiles] == ["−0.167", "12", "0", "2", "4"]
     view.page.select_option("#run", label="first")

@@ -67,7 +67,7 @@ def test_report_notes_repeated_questions(tmp_path: Path) -> None:
 
 
 def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
-    """In one run, all completions have several answers; in the other run, none have."""
+    """In one run, all completions have several answers. In the other run, no completion has."""
     for name, reason in (("a", "several_answers"), ("b", "scored")):
         (tmp_path / name).mkdir()
         write(tmp_path / name / "a.jsonl", group(rollout(0.0, reason=reason, answer=None)))
@@ -86,7 +86,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
     ],
 )
 def test_report_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
-    facts = {"reference": None, **facts}  # as older lines have it
+    facts = {"reference": None, **facts}  # as in lines of older versions
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
     assert shlex.split(data["groups"][0]["command"]) == ["env", *words, "--system_prompt", ""]
 

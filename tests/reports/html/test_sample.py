@@ -1,4 +1,4 @@
-"""The sample of rollouts in the page."""
+"""Select the sample of rollouts that the page contains."""
 
 from __future__ import annotations
 

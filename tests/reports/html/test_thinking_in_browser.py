@@ -1,4 +1,4 @@
-"""The page folds as thinking exactly the text that scoring removes; run in a real browser."""
+"""The page folds exactly the thinking that scoring removes; checked in a real browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Shown = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def shown() -> Iterator[Shown]:
-    """Returns what the page shows of a text outside its thinking."""
+    """Returns the text that the page shows outside the thinking."""
     script = resources.files("reasoning_env.reports.html").joinpath("assets/app.js").read_text(encoding="utf-8")
     [split] = re.findall(r"^function splitThinking\(.*?^}$", script, re.DOTALL | re.MULTILINE)
     with playwright.sync_playwright() as driver:
