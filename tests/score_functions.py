@@ -1,4 +1,4 @@
-"""Score functions that do what a completion says, for the tests of sessions with a score function."""
+"""Score functions that do what a completion says, for tests of sessions with a score function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def score(completion: str, answer: str = "", **row: Any) -> float:
-    """Return 1 if the completion is the answer; else do what a completion in ACTS asks for."""
+    """Return 1 if the completion is the answer. Otherwise do what the completion asks for, as listed in ACTS."""
     if completion in ACTS:
         return ACTS[completion](row)
     return float(completion == answer)
@@ -26,7 +26,7 @@ def never_end(row: Mapping[str, Any]) -> Any:
 
 
 def take_more_memory(row: Mapping[str, Any]) -> Any:
-    """Ask for more memory than a process may have at once: filling it bit by bit could use up the time first."""
+    """Allocate more memory than the limit in one step. Small steps could reach the time limit first."""
     return len(bytearray(1 << 40))
 
 
@@ -39,7 +39,7 @@ def start_thread(row: Mapping[str, Any]) -> Any:
 
 
 def start_many_threads(row: Mapping[str, Any]) -> Any:
-    """Return 1 with 40 more threads than before, which wait."""
+    """Return 1 while 40 further threads wait."""
     before = threading.stack_size(1 << 16)
     for _ in range(40):
         threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
@@ -48,19 +48,19 @@ def start_many_threads(row: Mapping[str, Any]) -> Any:
 
 
 def leave_to_a_thread(row: Mapping[str, Any]) -> Any:
-    """End the first thread of the process while another one waits."""
+    """End the main thread of the process while another thread waits."""
     threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
     ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 
 
 def set_timer(row: Mapping[str, Any]) -> Any:
-    """End by a signal of one's own, as a time limit without a handler does."""
+    """End by a signal that the function schedules, as with a time limit whose signal has no handler."""
     signal.setitimer(signal.ITIMER_REAL, 1e-3)
     time.sleep(3600)
 
 
 def change_row(row: Mapping[str, Any]) -> Any:
-    """Return 1 at the first call for a row."""
+    """Return 1 only at the first call for a row."""
     return 1.0 / row["numbers"].pop()
 
 
@@ -98,12 +98,12 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def misspelt(completion: str, answr: str, **row: Any) -> float:
-    """Cannot be called with a row that has `answer`."""
+    """A function without a parameter for the row's `answer`, so calling it raises."""
     return float(completion == answr)
 
 
 def raising(completion: str, **row: Any) -> float:
-    """Return 1 for `right`, and raise otherwise."""
+    """Return 1 for `right`, and raise for other completions."""
     if completion == "right":
         return 1.0
     raise ValueError(f"no {row['answer']} in the completion")
@@ -122,7 +122,7 @@ def takes_nothing(**row: Any) -> float:
 
 
 class Scorer:
-    """Cannot be called for a score; its asynchronous objects cannot either."""
+    """A class whose instances and async methods are no valid score functions."""
 
     def __init__(self, completion: str = "") -> None:
         pass

@@ -32,7 +32,7 @@ MADE_FROM: Mapping[type, Mapping[str, set[str]]] = {
     EvaluationPlan: {"repeats": {"eval_repeats"}},
     Session: {"thinking": {"thinking"}, "evaluation_set": EVALUATION_SET, "eval_plan": EVALUATION_SET},
 }
-"""Attributes that every session derives from settings: reading the attribute counts as reading these settings."""
+"""Attributes that every session derives from settings. Reading an attribute counts as reading these settings."""
 FOR_ALL_COMMANDS = {
     "ReasoningSettings._check_difficulty_and_sampling",
     "ReasoningSettings.evaluation_level",
@@ -49,12 +49,13 @@ FOR_ALL_COMMANDS = {
     "_check_params",
     "_log_without_levels",
 }
-"""Functions that check settings, or derive the attributes in MADE_FROM, whether or not a command uses the settings."""
+"""Functions that check settings or derive the attributes in MADE_FROM, even for settings that the command does not use.
+"""
 
 
 @contextmanager
 def recorded_reads(*functions: str) -> Iterator[set[str]]:
-    """Yield a set that gets the names of all settings that are read, except by FOR_ALL_COMMANDS and these functions."""
+    """Yield a set that collects the names of settings that are read, except in FOR_ALL_COMMANDS and these functions."""
     found: set[str] = set()
 
     def read_setting(self: Any, name: str) -> Any:
@@ -83,5 +84,5 @@ def recorded_reads(*functions: str) -> Iterator[set[str]]:
 
 
 def reader() -> str:
-    """Return the function that reads an attribute, without the functions and comprehensions inside it."""
+    """Return the name of the outermost function that reads an attribute, without inner functions."""
     return sys._getframe(2).f_code.co_qualname.partition(".<locals>")[0]

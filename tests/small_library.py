@@ -1,4 +1,4 @@
-"""A small library in place of reasoning-gym, written as a checkout into a folder."""
+"""A small library that replaces reasoning-gym. It is written into a folder as a checkout."""
 
 from __future__ import annotations
 

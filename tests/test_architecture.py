@@ -22,7 +22,7 @@ MAX_FLOORS = 14
 MAX_FACADE = 24
 PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
-"""Modules that run inside worker processes alone and may import the library."""
+"""Modules that run only inside worker processes and may import the library."""
 ADAPTER = "reasoning_env/atropos/"
 ATROPOS_KNOWLEDGE = re.compile(
     r"atroposlib|ServerManager|managed_server|server_healthy|check_task|eval_sem|max_n_completions|BaseEnv\b"
@@ -42,7 +42,7 @@ def parsed(module: Path) -> ast.Module:
 
 @cache
 def imports(module: Path) -> set[tuple[str, ...]]:
-    """Return the absolute names that a module imports, split at the dots; names given as text count too."""
+    """Return the absolute names that a module imports, as tuples of their parts; names passed as strings count too."""
     package = module.relative_to(ROOT).parts[:-1]
     found: set[tuple[str, ...]] = set()
     for node in ast.walk(parsed(module)):
@@ -60,7 +60,7 @@ def imports(module: Path) -> set[tuple[str, ...]]:
 
 
 def room(parts: tuple[str, ...]) -> str | None:
-    """Return the folder or top-level module of a name of this project; None for other names."""
+    """Return the folder or top-level module to which a name of this project belongs; None for other names."""
     if parts[0] == "reasoning_env" and len(parts) > 1:
         below = ROOT / "reasoning_env" / parts[1]
         if below.is_dir() or below.with_suffix(".py").exists():
@@ -71,7 +71,7 @@ def room(parts: tuple[str, ...]) -> str | None:
 
 @pytest.fixture(scope="module")
 def rooms() -> dict[str, set[str]]:
-    """Return the rooms that each room imports."""
+    """For each folder or top-level module of the project, the others that it imports."""
     found: dict[str, set[str]] = {}
     for module in sources(*PACKAGES):
         parts = module.relative_to(ROOT).with_suffix("").parts
@@ -89,9 +89,9 @@ def test_only_the_tasks_package_contains_task_names() -> None:
 
 
 def named_tasks(path: Path) -> set[str]:
-    """Return the tasks that a module names, as a string or as an identifier of its own.
+    """Return the task names that a module contains as a string or as an identifier.
 
-    Names of the standard library are none (`math.gcd`), nor are two letters, which have many other meanings.
+    Names of the standard library (`math.gcd`) and names of two letters do not count.
     """
     found: set[str] = set()
     of_python: set[str] = set()
@@ -107,7 +107,7 @@ def named_tasks(path: Path) -> set[str]:
 
 
 def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str]:
-    """Return the modules that import one of the names, or a name inside it."""
+    """Return the modules that import one of the names, or a member of one."""
     wanted = [tuple(name.split(".")) for name in names]
     return {
         module.relative_to(ROOT).as_posix()
@@ -203,13 +203,13 @@ def test_hub_packages_import_only_public_names(host: str) -> None:
 
 @cache
 def public_modules() -> tuple[tuple[str, ...], ...]:
-    """Return the modules that users may import, as the docstring of the package lists them, split at the dots."""
+    """Return the modules that the package's docstring lists as public, as tuples of their parts."""
     listed = re.findall(r"^- (.*?):", reasoning_env.__doc__ or "", re.MULTILINE)
     return tuple(tuple(name.split(".")) for line in listed for name in re.findall(r"`([\w.]+)`", line))
 
 
 def is_public(name: tuple[str, ...]) -> bool:
-    """Tell whether a user may import a name that lies below the package, split at the dots."""
+    """Return True if users may import this name, given as a tuple of its parts."""
     is_listed = any(name[: len(module)] == module for module in public_modules())
     return not any(part.startswith("_") for part in name) and (is_listed or ".".join(name) in reasoning_env.__all__)
 
@@ -240,7 +240,7 @@ def test_docs_import_only_public_names() -> None:
 
 
 def pages_paths(text: str) -> set[Path]:
-    """Return the paths that a text names; a path may begin below an earlier folder of its line."""
+    """Return the paths that a text contains. A path may be relative to an earlier folder on its line."""
     found = set()
     for row in text.splitlines():
         folders = [ROOT, ROOT / "reasoning_env"]
@@ -322,7 +322,7 @@ ADDS_ATROPOS = {"atroposlib", "wandb", "transformers", "tokenizers"}
 
 
 def test_only_the_adapter_imports_packages_of_the_atropos_extra() -> None:
-    # Of the commands, only `tasks --tokenizer_name` reads a tokenizer; it names a missing package.
+    # Only the command `tasks --tokenizer_name` reads a tokenizer; it reports a missing package.
     allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py", "reasoning_env/commands/samples.py")
     found = users(*ADDS_ATROPOS)
     assert {name for name in found if not name.startswith(allowed)} == set()

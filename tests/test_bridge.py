@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
     "num_verifiers": 1,
 }
 CLOSE_S = 5.0
-"""Seconds within which a bridge closes, whatever is under way."""
+"""Seconds within which a bridge must close, whatever it is doing."""
 WRONG = "<answer>wrong</answer>"
 
 
@@ -240,7 +240,7 @@ def test_unpickling_in_the_process_returns_the_same_bridge(bridge: Bridge) -> No
 
 def test_unpickling_in_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = pickle.dumps(bridge)
-    monkeypatch.setattr(bridge_module, "_bridges", {})  # those of another process
+    monkeypatch.setattr(bridge_module, "_bridges", {})  # the processes of another program
     with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; create one there"):
         pickle.loads(sent)
 
@@ -269,7 +269,7 @@ def test_call_on_a_closed_bridge_raises() -> None:
 
 
 def close_together(bridge: Bridge, threads: int) -> float:
-    """Close a bridge from several threads at once, and return the seconds until all have returned."""
+    """Close a bridge from several threads concurrently, and return the seconds until all calls have returned."""
     began = time.monotonic()
     with ThreadPoolExecutor(threads) as closing:
         list(closing.map(lambda _: bridge.close(), range(threads)))
@@ -305,7 +305,7 @@ def test_closing_the_bridge_ends_running_calls() -> None:
 
 
 def test_call_on_a_closing_bridge_raises() -> None:
-    """Every call either returns or raises, whenever it is made."""
+    """Every call either returns or raises, at whatever time it is made."""
     bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
 
     def ask() -> None:
@@ -357,7 +357,7 @@ def test_training_loop_example_runs() -> None:
     assert ended.stdout.startswith("40 groups, mean score 0."), ended.stderr
 
 
-# ---------------------------------------------------------------------------- a judge elsewhere
+# ---------------------------------------------------------------------------- judge servers
 
 
 async def test_bridge_gets_verdicts_from_a_judge_server(bridge: Bridge) -> None:

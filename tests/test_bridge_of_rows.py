@@ -74,7 +74,7 @@ def test_bridge_with_both_score_and_judge_raises() -> None:
 
 @pytest.fixture
 def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What verl's functions make their bridge of; they get the bridge of this module."""
+    """The settings from which the verl functions would make their bridge. The functions use this module's bridge."""
     given: dict[str, Any] = {}
 
     def judge(settings_json: str) -> Bridge:
@@ -99,7 +99,7 @@ def test_synchronous_compute_score_of_row_returns_the_score(options: dict[str, A
 
 
 async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parts are numbers at the top level, so that `gdpo_reward_keys` can name them."""
+    """The parts are top-level numbers, because `gdpo_reward_keys` refers to top-level keys."""
 
     class OfProblems:
         async def averdict(self, reference: str, completion: str) -> Verdict:

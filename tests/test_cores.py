@@ -1,4 +1,4 @@
-"""The default number of workers follows the available cores."""
+"""The default number of workers depends on the available cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
-    """Write files below a folder, and return the folders of the process and of its control groups."""
+    """Write files below a folder, and return the folders for the process and for its control groups."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

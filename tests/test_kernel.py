@@ -1,4 +1,4 @@
-"""The kernel, which is all that `Session` and `Bridge` import, is small and needs few packages."""
+"""The kernel (all modules that `Session` and `Bridge` import) is small and needs few packages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import reasoning_env
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 MAX_LINES = 18_900
-"""The most lines that are reachable by imports from `Session` and `Bridge`, those of worker processes included."""
+"""Maximum number of lines in the modules that `Session` and `Bridge` import, including worker processes."""
 PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions"}
-"""What the kernel imports besides the standard library. Workers import reasoning-gym and what it needs by name."""
+"""The packages that the kernel imports. Worker processes also import reasoning-gym and its dependencies."""
 IMPORTED_AS = {"PyYAML": "yaml"}
 
 
@@ -32,7 +32,7 @@ def test_modules_imported_by_session_import_only_listed_packages() -> None:
 
 
 def test_packages_imported_by_session_are_declared_requirements() -> None:
-    """An installation without extras has the packages of the kernel, `evaluate` and `judge`."""
+    """An installation without extras has the packages for the kernel, `evaluate` and `judge`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {IMPORTED_AS.get(name, name) for name in map(name_of, project["dependencies"])}
     assert declared >= PACKAGES | {"aiohttp", "rich", "prometheus_client"}
@@ -60,7 +60,10 @@ def name_of(requirement: str) -> str:
 
 @cache
 def kernel() -> frozenset[Path]:
-    """Return the files that `Session` and `Bridge` reach by imports; worker processes are started by a file's name."""
+    """Return the files that `Session` and `Bridge` import, directly or indirectly.
+
+    Worker processes start from a file's path.
+    """
     package = ROOT / "reasoning_env"
     waiting = [package / "session.py", package / "bridge.py", *(package / "workers").rglob("*.py")]
     found: set[Path] = set()
@@ -73,7 +76,7 @@ def kernel() -> frozenset[Path]:
 
 
 def files_of(name: str) -> Iterator[Path]:
-    """Yield the files of ours that an import of a dotted name runs: those of its packages, too."""
+    """Yield the project's files that run when a dotted name is imported, including those of parent packages."""
     parts = name.split(".")
     for count in range(1, len(parts) + 1):
         place = ROOT.joinpath(*parts[:count])
@@ -81,7 +84,7 @@ def files_of(name: str) -> Iterator[Path]:
 
 
 def imported_names(path: Path) -> Iterator[str]:
-    """Yield the absolute names that a module imports when it runs, within functions too."""
+    """Yield the absolute names that a module imports at run time, including imports within functions."""
     package = path.relative_to(ROOT).parts[:-1]
     waiting: list[ast.AST] = [ast.parse(path.read_text())]
     while waiting:

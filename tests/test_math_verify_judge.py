@@ -1,4 +1,4 @@
-"""The example that uses math-verify, with an answer that makes math-verify hang."""
+"""The example that uses math-verify, and an answer that makes math-verify hang."""
 
 from __future__ import annotations
 

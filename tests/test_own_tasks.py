@@ -35,7 +35,7 @@ def own_session(**settings: Any) -> Session[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session[Any]]:
-    """A session over the example's task and another in a composite, at level 1 and with parameters."""
+    """A session with the example's task, gcd and composite, at level 1, with parameters for the example's task."""
     settings = {
         "tasks": ["own_task/*", "gcd", "composite"],
         "task_params": {"own_task": {"max_length": 20}},
@@ -276,7 +276,7 @@ MISTAKES = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Any]]:
-    """A session with another source of the example, and with a module of bad tasks."""
+    """A session with a changed version of the example, and with a module of faulty tasks."""
     folder = tmp_path_factory.mktemp("other")
     (folder / "bad_tasks.py").write_text(BAD_TASKS)
     (folder / "own_task.py").write_text(Path(EXAMPLE).read_text() + "# another comment\n")

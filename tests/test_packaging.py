@@ -1,4 +1,4 @@
-"""Files that repeat a fact of the project, such as its version, agree."""
+"""Files that state the same fact about the project, such as its version, agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def promised_pythons() -> set[str]:
-    """Return the versions of Python in the classifiers."""
+    """Return the Python versions in the package's classifiers."""
     return {match[1] for line in PROJECT["classifiers"] if (match := re.search(r":: (3\.\d+)$", line))}
 
 
@@ -33,13 +33,13 @@ def test_requires_python_has_no_upper_bound() -> None:
 
 
 def test_verifiers_hub_wheel_declares_the_core_requirements() -> None:
-    """The wheel of hub/verifiers contains the core, so it needs the packages of the core and of the extra."""
+    """The wheel of hub/verifiers contains the core, so it needs the core's requirements and those of the extra."""
     folder = ROOT / "hub" / "verifiers"
     wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert wheel["version"] == reasoning_env.__version__
     assert wheel["requires-python"] == PROJECT["requires-python"]
     assert wheel["dependencies"] == PROJECT["dependencies"] + PROJECT["optional-dependencies"]["verifiers"]
-    module = "reasoning_gym_taskset.py"  # no link: the hub's tool leaves links to files out
+    module = "reasoning_gym_taskset.py"  # no symbolic link, because the hub's tool omits linked files
     assert (folder / module).read_text() == (ROOT / module).read_text()
 
 

@@ -1,4 +1,4 @@
-"""Removed and renamed settings, in files, options and stored states."""
+"""Removed and renamed settings in config files, options and stored states."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_answer_tags_with_unicode_lookalikes_are_ignored() -> None:
     assert split_thinking("a</thin\u212a>b", TAGS).text == "a</thin\u212a>b"
 
 
-# ---------------------------------------------------------------------------- compared with a slow, plain rule
+# ---------------------------------------------------------------------------- compared with a simple implementation
 
 PIECES = st.sampled_from(
     [
@@ -123,7 +123,7 @@ ASCII_TAGS = re.ASCII | re.IGNORECASE | re.DOTALL
 
 
 def _reference_thinking(text: str) -> str:
-    """Follow the rule in its order: closed blocks, then leftover closing tags, then leftover opening tags."""
+    """Remove thinking by a simple implementation: first closed blocks, then closing tags, then opening tags."""
     gone = "\0"
     for thinking in ("<think>.*?</think>", ".*</think>", "<think>.*"):
         text = re.sub(thinking, gone, text, flags=ASCII_TAGS)
@@ -131,7 +131,7 @@ def _reference_thinking(text: str) -> str:
 
 
 def _reference_unclosed(text: str) -> bool:
-    """Tell whether an opening tag is left over once closed blocks are gone."""
+    """Return True if an opening tag remains after all closed blocks are removed."""
     return re.search("<think>", re.sub("<think>.*?</think>", "\0", text, flags=ASCII_TAGS), ASCII_TAGS) is not None
 
 
@@ -200,7 +200,7 @@ def test_extracting_from_a_megabyte_takes_linear_time(piece: str) -> None:
 
 
 def named_score(problem: Problem, answer: str) -> Verdict:
-    """Return the score that the answer names."""
+    """Return the score that the answer contains."""
     if answer == "fault":
         raise ScoringError("the worker cannot score")
     return Verdict(float(answer), Reason.SCORED, answer, 0.1)
@@ -339,7 +339,7 @@ def test_tag_search_by_chunks_finds_all_tags(parts: list[str]) -> None:
 
 
 def test_refused_completion_scores_zero() -> None:
-    """A content filter may have cut the completion after its answer."""
+    """A content filter may have truncated the completion after its answer."""
     group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
     right = Verdict(1.0, Reason.SCORED, "2")
     rewarded = reward(group, [right, right], max_tokens=1000)

@@ -19,7 +19,7 @@ MEMBERS_OF_A_COMPOSITE = 106
 
 
 def range_of(seed: int) -> int:
-    """Number of the range of INSTANCE_SEEDS seeds that holds a seed."""
+    """Return the number of the range of INSTANCE_SEEDS seeds that contains a seed."""
     return seed // INSTANCE_SEEDS
 
 
@@ -43,7 +43,7 @@ def test_evaluation_and_training_seeds_are_disjoint(run_seed: int, task: str, sa
 
 
 def test_derived_seeds_equal_the_recorded_seeds() -> None:
-    """If seeds change, every user gets other training problems and another evaluation set."""
+    """If seeds change, every user gets different training problems and a different evaluation set."""
     assert train_seed(42, 0, 0, 0) == 27_932_344
     assert train_seed(42, 3, 7, 2) == 101_136_571
     assert follow_seed(train_seed(42, 0, 0, 0), 1) == 22_876_271

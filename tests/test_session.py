@@ -111,7 +111,10 @@ async def test_session_state_resumes_the_problem_stream(make_session: MakeSessio
 
 @on_module_loop
 async def test_curriculum_resumed_from_an_older_state_samples_equal_problems(make_session: MakeSession) -> None:
-    """As after kill -9, a run had continued after it saved the state from which the next run resumes."""
+    """The first run continued after it saved the state, as a run does before kill -9.
+
+    The second run resumes from this state.
+    """
     curriculum = {"tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum", "task_sampling": "adaptive"}
 
     async def serve(session: Session, count: int) -> list[str]:

@@ -64,7 +64,7 @@ async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.OUT_OF_MEMORY]
 
 
-# ---------------------------------------------------------------------------- what it returns
+# ---------------------------------------------------------------------------- return values
 
 
 @on_module_loop
@@ -82,7 +82,7 @@ async def test_score_function_cannot_change_the_row_for_later_completions(sessio
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
 async def test_sleeping_score_function_times_out(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sleeping function uses no CPU time, and differs from a process that gets no CPU time."""
+    """A sleeping function uses no CPU time. It must not count as a process that the machine gives no CPU time."""
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
@@ -185,7 +185,7 @@ async def test_row_without_json_form_raises(session: Session[Problem], row: Any)
         await session.judge(row, ["right"])
 
 
-# ---------------------------------------------------------------------------- what it does instead
+# ---------------------------------------------------------------------------- crashes, timeouts and denied actions
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ async def test_first_action_denied_to_a_score_function_is_logged(caplog: pytest.
     assert line.startswith("the sandbox refused an operation of the verifier of score: PermissionError: ")
 
 
-# ---------------------------------------------------------------------------- what it may use
+# ---------------------------------------------------------------------------- permissions
 
 
 @on_module_loop
@@ -264,7 +264,7 @@ async def test_score_function_may_use_granted_files_and_threads(
 
 @pytest.mark.usefixtures("fresh_fork_servers")
 async def test_score_function_may_be_in_the_running_script(tmp_path: Path) -> None:
-    """A file may contain a score function and the script that uses it, as examples/math_verify_judge.py."""
+    """As in examples/math_verify_judge.py, one file may contain a score function and the script that uses it."""
     (tmp_path / "mine.py").write_text(
         "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
     )
@@ -365,7 +365,7 @@ async def test_server_returns_503_if_the_function_always_raises() -> None:
     assert 'reasoning_judge_verdicts_total{reason="scored"} 1.0\n' in metrics
 
 
-# ---------------------------------------------------------------------------- what a session without tasks lacks
+# ---------------------------------------------------------------------------- methods that need tasks
 
 
 @on_module_loop

@@ -28,7 +28,10 @@ REFUSED: dict[str, list[Any]] = {
     "complexity_mode": ["fixed", 3],
     "sandbox_verifiers": ["perhaps", 2],
 }
-"""Invalid values of each kind, and of the settings that our own code reads. Bounds are tested by docs/settings.md."""
+"""Invalid values for each kind of setting, and for settings with their own parsers.
+
+Another test checks the bounds in docs/settings.md.
+"""
 FROM_TEXT: dict[str, tuple[str, Any]] = {
     "tasks": ("gsm_symbolic, chain_sum,", ["gsm_symbolic", "chain_sum"]),
     "exclude_tasks": ("games/*", ["games/*"]),
@@ -43,11 +46,11 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "eval_level": ("0.5", 0.5),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
-"""Other settings that a setting needs."""
+"""Further settings that a setting needs."""
 
 
 def other_value(name: str) -> Any:
-    """Return a valid value that is not the default: a bound, or another choice."""
+    """Return a valid value other than the default: a bound or a different choice."""
     field = FIELDS[name]
     if field.annotation is bool:
         return not field.default
@@ -60,7 +63,7 @@ def other_value(name: str) -> Any:
 
 
 def test_every_setting_accepts_strings() -> None:
-    """FROM_TEXT has strings for settings that are no number, choice or switch."""
+    """FROM_TEXT has the strings for settings that are neither a number, a choice nor a switch."""
     found = {name: FROM_TEXT.get(name) or (str(other_value(name)), other_value(name)) for name in FIELDS}
     for name, (text, value) in found.items():
         parsed = getattr(ReasoningSettings(**{**COMPANIONS.get(name, {}), name: text}), name)

@@ -40,7 +40,7 @@ from tests.waiting import until
 ROOT = Path(reasoning_env.__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 
-# A change that breaks a bound finds a shorter way: bounds go down with the code, and never up.
+# If a change exceeds a bound, simplify the call path. Lower the bounds with the code, and never raise them.
 BOUNDS = {
     "group": 27,
     "mixed group": 28,
@@ -51,25 +51,25 @@ BOUNDS = {
     "evaluation": 45,
     "row": 35,
 }
-"""The most files that a way may enter, as docs/architecture.md describes the ways."""
+"""The maximum number of files whose functions run on each call path. docs/architecture.md describes the paths."""
 LINES = {"mixed group": 6_930}
-"""The most lines that these files may have together."""
+"""The maximum number of lines in these files together."""
 
 
 MOVES = 20
-"""The most moves from file to file while `Session.observe` updates estimates and metrics."""
+"""The maximum number of calls from one file to another while `Session.observe` updates estimates and metrics."""
 
 
 class Trace:
-    """Notes the core's and the front door's files whose functions are called; the rig's and the tests' do not count.
+    """Records the files of the core and the launcher whose functions are called, without test files.
 
-    Functions that run because a module is imported do not count either: an earlier test may have imported the module.
+    Functions that run during an import do not count, because an earlier test may have imported the module.
     """
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.moves = 0
-        """The number of calls of a function in another file than the call before."""
+        """Number of calls to a function in a different file than the previous call."""
         self._last = ""
 
     def __enter__(self) -> Self:
@@ -111,21 +111,21 @@ def check_bound(way: str, trace: Trace) -> None:
 
 @pytest.fixture
 async def session() -> AsyncIterator[Session[Problem]]:
-    """A session whose workers and buffer are ready; a worker that is started meanwhile is no part of a way."""
+    """A session whose workers and buffer are ready, so that no worker starts while a test traces."""
     async with Session(tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
         await until(lambda: len(session.pool.worker_pids) == 2)
         yield session
 
 
 async def next_problem(session: Session[Problem]) -> Problem:
-    """Draw a problem, and wait until the buffer is full again."""
+    """Return the next problem after waiting until the buffer is full again."""
     problem = await session.next()
     await until_full(session)
     return problem
 
 
 async def until_full(session: Session[Any]) -> None:
-    """Wait until the buffer is full and the callbacks of its last problem have run, which are no part of a way."""
+    """Wait until the buffer is full and all callbacks have run, so that the test does not trace them."""
     await until(lambda: session.stats.ready == ProblemStream.min_ahead)
     for _ in range(3):
         await asyncio.sleep(0)
@@ -133,7 +133,7 @@ async def until_full(session: Session[Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_checks_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log no progress and check no server or worker, however slow the traced machine is: that is no part of a way."""
+    """Disable progress logs and checks of servers and workers, which depend on the time that the test takes."""
     for setting in (
         "atropos.report.PROGRESS_INTERVAL_S",
         "inference.server.REACH_POLL_S",
@@ -149,13 +149,13 @@ async def test_collecting_a_group_uses_few_files(tmp_path: Path) -> None:
 
 
 async def test_collecting_groups_of_many_tasks_uses_few_files(tmp_path: Path) -> None:
-    """Trace ten groups of tasks from several families, with questions that may repeat, at levels of a curriculum."""
+    """Trace ten groups of different tasks, some of which repeat questions, at curriculum levels."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
     check_bound("mixed group", await trace_groups(tmp_path, 10, tasks=tasks, complexity_mode="curriculum"))
 
 
 async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
-    """Trace an environment that dumps, and whose workers and buffer are ready."""
+    """Trace an environment that dumps groups, after its workers and buffer are ready."""
     async with InferenceServer() as server:
         config = make_config(
             num_eval_samples_per_task=2,
@@ -168,7 +168,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
         await env.setup()
         await env.get_next_item()
         await until_full(env._run.session)
-        # A worker that is started meanwhile is no part of a way.
+        # No worker may start while the test traces.
         await until(lambda: len(env._run.session.pool.worker_pids) == config.generators + config.verifiers)
         with Trace() as trace:
             for _ in range(count):
@@ -199,7 +199,7 @@ async def test_observing_a_group_calls_few_modules(session: Session[Problem]) ->
 
 
 def test_verifying_an_answer_uses_few_files() -> None:
-    """Trace a verifier's work in this process."""
+    """Trace a verifier in this process."""
     library = Library(None)
     problem = library.generate(ProblemRequest("gcd", 7, {}, None))
     with Trace() as trace:
@@ -220,7 +220,7 @@ async def test_answering_a_judge_request_uses_few_files(session: Session[Problem
 
 
 def run_command(folder: Path, *words: str) -> Trace:
-    default_workers()  # counts the cores once in a process
+    default_workers()  # the cores are counted once per process, before tracing
     with Trace() as trace:
         assert main(words, {}, environment_file=folder / "reasoning_gym_environment.py") == 0
     return trace

@@ -1,4 +1,4 @@
-"""Imported by the process that forks programs for tests, so that their fork servers are forks too."""
+"""Imported by the process that forks programs for tests, so that the fork servers of these programs are forks too."""
 
 from __future__ import annotations
 

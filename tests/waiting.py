@@ -1,4 +1,4 @@
-"""Wait for events that no code announces, with a generous time limit."""
+"""Wait with a generous time limit for events that have no notification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from reasoning_gym_testing import wait_until as wait_for
 
 PATIENCE_S = 300.0
-"""For busy machines; a test that passes never waits so long."""
+"""Time limit for busy machines. A passing test waits much less."""
 
 
 async def until(condition: Callable[[], object]) -> None:

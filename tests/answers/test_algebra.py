@@ -258,7 +258,7 @@ def test_polynomial_check_raises_on_unsupported_expressions(text: str, reason: s
         is_the_product(text)
 
 
-# ------------------------------------------------------------------ any text
+# ------------------------------------------------------------------ fuzzing
 
 CHECKS: dict[str, Callable[[str], bool]] = {
     "polynomial": is_the_product,

@@ -168,7 +168,7 @@ def test_too_long_expression_raises(text: str) -> None:
         parse_expression(text, MANY)
 
 
-# ------------------------------------------------------------------ what has no value
+# ------------------------------------------------------------------ strings without a value
 
 
 @pytest.mark.parametrize(

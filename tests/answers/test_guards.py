@@ -108,7 +108,7 @@ def test_guarded_verifier_never_executes_an_answer(task: str, tmp_path: Path) ->
     assert not (tmp_path / "made").exists()
 
 
-# ------------------------------------------------------------------ bounds that change no score
+# ------------------------------------------------------------------ limits that change no score
 
 
 @pytest.mark.parametrize(

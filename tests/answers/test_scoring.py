@@ -148,7 +148,7 @@ def test_memory_error_of_a_verifier_is_raised() -> None:
         scored("`d`", score, accepts_forms=True)
 
 
-# ------------------------------------------------------------------ tasks with a type of answers
+# ------------------------------------------------------------------ tasks with an answer type
 
 
 def strict_scorer(right: str | None, paid: Callable[[str], float], **rules: Any) -> Scorer:

@@ -91,7 +91,7 @@ def test_invalid_metrics_address_raises(value: Any) -> None:
         ReasoningGymEnvConfig(metrics_port=value)
 
 
-# ---------------------------------------------------------------------------- what decides the groups
+# ---------------------------------------------------------------------------- the settings fingerprint
 
 
 def test_settings_fingerprint_has_only_settings_that_change_groups() -> None:

@@ -23,7 +23,7 @@ def prompt(chat: ChatFormat) -> Prompt:
     return chat.prompt(build_messages("", "1 + 1?"))
 
 
-# ---------------------------------------------------------------------------- servers that give tokens
+# ---------------------------------------------------------------------------- token servers
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_completion_with_invalid_logprobs_is_unusable(from_tokens: Any, logprobs
     assert isinstance(from_tokens([7, 8], logprobs), str)
 
 
-# ---------------------------------------------------------------------------- servers that give text
+# ---------------------------------------------------------------------------- text servers
 
 
 @pytest.fixture(scope="module")

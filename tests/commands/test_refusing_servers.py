@@ -299,7 +299,7 @@ def test_compare_command_names_different_sent_parameters(
     assert "model that answered: m in the first, other in the second" in shown
 
 
-# ------------------------------------------------------------------ requests that stay refused
+# ------------------------------------------------------------------ refused requests
 
 
 def test_refused_requests_print_one_error_line(

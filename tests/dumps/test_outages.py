@@ -52,7 +52,7 @@ def _block(dumps: Path) -> None:
     dumps.write_text("in the way")
 
 
-# ---------------------------------------------------------------------------- a disk that refuses
+# ---------------------------------------------------------------------------- a failing disk
 
 
 def test_groups_wait_in_order_while_writing_fails(make_dumper: MakeDumper, dumps: Path) -> None:
@@ -121,7 +121,7 @@ def test_full_disk_truncates_no_line(make_dumper: MakeDumper, dumps: Path, limit
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
 
 
-# ---------------------------------------------------------------------------- a disk that hangs
+# ---------------------------------------------------------------------------- a hanging disk
 
 
 def test_offering_a_group_does_not_wait_for_the_disk(
@@ -151,7 +151,7 @@ def test_closing_a_dump_stops_waiting_for_a_hanging_disk(
     assert dumper.stats().waiting == 0
 
 
-# ---------------------------------------------------------------------------- files that are taken away
+# ---------------------------------------------------------------------------- deleted files
 
 
 def _move(path: Path) -> None:

@@ -72,7 +72,7 @@ def test_unknown_token_counts_are_not_averaged_as_zero() -> None:
     assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None
 
 
-# ------------------------------------------------------------------ requests as sent
+# ------------------------------------------------------------------ sent parameters
 
 REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
 

@@ -101,7 +101,7 @@ async def test_get_next_item_raises_the_fatal_error_of_an_earlier_request(
     assert caplog.messages == []
 
 
-# ---------------------------------------------------------------------------- the end of a flight
+# ---------------------------------------------------------------------------- problems in flight
 
 
 @pytest_asyncio.fixture(loop_scope="package")
@@ -167,4 +167,4 @@ async def test_directly_collected_group_is_no_longer_in_flight(make_env: MakeEnv
     assert env._run.session.in_flight == 0
 
 
-# ---------------------------------------------------------------------------- what is sent
+# ---------------------------------------------------------------------------- sent groups

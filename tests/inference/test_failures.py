@@ -123,7 +123,7 @@ def test_https_request_to_an_http_server_counts_as_refused() -> None:
     assert explain_failure(error.value).kind is FailureKind.REFUSED
 
 
-# ---------------------------------------------------------------------------- what follows from a failure
+# ---------------------------------------------------------------------------- retry decisions
 
 ABSENT = Failure("gone", FailureKind.ABSENT, "start one", None)
 TIMED_OUT = Failure("gone", FailureKind.ABSENT, "start one", None, timed_out=True)

@@ -107,7 +107,7 @@ async def test_only_the_start_of_an_error_body_is_read() -> None:
             await ended.wait()
 
 
-# ---------------------------------------------------------------------------- completions that are not whole
+# ---------------------------------------------------------------------------- incomplete completions
 
 WORDS = "First, add the two numbers. The sum is <answer>4</answer>"
 

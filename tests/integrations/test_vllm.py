@@ -246,7 +246,7 @@ async def test_completions_follow_new_weights(processes: Processes, folder: Path
     assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) > 0.1
 
 
-# ---------------------------------------------------------------------------- servers that will not do
+# ---------------------------------------------------------------------------- unusable servers
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
@@ -265,7 +265,7 @@ async def test_wrong_api_key_raises_a_one_line_error(make_client: Any, servers: 
     assert "\n" not in str(raised.value)
 
 
-# ---------------------------------------------------------------------------- what replies look like
+# ---------------------------------------------------------------------------- the shape of replies
 
 
 def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> None:
@@ -281,7 +281,7 @@ def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> N
     assert came == RECORDED.read_text()
 
 
-# ---------------------------------------------------------------------------- `serve` over deaths
+# ---------------------------------------------------------------------------- `serve` while servers are killed
 
 
 class Serving:

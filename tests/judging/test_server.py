@@ -239,7 +239,7 @@ async def test_judge_metrics_have_the_most_frequent_answer_share(client: Client)
     assert 'reasoning_answers_most_frequent_share{task="gcd"} 0.75\n' in text
 
 
-# ---------------------------------------------------------------------------- a client's mistakes
+# ---------------------------------------------------------------------------- invalid requests
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ async def test_request_with_the_right_token_is_accepted(judge: Judge, header: st
         assert reply.status == 200
 
 
-# ---------------------------------------------------------------------------- faults of ours
+# ---------------------------------------------------------------------------- infrastructure errors
 
 
 async def test_worker_failure_is_retried_by_the_server(client: Client, judge: Judge) -> None:

@@ -128,7 +128,7 @@ def test_group_updates_the_nearest_level() -> None:
     assert first.state() == second.state()
 
 
-# ---------------------------------------------------------------------------- the chance of a signal
+# ---------------------------------------------------------------------------- the probability of unequal scores
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])

@@ -131,7 +131,7 @@ async def test_evaluation_set_is_still_generated_if_one_caller_is_cancelled() ->
     assert len(await second) == 3
 
 
-# ---------------------------------------------------------------------------- no question twice
+# ---------------------------------------------------------------------------- repeated questions
 
 
 def one_of(questions: int) -> Callable[[ProblemSpec], Problem]:

@@ -53,7 +53,7 @@ async def plan(**fields: Any) -> TaskPlan:
     return await plan_tasks(ReasoningSettings(**fields), LIBRARY, LibraryChecker())
 
 
-# ---------------------------------------------------------------------------- what is meant
+# ---------------------------------------------------------------------------- resolving settings
 
 
 async def test_plan_ignores_the_order_of_task_names() -> None:
@@ -110,7 +110,7 @@ async def test_task_params_are_checked_at_the_eval_level() -> None:
     assert [level for _, _, level in checker.asked] == [0.75]
 
 
-# ---------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------- rejected settings
 
 INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "unknown task": ({"tasks": "gdc"}, "tasks: .*'gdc'.* gcd"),
@@ -143,7 +143,7 @@ async def test_invalid_plan_names_the_setting(case: str) -> None:
         await plan(**fields, **sampling)
 
 
-# ---------------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------------- warnings
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def luck(spec: ProblemSpec) -> int:
     return random.Random(spec.seed).randint(0, SIZE)
 
 
-# ---------------------------------------------------------------------------- draws that follow no estimates
+# ---------------------------------------------------------------------------- sampling without estimates
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
@@ -144,7 +144,7 @@ def test_sampling_raises_if_every_task_is_quarantined(make: Callable[[], TaskSam
     assert all(row.share == 0.0 for row in sampler.report().values())
 
 
-# ---------------------------------------------------------------------------- draws that follow estimates
+# ---------------------------------------------------------------------------- sampling with estimates
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

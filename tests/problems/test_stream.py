@@ -321,7 +321,7 @@ async def test_task_with_only_evaluation_questions_is_quarantined(make_stream: M
     assert stream.stats.quarantined == ("a",)
 
 
-# ---------------------------------------------------------------------------- the ledger
+# ---------------------------------------------------------------------------- problems in flight
 
 
 async def test_problem_is_in_flight_until_the_done_method_is_called(make_stream: MakeStream) -> None:

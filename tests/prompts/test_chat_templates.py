@@ -106,7 +106,7 @@ def test_token_that_begins_the_next_turn_can_end_a_reply(tokenizer: Any) -> None
     assert chat.end_of_turn == "<|user|>"
 
 
-# ---------------------------------------------------------------------------- templates of the user's choice
+# ---------------------------------------------------------------------------- user templates
 
 
 def test_plain_chat_template_needs_no_special_tokens(tokenizer: Any) -> None:

@@ -70,7 +70,7 @@ def test_findings_at_several_levels_are_merged() -> None:
     assert len(merge([*given, finding(task="maze"), finding(Defect.LAYOUT_PAID)])) == 3
 
 
-# ------------------------------------------------------------------ what the scores of probes show
+# ------------------------------------------------------------------ findings from scores
 
 
 class ScoreCommands(Reproduction):

@@ -31,7 +31,7 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
     return make_probes([_problem(answer, question) for answer in answers])
 
 
-# ------------------------------------------------------------------ kinds of probes
+# ------------------------------------------------------------------ probes
 
 
 def test_probe_answers_survive_extraction_from_a_completion() -> None:

@@ -15,7 +15,7 @@ from reasoning_env.seeds import hash_int
 from tests.fake_workers import FakeWorkers, fails_where, is_the_answer, no_luck
 from tests.records import make_spec, problem_of
 
-# ------------------------------------------------------------------ what is a fault
+# ------------------------------------------------------------------ faults
 
 ITEMS = 20
 SHORTCUT = "0"

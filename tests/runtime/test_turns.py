@@ -43,7 +43,7 @@ async def test_short_sequences_are_processed_without_a_yield() -> None:
     assert await turns_of_others([NUMBERS_PER_TURN // 8] * 8) == 0
 
 
-# ---------------------------------------------------------------------------- a thread for many pieces
+# ---------------------------------------------------------------------------- threaded calls
 
 
 async def test_threaded_calls_return_their_own_results() -> None:

@@ -1,5 +1,5 @@
-"""Second opinions: solvers that read a question's text and nothing else.
+"""Solvers that answer a problem from the text of its question alone, to check the served answers.
 
-No module here imports the library, its generators or its verifiers, and none reads a problem's metadata or its expected
-answer. `table.py` says for each task what its solver shows.
+No module here imports the library, its generators or its verifiers. None reads a problem's metadata or reference
+answer. `table.py` has the solver of each task, and says what a solver cannot check.
 """

@@ -1,4 +1,4 @@
-"""Equations, polynomials, integrals and geometry, by exact fractions, by sympy or by numbers."""
+"""Solve equations, polynomials, integrals and geometry, with exact fractions, with sympy or numerically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def simple_geometry(question: str) -> Solution:
 
 
 def advanced_geometry(question: str) -> Solution:
-    """An angle, the orthocenter or the radius of the incircle of a triangle, from its corners."""
+    """Compute an angle, the orthocenter or the incircle's radius of a triangle from its corners."""
     corners = re.findall(r"[ABC] ?= ?\((-?\d+), (-?\d+)\)", question)
     if len(corners) != 3:
         raise UnsolvedError("not three corners")
@@ -67,7 +67,7 @@ def _rounded(value: Fraction) -> str:
 
 
 def terms(text: str, variable: str) -> dict[int, Fraction]:
-    """Return a polynomial's coefficients by exponent: sums, products, powers and quotients by whole numbers."""
+    """Return a polynomial's coefficients by exponent. It may have sums, products, powers and quotients by integers."""
     return {
         power[0]: Fraction(int(value.p), int(value.q))
         for power, value in sympy.Poly(_parse(text, variable), sympy.Symbol(variable)).as_dict().items()
@@ -75,7 +75,7 @@ def terms(text: str, variable: str) -> dict[int, Fraction]:
 
 
 def _parse(text: str, *names: str) -> sympy.Expr:
-    """Return an expression of a question; its text is the question's own, and never a model's."""
+    """Parse an expression of a question with sympy. Questions are trusted; model text never gets here."""
     if not re.fullmatch(r"[\w\s+*/().,^-]*", text):
         raise UnsolvedError(f"no expression: {text[:40]!r}")
     symbols = {name: sympy.Symbol(name) for name in names}
@@ -96,7 +96,7 @@ def simple_equations(question: str) -> Solution:
 
 
 def polynomial_equations(question: str) -> Solution:
-    """Find real roots numerically to 50 digits; a question without any has no answer that could be tagged."""
+    """Find the real roots numerically to 50 digits. Raises if there are none."""
     first = question.split("In solving equations")[0]
     equation = first.split(":")[-1]
     variable = find(r"(?:for|of|real|variable) \(?(?:real )?(?:values? of )?([a-z])\b", first)[1]
@@ -137,7 +137,7 @@ def _integral(question: str) -> tuple[sympy.Expr, sympy.Symbol]:
 
 
 def integration(question: str) -> Solution:
-    """Integrate by sympy, and confirm the result by differentiating it at points."""
+    """Integrate with sympy, and confirm the result by differentiating it at some points."""
     integrand, variable = _integral(question)
     integral = sympy.integrate(integrand, variable)
     if integral.has(sympy.Integral):
@@ -152,11 +152,11 @@ def integration(question: str) -> Solution:
     return Solution(f"{text} + C", (text,), (f"{text} + {variable}", *doubled))
 
 
-# ---------------------------------------------------------------------------- numbers to reach
+# ---------------------------------------------------------------------------- target numbers
 
 
 def reach(numbers: list[int], target: int, *, limit: int = 400_000) -> str | None:
-    """Return an expression over all the numbers that equals `target`; None where there is none within the limit."""
+    """Return an expression that uses all the numbers and equals `target`; None if the search finds none."""
     tried = 0
 
     def search(items: list[tuple[Fraction, str]]) -> str | None:

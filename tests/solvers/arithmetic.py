@@ -1,4 +1,4 @@
-"""Arithmetic, number theory, probability: exact computation of what the question asks."""
+"""Compute the answers to questions about arithmetic, number theory and probability exactly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 def evaluate(text: str, number: Callable[[str], Any]) -> Any:
-    """Return the value of an expression over numbers that `number` reads from their text."""
+    """Return the value of an arithmetic expression. `number` converts its number literals."""
     source = text.strip()
 
     def value(node: ast.expr) -> Any:
@@ -48,7 +48,7 @@ def evaluate(text: str, number: Callable[[str], Any]) -> Any:
 
 
 def decimal_text(value: Fraction) -> str | None:
-    """Return a fraction as a finite decimal; None where its decimals have no end."""
+    """Return a fraction as a finite decimal number; None if its decimals never end."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:
@@ -65,7 +65,7 @@ def whole(value: int) -> Solution:
 
 
 def exact(value: Fraction) -> Solution:
-    """Return the solution of a value that a question asks exactly."""
+    """Return the solution for an exact value that a question asks for."""
     text = decimal_text(value)
     if value.denominator == 1:
         return whole(value.numerator)
@@ -100,7 +100,7 @@ def bitwise_arithmetic(question: str) -> Solution:
 
 
 def complex_arithmetic(question: str) -> Solution:
-    """Read `(a + bi)` with either part missing, and one of four operations."""
+    """Parse two numbers `(a + bi)`, in which either part may be missing, and apply one of four operations."""
     parts = re.findall(r"\(([^()]*\d[^()]*)\)", question)
     if len(parts) != 2:
         raise UnsolvedError("not two complex numbers")
@@ -141,7 +141,7 @@ def _complex(text: str) -> tuple[Fraction, Fraction]:
 
 
 def decimal_arithmetic(question: str) -> Solution:
-    """Compute exactly, then round once to the significant digits that the question names."""
+    """Compute exactly, then round once to the number of significant digits in the question."""
     digits = int(find(r"(\d+) significant", question)[1])
     expression = find(r"\n(.*?)=", question)[1]
     value = evaluate(expression, Fraction)
@@ -217,7 +217,7 @@ def least_common_multiple(question: str) -> Solution:
 
 
 def fraction_simplification(question: str) -> Solution:
-    """Reduce a fraction written plainly or in LaTeX, and keep its notation."""
+    """Reduce a fraction in plain or LaTeX notation, and keep the notation."""
     text = find(r"fraction (.*?) (?:to|in)", question)[1]
     top, bottom = integers(text)
     value = Fraction(top, bottom)
@@ -280,7 +280,7 @@ LEGS = {
     10: "crab, lobster, shrimp, woodlouse, crayfish",
     14: "woodlice, woodlouse",
 }
-"""Legs of animals, from general knowledge; the questions count arms and claws too."""
+"""Number of legs of each animal, from general knowledge. The questions also count arms and claws."""
 
 
 def leg_counting(question: str) -> Solution:
@@ -357,7 +357,10 @@ MONTHS = (
 
 
 def _dates(question: str) -> list[datetime.date]:
-    """Return the dates in a question; raises AmbiguousError where a weekday beside a date is not that date's."""
+    """Return the dates in a question.
+
+    Raises AmbiguousError if a date has a different weekday than the question says.
+    """
     dates = []
     for weekday, month, day, year in re.findall(
         rf"(?:({'|'.join(WEEKDAYS)}),? )?({'|'.join(MONTHS)}) (\d+)(?:st|nd|rd|th)?, (\d+)", question
@@ -439,9 +442,10 @@ def _numeric_date(question: str) -> datetime.date:
 
 
 def _span(question: str) -> list[datetime.date]:
-    """Return the days between the two dates of a question, both included; the first date may lack its year.
+    """Return the number of days between the two dates of a question, including both.
 
-    Raises AmbiguousError where no two dates in order have the weekdays that the question gives them.
+    The first date may lack its year. Raises AmbiguousError if no pair of dates in order has the weekdays in the
+    question.
     """
     named = re.findall(rf"({'|'.join(WEEKDAYS)}), ({'|'.join(MONTHS)}) (\d+)(?:, (\d+))?", question)
     if len(named) != 2:
@@ -485,7 +489,7 @@ DATES = ("%Y-%m-%d (%A)", "%A, %B %d, %Y", "%d %B %Y", "%Y-%m-%d", "%a %b %d %Y"
 
 
 def _moment(text: str) -> datetime.datetime:
-    """Read a date, a time or both, with or without a zone."""
+    """Parse a date, a time or both, with or without a time zone."""
     formats = [*DATES, *TIMES]
     formats += [f"{date}{comma} {time}" for date in DATES for time in TIMES for comma in ("", ",", " at")]
     for layout in formats:
@@ -498,7 +502,7 @@ def _moment(text: str) -> datetime.datetime:
 
 
 def time_intervals(question: str) -> Solution:
-    """Return the exact duration in the layout that is asked for; a duration below zero has a minus before it."""
+    """Return the exact duration in the requested format, with a minus sign for negative durations."""
     span = find(
         r"(?:started at|began at|departed at|from|between) (.*?) "
         r"(?:and (?:completed|ended|arrived|finished) at|to|and) "

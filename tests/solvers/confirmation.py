@@ -1,4 +1,4 @@
-"""Tell whether a solver confirms a model's answer: by its value, from the question's text alone."""
+"""Check a model's answer with a solver, by value, using only the text of the question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMES = "\u00d7"
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Return whether the solver of the task confirms an answer; False where it cannot solve the question."""
+    """Return True if the solver of the task confirms the answer; False if it cannot solve the question."""
     if task == "propositional_logic":
         return _is_conclusion(question, answer)
     solve = TABLE[task].solve
@@ -42,14 +42,14 @@ def _factors(text: str) -> list[str]:
 
 
 def _number(text: str) -> Fraction | None:
-    # Without exponents, which take for ever.
+    # Reject exponents, because huge powers would take practically for ever.
     if re.fullmatch(r"-?\d{1,40}(\.\d{1,40}|/0*[1-9]\d{0,40})?", text) is None:
         return None
     return Fraction(text)
 
 
 def _is_rounded(answer: str, number: Fraction, exact: Fraction) -> bool:
-    """Return whether a number is the exact one, or rounded to three significant digits or more."""
+    """Return True if a number is the exact value, or the value rounded to at least three significant digits."""
     digits = answer.partition(".")[2]
     return number == exact or (len(digits.lstrip("0")) >= 3 and number == round(exact, len(digits)))
 
@@ -57,6 +57,6 @@ def _is_rounded(answer: str, number: Fraction, exact: Fraction) -> bool:
 def _is_conclusion(question: str, answer: str) -> bool:
     if not re.fullmatch(r"[()A-Z\s" + SIGNS + r"]{1,200}", answer):
         return False
-    with contextlib.suppress(IndexError, KeyError, UnsolvedError):  # no formula, or a letter that no premise has
+    with contextlib.suppress(IndexError, KeyError, UnsolvedError):  # not a formula of the premises' letters
         return Premises(question).conclude(answer)
     return False

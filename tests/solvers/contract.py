@@ -1,4 +1,4 @@
-"""What a solver returns, and helpers for reading questions."""
+"""The result of a solver, and helper functions to read questions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Solution:
-    """What a question's text says of answers to it.
+    """The solution of a question.
 
-    `answer` is right. `others` are right too: other solutions, or the same in other notation. `wrong` are nearly right,
-    and not right by any reading of the question.
+    `answer` is right. `others` are further right answers: other solutions, or other notations of `answer`. `wrong` are
+    nearly right answers that are wrong by every reading of the question.
     """
 
     answer: str
@@ -20,15 +20,15 @@ class Solution:
 
 
 class UnsolvedError(Exception):
-    """The solver gives up: its search is too long, or its parser does not know the question's wording."""
+    """Raised if the search takes too long, or if the solver cannot parse the question."""
 
 
 class AmbiguousError(Exception):
-    """The question has several readings with different answers; the message names the cause."""
+    """Raised if readings of the question have different answers; the message names the cause."""
 
 
 def find(pattern: str, text: str) -> re.Match[str]:
-    """Return the first match of a pattern in a question; raises UnsolvedError for another wording."""
+    """Return the first match of a pattern in a question. Raises UnsolvedError if there is none."""
     found = re.search(pattern, text, re.DOTALL)
     if found is None:
         raise UnsolvedError(f"no {pattern!r} in the question")
@@ -36,12 +36,12 @@ def find(pattern: str, text: str) -> re.Match[str]:
 
 
 def integers(text: str) -> list[int]:
-    """Return the whole numbers in a text, in order."""
+    """Return the integers in a string, in order."""
     return [int(word) for word in re.findall(r"-?\d+", text)]
 
 
 def number_rows(text: str) -> list[list[int]]:
-    """Return the rows of the last block of lines that hold whole numbers and blanks alone."""
+    """Return the rows of the last block of lines that contain only integers and whitespace."""
     blocks = re.findall(r"(?:^[ \t]*-?\d+(?:[ \t]+-?\d+)*[ \t]*(?:\n|\Z))+", text, re.MULTILINE)
     if not blocks:
         raise UnsolvedError("no matrix in the question")
@@ -49,16 +49,16 @@ def number_rows(text: str) -> list[list[int]]:
 
 
 def as_rows(rows: list[list[int]]) -> str:
-    """Return a matrix as the questions write it."""
+    """Return a matrix in the notation of the questions."""
     return "\n".join(" ".join(map(str, row)) for row in rows)
 
 
 def near_number(value: int) -> tuple[str, ...]:
-    """Return whole numbers that are not `value`, though near it or alike."""
+    """Return integers that are close or similar to `value`, but different."""
     near = [value + 1, value - 1, -value, value * 10]
     return tuple(str(number) for number in near if number != value)
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text."""
+    """Return the set of words in a string."""
     return frozenset(text.split())

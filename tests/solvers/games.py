@@ -1,4 +1,4 @@
-"""Games and plans: simulated move by move, and searched where that ends."""
+"""Solve games and planning tasks by simulating moves, and by searching if the search ends in time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ S = TypeVar("S", bound=Hashable)
 def breadth_first(
     start: S, moves: Callable[[S], Iterable[tuple[str, S]]], is_goal: Callable[[S], bool], *, limit: int = 200_000
 ) -> list[str] | None:
-    """Return the fewest moves from `start` to a goal; None where there is no way.
+    """Return the shortest list of moves from `start` to a goal; None if there is none.
 
-    Raises UnsolvedError once `limit` states were met.
+    Raises UnsolvedError after `limit` states.
     """
     came_from: dict[S, tuple[S, str] | None] = {start: None}
     queue = deque([start])
@@ -95,7 +95,10 @@ def quantum_lock(question: str) -> Solution:
 
 
 def tower_of_hanoi(question: str) -> Solution:
-    """Move the disks by three or four pegs (Frame and Stewart), which is legal if not always the shortest."""
+    """Move the disks over three or four pegs with the Frame-Stewart algorithm.
+
+    The moves are legal, but not always the fewest.
+    """
     disks, pegs = map(int, find(r"with (\d+) disks and (\d+) pegs", question).groups())
     start, goal = map(int, find(r"from Peg (\d+) to Peg (\d+)", question).groups())
     moves: list[tuple[int, int, int]] = []
@@ -127,7 +130,7 @@ def tower_of_hanoi(question: str) -> Solution:
 
 
 def _frame(disks: int, pegs: int) -> int:
-    """Return the moves of the Frame-Stewart way for disks and pegs."""
+    """Return the moves of the Frame-Stewart algorithm for these disks and pegs."""
     if disks <= 1:
         return disks
     if pegs == 3:
@@ -139,7 +142,7 @@ def _frame(disks: int, pegs: int) -> int:
 
 
 def mahjong_puzzle(question: str) -> Solution:
-    """Apply the three rules to the last card: two alike in hand, or two that make a sequence with it."""
+    """Apply the three rules to the last card: two equal cards in hand, or two cards that form a sequence with it."""
     hand = list(find(r"initial cards ([A-Z]+)", question)[1])
     rounds = re.findall(r"Add an? ([A-Z]) card and remove an? ([A-Z]) card", question)
     result = "Pass"
@@ -162,11 +165,11 @@ TURNS = {
     "left": {"top": "left", "right": "top", "bottom": "right", "left": "bottom"},
     "right": {"top": "right", "left": "top", "bottom": "left", "right": "bottom"},
 }
-"""Where each side's new color comes from when the named side is turned to the top."""
+"""For each side that is turned to the top, the side from which every side gets its new color."""
 
 
 def color_cube_rotation(question: str) -> Solution:
-    """Turn the cube; a half turn from bottom to top has two axes, and the answer may depend on which."""
+    """Rotate the cube. A half turn from bottom to top has two possible axes, and the answer may depend on the axis."""
     sides = ("top", "right", "front", "left", "back", "bottom")
     colors = {side: color for color, side in re.findall(r"- an? (\w+) (\w+) side", question)}
     asked = find(r"color of the (\w+) side", question)[1]
@@ -282,7 +285,7 @@ Knights = tuple[str, frozenset[str], frozenset[str]]
 
 
 def knight_swap(question: str) -> Solution:
-    """Search all positions: the sides take turns from the side that is named, and nobody may pass."""
+    """Search all positions. The sides move in turns, beginning with the named side, and cannot pass."""
     columns = find(r"```\n\s+([A-Z ]+)\n", question)[1].split()
     squares: dict[str, str] = {}
     for row, cells in re.findall(r"^(\d+) \|(.*)\|$", question, re.MULTILINE):
@@ -329,7 +332,7 @@ def knight_swap(question: str) -> Solution:
 
 
 def _there_and_back(first: str, second: str) -> list[str]:
-    """Return two moves and their reverse, [] where the second takes the square that the first left."""
+    """Return two moves and their reverse, or [] if the second move goes to the square that the first left."""
     moves = [move.split(",") for move in (first, second)]
     if moves[1][2] == moves[0][1]:
         return []
@@ -354,7 +357,7 @@ def _sokoban_board(question: str) -> tuple[set[Place], Place, frozenset[Place], 
 def _push(
     walls: set[Place], player: Place, boxes: frozenset[Place], letter: str
 ) -> tuple[Place, frozenset[Place]] | None:
-    """Return player and boxes after a move; None where a wall or a second box is in the way."""
+    """Return the positions of player and boxes after a move; None if a wall or another box is in the way."""
     down, right = DIRECTIONS[letter]
     target = (player[0] + down, player[1] + right)
     if target in walls:
@@ -457,7 +460,7 @@ def rush_hour(question: str) -> Solution:
 
 
 def boxnet(question: str) -> Solution:
-    """Carry each box to the square of its target, one agent and one move at a time, then into the target."""
+    """Move each box to the square of its target, with one agent and one move at a time, and then into the target."""
     squares: dict[str, list[str]] = {}
     for square, seen in re.findall(
         r"Agent\[([\d., ]+)\]: I am in square\[[\d., ]+\], I can observe (\[.*?\])", question
@@ -503,7 +506,7 @@ FACES = "ULFRBD"
 
 
 def rubiks_cube(question: str) -> Solution:
-    """Search from both ends; only cubes that few turns solve are found."""
+    """Search from both ends. The search solves only cubes that need few turns."""
     lines = [line for line in question.splitlines() if re.fullmatch(r"\s*[A-Z](?:\s+[A-Z])*\s*", line)]
     size = int(find(r"size (\d+)|(\d+)x\d+x\d+", question)[1] or find(r"(\d+)x\d+x\d+", question)[1])
     rows = [line.split() for line in lines]
@@ -550,9 +553,10 @@ def rubiks_cube(question: str) -> Solution:
 
 
 def _turns() -> dict[str, list[int]]:
-    """Return for each turn, clockwise and not, where each of the 54 stickers comes from.
+    """Return for each turn in both directions the origin of each of the 54 stickers.
 
-    A sticker is a point on the cube's surface: x to the right, y up, z to the viewer. A turn rotates a layer's points.
+    A sticker is a point on the cube's surface: x to the right, y up, z to the viewer. A turn rotates the points of one
+    layer.
     """
     points = []
     for face in FACES:

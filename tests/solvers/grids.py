@@ -1,4 +1,4 @@
-"""Matrices, boards and number puzzles on grids."""
+"""Solve tasks on matrices, boards and number grids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def _matrix(rows: Grid) -> Solution:
-    """Return the solution of a matrix; one cell changed and one row less are wrong."""
+    """Return the solution for a matrix. A matrix with a changed cell or without one row is wrong."""
     changed = [row[:] for row in rows]
     changed[-1][-1] += 1
     wrong = [as_rows(changed)]
@@ -38,7 +38,7 @@ def _neighbours(place: Place, height: int, width: int) -> Iterator[Place]:
 def _distances(
     grid: Sequence[Sequence[object]], starts: list[Place], is_open: Callable[[Place], bool]
 ) -> dict[Place, int]:
-    """Return the steps from the nearest start to each place that can be reached."""
+    """Return the number of steps from the nearest start to each reachable place."""
     distances = dict.fromkeys(starts, 0)
     queue = deque(starts)
     while queue:
@@ -61,7 +61,7 @@ def binary_matrix(question: str) -> Solution:
 
 
 def _turned(rows: Grid) -> Grid:
-    """Return a matrix after a quarter turn clockwise."""
+    """Return a matrix after a clockwise quarter turn."""
     return [list(row) for row in zip(*rows[::-1], strict=True)]
 
 
@@ -103,9 +103,9 @@ def pool_matrix(question: str) -> Solution:
 
 
 def manipulate_matrix(question: str) -> Solution:
-    """Apply the operations by each reading that the question leaves of a mirror and of a rotation.
+    """Apply the operations with each possible meaning of mirror and rotation.
 
-    Raises AmbiguousError where the readings differ.
+    Raises AmbiguousError if the results differ.
     """
     rows = number_rows(question.split("Perform")[0])
     operations = re.findall(r"^- (.*)$", question, re.MULTILINE)
@@ -274,14 +274,20 @@ def game_of_life_halting(question: str) -> Solution:
 def fill(
     cells: list[Place], options: dict[Place, set[int]], groups: list[list[Place]], pairs: list[tuple[Place, Place]]
 ) -> list[dict[Place, int]]:
-    """Return up to two ways to fill cells, different within each group, the first of each pair below the second."""
+    """Return up to two ways to fill the cells.
+
+    Values differ within each group, and in each pair the first is smaller.
+    """
     groups_of: dict[Place, list[list[Place]]] = {cell: [g for g in groups if cell in g] for cell in cells}
     pairs_of: dict[Place, list[tuple[Place, Place]]] = {cell: [p for p in pairs if cell in p] for cell in cells}
     found: list[dict[Place, int]] = []
     steps = 0
 
     def narrow(possible: dict[Place, set[int]], todo: list[Place]) -> bool:
-        """Take away what the cells in `todo` rule out; False where a cell has nothing left."""
+        """Remove the values that the cells in `todo` exclude in other cells.
+
+        Return False if a cell has no value left.
+        """
         while todo:
             cell = todo.pop()
             if not possible[cell]:
@@ -506,7 +512,7 @@ def n_queens(question: str) -> Solution:
 def modulo_grid(question: str) -> Solution:
     """Find a divisor, remainder and operation on row and column that agree with every visible cell.
 
-    Other rules that agree with all visible cells must fill the hidden cells alike, or the question is ambiguous.
+    If another rule agrees with all visible cells but gives different hidden cells, the question is ambiguous.
     """
     rows = [line for line in question.splitlines() if re.fullmatch(r"[❌✅❔]+", line.strip())]
     shown = {(r, c): sign for r, row in enumerate(rows) for c, sign in enumerate(row.strip())}
@@ -548,7 +554,7 @@ def modulo_grid(question: str) -> Solution:
 
 
 def rectangle_count(question: str) -> Solution:
-    """Find the fewest rectangles whose outlines explain every mark: `#` once, `█` twice."""
+    """Find the smallest number of rectangles whose outlines explain every mark: `#` is one outline, `█` is two."""
     lines = question.split("grid below?\n", 1)[1].splitlines()
     width = max(map(len, lines)) + 1
     once = twice = 0
@@ -563,15 +569,16 @@ def rectangle_count(question: str) -> Solution:
 
 
 def _rectangles(once: int, twice: int, width: int) -> int:
-    """Return the least number of outlines that add up to the marks, which are bits: `once` for all, `twice` for double.
+    """Return the smallest number of outlines that add up to the marks.
 
-    The lowest bit is the topmost, leftmost mark, and so the corner of a rectangle.
+    The marks are bits: `once` has all marks, and `twice` the double ones. The lowest bit is the topmost, leftmost mark,
+    which is the corner of a rectangle.
     """
     best = 10_000
     steps = 0
 
     def run(marks: int, start: int, step: int) -> list[int]:
-        """Return the bits of an unbroken row of marks from `start` on."""
+        """Return the bits of the uninterrupted row of marks that begins at `start`."""
         bits = []
         while marks >> start & 1:
             bits.append(start)
@@ -610,7 +617,7 @@ def _rectangles(once: int, twice: int, width: int) -> int:
 
 
 def tsumego(question: str) -> Solution:
-    """Find the black move that captures most white stones."""
+    """Find the black move that captures the most white stones."""
     columns = find(r"```\n\s+([A-Z ]+)\n", question)[1].split()
     lines = re.findall(r"^ ?(\d+) ([.XO](?: [.XO])*)\s*$", question, re.MULTILINE)
     board = {

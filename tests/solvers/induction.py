@@ -1,4 +1,4 @@
-"""Rules from examples: only sequences, and only where all rules of the known kinds agree on the next number."""
+"""Continue number sequences, if all rules of the known kinds give the same next number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def number_sequence(question: str) -> Solution:
 
 
 def _continuations(values: list[int]) -> Iterator[int]:
-    """Yield the next number by each rule that the numbers obey: linear in the last number, or in the last two."""
+    """Yield the next number for each rule that fits: linear in the last number, or in the last two numbers."""
     if len(values) >= 3 and values[0] != values[1]:
         factor = Fraction(values[2] - values[1], values[1] - values[0])
         offset = values[1] - factor * values[0]

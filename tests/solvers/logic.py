@@ -1,4 +1,4 @@
-"""Statements: who lies, who is related to whom, what follows, what a circuit gives."""
+"""Solve logic tasks: liars, family relations, conclusions and circuits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .contract import AmbiguousError, Solution, UnsolvedError, find, near_number
 
 
 def acre(question: str) -> Solution:
-    """A detector lights when a blicket is on it: some objects are known not to be, some results need one of a set."""
+    """Solve by cases.
+
+    A detector is on if a blicket is on it. Some objects are no blickets, and some sets contain one.
+    """
     experiments = re.findall(r"^(.+) → (on|off)$", question, re.MULTILINE)
     tested = set(find(r"New test case:\s*(.+?)\n", question)[1].split(", "))
     shown = [(set(objects.split(", ")), result == "on") for objects, result in experiments]
@@ -27,11 +30,11 @@ def acre(question: str) -> Solution:
 
 
 def aiw(question: str) -> Solution:
-    """Count sisters, friends and colleagues; women are named, and so the asker's own sex counts."""
+    """Count sisters, friends and colleagues. The named people are women, so the sex of the asker matters."""
     if "colleague" in question:
         first = int(find(r"(\d+) female colleagues\. These are all", question)[1])
         second = int(find(r"and (\d+) female colleagues in total", question)[1])
-        # Matilda is one of the women of both circles; the woman of the first circle is her colleague too.
+        # Matilda belongs to both circles. The woman of the first circle is also her colleague.
         count = (first - 1 + 1) + (second - 1)
         return Solution(str(count), wrong=near_number(count))
     if "friend" in question:
@@ -56,11 +59,11 @@ MEN = word_set("""
     Harry Henry Jack Jacob James Jayden John Joseph Julian Kai Leo Liam Logan Lucas Mason Matthew Michael Noah Oliver
     Oscar Owen Peter Richard Robert Ryder Samuel Sebastian Theodore Thomas William Xavier Zion
 """)
-"""Names whose sex everybody knows; that of others is told by who they are married to, or not at all."""
+"""Names of men. The sex of people with other names follows from their spouses, or stays unknown."""
 
 
 def family_relationships(question: str) -> Solution:
-    """Read the tree, and say what the first person is to the second."""
+    """Read the family tree, and name the relation of the first person to the second."""
     spouse: dict[str, str] = {}
     parents: dict[str, tuple[str, str]] = {}
     for husband, wife in PAIRS.findall(question):
@@ -96,7 +99,7 @@ def _relations(
     parents: dict[str, tuple[str, str]],
     children: dict[str, set[str]],
 ) -> list[tuple[str, str]]:
-    """Return what `first` is to `second`, as the words for a man and for a woman."""
+    """Return the words for a man and a woman that name the relation of `first` to `second`."""
 
     def are_siblings(a: str, b: str) -> bool:
         return a != b and a in parents and parents.get(a) == parents.get(b)
@@ -145,9 +148,8 @@ def _relations(
 
 
 class Reader:
-    """Reads `a if and only if b`, `if a then b`, `a and b`, `a or b`, `it is not the case that a` and `NAME is a WORD`.
-
-    An ambiguous mix of words without parentheses is read as nested from the left to the right by binding strength.
+    """Parses `a if and only if b`, `if a then b`, `a and b`, `a or b`, `it is not the case that a` and `NAME is a
+    WORD`. Without parentheses, operators are nested from left to right by binding strength.
     """
 
     def __init__(self, text: str, truthful: str) -> None:
@@ -207,7 +209,7 @@ class Reader:
         name = self._tokens[self._place - 1]
         if self._next() != "is":
             raise UnsolvedError(f"the word {name!r}")
-        self._place += 2  # `is` and its article
+        self._place += 2  # `is` and the article after it
         is_truthful = self._next() == self._truthful
         self._place += 1
         return lambda world: world[name] == is_truthful
@@ -220,7 +222,7 @@ def _both_alike(
 
 
 def knights_knaves(question: str) -> Solution:
-    """Try all worlds; exactly one may agree with what everybody says."""
+    """Try all assignments of liars. Exactly one may agree with all statements."""
     true_word, false_word = find(r"who is an? (\w+) and who is an? (\w+)\?", question).groups()
     people = re.split(r", and |, | and ", find(r"inhabitants: (.*?)\. ", question)[1])
     body = find(r"inhabitants: .*?\. (.*) So who is", question)[1]
@@ -250,7 +252,7 @@ def _article(word: str) -> str:
 
 
 def _said(body: str, people: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield who says what: in quotes, before or after the name, or after `that`."""
+    """Yield each speaker and statement. A statement is in quotes before or after the name, or follows `that`."""
     names = "|".join(people)
     pattern = re.compile(
         rf'"([^"]*)"\s*(?:-|,?) ?({names})(?: \w+)?\.'
@@ -280,7 +282,7 @@ WAYS = {
 
 
 def formula(text: str) -> Callable[[dict[str, bool]], bool]:
-    """Return the function of a formula in which each pair of operands stands in parentheses."""
+    """Return the function of a formula that has parentheses around each pair of operands."""
     tokens = re.findall(r"[()¬∧∨→↔]|[A-Za-z]+", text)
     place = 0
 
@@ -316,7 +318,7 @@ def _joined(
 
 
 class Premises:
-    """The premises of a question, and what needs several of them."""
+    """The premises of a question, and checks whether a conclusion needs several of them."""
 
     def __init__(self, question: str) -> None:
         block = find(r"Given:\n(.*?)What can we conclude", question)[1]
@@ -341,15 +343,15 @@ class Premises:
         return all(map(formula(text), self.models))
 
     def conclude(self, text: str) -> bool:
-        """Return whether all worlds of the premises have the conclusion, and single premises do not decide it."""
+        """Return True if the premises together imply the conclusion, and no single premise does."""
         single = any(all(map(formula(text), having)) for having in [*self._alone, self._in_parts])
         return bool(self.models) and self.imply(text) and not single
 
 
 def propositional_logic(question: str) -> Solution:
-    """Return a literal or a pair of letters that every world of the premises has, and no single premise says.
+    """Return a literal or a pair of letters that the premises imply, and that no single premise implies.
 
-    A pair has no letter that a single premise decides, so that no reading takes it for joined premises.
+    No letter of a pair follows from a single premise, so the pair cannot be mistaken for joined premises.
     """
     if "single premises decide it part by part" not in question:
         raise AmbiguousError("joined premises are a conclusion, or are not")
@@ -395,9 +397,10 @@ def self_reference(question: str) -> Solution:
 
 
 def syllogism(question: str) -> Solution:
-    """Look for a counterexample among all ways to have members or none in each of the eight parts of three classes.
+    """Search for a counterexample among all ways in which the eight regions of three classes are empty or not.
 
-    Both with and without the assumption that every class has a member; where these differ the question is ambiguous.
+    The search runs with and without the assumption that every class has a member. If the results differ, the question
+    is ambiguous.
     """
     lines = re.findall(r"^\d\. (.*)$", question, re.MULTILINE)
     conclusion = find(r"follow that:\s*(.*?)\?", question)[1]
@@ -439,11 +442,11 @@ def syllogism(question: str) -> Solution:
 
 HOUSES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 Item = tuple[int, str]
-"""A category's number, and one of its values."""
+"""The number of a category, and one of the values in the category."""
 
 
 def zebra_puzzles(question: str) -> Solution:
-    """Give each value of each category a house; the one that is asked for must be the same in all ways."""
+    """Assign a house to each value of each category. The requested value must be equal in all solutions."""
     categories = [
         [value.strip() for value in line.split(":")[1].split(",")]
         for line in re.findall(r"^ - (.*)$", question, re.MULTILINE)
@@ -510,7 +513,7 @@ def _names(phrase: str, value: str) -> bool:
 
 
 def _split_at_is(clue: str, item: Callable[[str], Item]) -> tuple[Item, Item]:
-    """Return what a clue calls the same: it is cut at the one ` is ` with a known phrase on each side."""
+    """Return the two phrases that a clue equates. The clue is split at the only ` is ` between two known phrases."""
     for cut in re.finditer(r" is ", clue):
         try:
             return item(clue[: cut.start()]), item(clue[cut.end() :])
@@ -575,7 +578,7 @@ GATES: dict[str, Callable[[list[bool]], bool]] = {
 
 
 def circuit_logic(question: str) -> Solution:
-    """Follow the lines of the drawing from the output back to the letters."""
+    """Follow the lines of the drawing from the output back to the inputs."""
     drawing = find(r"circuit\.\n\n(.*?)\n\nLegend", question)[1].splitlines()
     kinds = {sign: name for sign, name in re.findall(r"^(\S\S): (\w+)$", question, re.MULTILINE) if name in GATES}
     values = {name: digit == "1" for name, digit in re.findall(r"^\s+(\w+) = ([01])$", question, re.MULTILINE)}
@@ -586,7 +589,7 @@ def circuit_logic(question: str) -> Solution:
     }
 
     def gate_rows(row: int, column: int) -> range:
-        """Return the rows of the gate whose sign stands at a place."""
+        """Return the rows of the gate whose sign is at a place."""
         sign = rows[row][column : column + 2]
         first = row
         while first > 0 and rows[first - 1][column : column + 2] == sign:
@@ -601,7 +604,7 @@ def circuit_logic(question: str) -> Solution:
         return GATES[kinds[sign]]([value_at(number, column - 2) for number in gate_rows(row, column)])
 
     def value_at(row: int, column: int) -> bool:
-        """Return the value of the line that comes to a place from the left."""
+        """Return the value of the line that arrives at a place from the left."""
         negated = False
         while rows[row][column] in "─>o":
             if rows[row][column] == "o":

@@ -1,4 +1,4 @@
-"""Ask a solver about a served problem, and compare its answers with what the session's judge pays."""
+"""Solve a served problem, and compare the solver's answers with the scores of the session's judge."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .contract import AmbiguousError, Solution, UnsolvedError
 from .table import TABLE
 
 ALMOST_RIGHT = 0.99
-"""From this score on, statistics count an answer as right."""
+"""Lowest score that the statistics count as right."""
 
 
 class Finding(StrEnum):
-    """What a second opinion says of a served problem."""
+    """The result of comparing a served problem with its solver."""
 
     AGREES = "agrees"
     DISAGREES = "disagrees"
-    """The solver's answer is not paid in full, or the served answer does not pass its check."""
+    """The solver's answer does not get full score, or the solver's check rejects the served answer."""
     REFUSES = "refuses"
-    """Another right answer is not paid in full."""
+    """A further right answer does not get full score."""
     OVERPAYS = "overpays"
-    """A wrong answer is paid like a right one."""
+    """A wrong answer gets the score of a right answer."""
     AMBIGUOUS = "ambiguous"
-    """The question has several readings."""
+    """The question has several readings with different answers."""
     UNSOLVED = "unsolved"
     """The solver gave up."""
     NO_SOLVER = "no solver"
@@ -33,7 +33,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True)
 class Opinion:
-    """A finding about a problem, with the answer that shows it and its score where there is one."""
+    """A finding about a problem, with the answer that shows it, and the score if the answer was scored."""
 
     problem: Problem
     finding: Finding
@@ -51,7 +51,7 @@ class Opinion:
 
 
 async def opinions_of(session: Session[Problem], problem: Problem) -> list[Opinion]:
-    """Return what the solver of the problem's task finds; one opinion where nothing is wrong."""
+    """Return the findings of the task's solver about a problem. If nothing is wrong, return one finding."""
     second = TABLE.get(problem.task)
     if second is None or (second.solve is None and second.check is None):
         return [Opinion(problem, Finding.NO_SOLVER, reason="" if second is None else second.why)]

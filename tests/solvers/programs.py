@@ -1,4 +1,4 @@
-"""Run the program that a question shows, on the input that the question gives."""
+"""Run the program in a question on the input in the question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .contract import Solution, UnsolvedError, find
 
 DEADLINE_S = 20
-"""For an interpreter that imports numpy, and a program that takes milliseconds, on a busy machine."""
+"""Enough time for an interpreter that imports numpy on a busy machine. The program itself takes milliseconds."""
 RUN = """
 import contextlib, io, json, sys
 code, inputs = json.loads(sys.stdin.read())
@@ -22,11 +22,11 @@ with contextlib.redirect_stdout(io.StringIO()):
     output = json.dumps(names["main_solution"](**eval(inputs)))
 print(output)
 """
-"""A program in a fresh process, with a hash seed of its own. The input is a literal: it was read as one before."""
+"""A program for a new process with a different hash seed. The program parses the input as a Python literal."""
 
 
 def codeio(question: str) -> Solution:
-    """Run the program in another process. The programs are the library's data, no text of a model."""
+    """Run the program in another process. The programs come from the library and never from a model."""
     inputs = find(r"Given the following input:\n\n(.*)\n\nCan you predict the output", question)[1]
     code = find(r"but not copy spans of code directly\.\n\n(.*)", question)[1]
     try:
@@ -53,7 +53,7 @@ def codeio(question: str) -> Solution:
 
 
 def _other_outputs(output: Any) -> list[str]:
-    """Return outputs that are nearly the program's: another number, text, item or value."""
+    """Return nearly right outputs, with a changed number, string, item or value."""
     changed = _change(output)
     return [] if changed == output else [json.dumps(changed)]
 

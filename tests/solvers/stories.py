@@ -1,6 +1,7 @@
-"""Word problems, told by a phrase of their story; the numbers of the text are taken in order.
+"""Solve word problems.
 
-Each story has a formula, written down from its text. `gsm_symbolic` has 85 stories with other names and numbers.
+A phrase identifies the story, and the numbers of the text are used in order. Each story has a formula. `gsm_symbolic`
+has 85 stories with different names and numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _percent(part: Fraction) -> Fraction:
 
 
 def _same_story_twice(n: Numbers) -> Fraction:
-    """Full alphabets and a part of one, and all of that once more; no number is given for the Latin one."""
+    """Count the letters of full and partial alphabets, twice. Questions give no number for the Latin alphabet."""
     n = [Fraction(26), *n] if len(n) == 2 else n
     return 2 * n[0] * (n[1] + n[2])
 
@@ -152,7 +153,7 @@ STORIES: dict[str, Callable[[Numbers], Fraction]] = {
     "is feeding his livestock": lambda n: n[0] * n[2] + (2 * n[0] - n[1]) * n[3],
     "money does .* have left after paying": lambda n: n[0] - n[1] * n[2],
 }
-"""For each story a pattern that its question has and no other, and the answer from the question's numbers."""
+"""For each story, a pattern that only its questions match, and a function from the question's numbers to the answer."""
 
 
 def _rounded(price: Fraction) -> int:
@@ -186,6 +187,6 @@ def gsm_symbolic(question: str) -> Solution:
 
 
 def _written(value: Fraction) -> str:
-    """Return a whole number, or a decimal number to 9 places: some questions give a number with a rounded last bit."""
+    """Return an integer, or a decimal number with 9 places, because some questions contain rounded numbers."""
     rounded = round(value * 10**6)
     return str(Fraction(rounded, 10**6)) if rounded % 10**6 == 0 else str(float(value))

@@ -1,4 +1,4 @@
-"""For each task: its solver or checker, and what these cannot show."""
+"""The solver or checker of each task, and what they cannot check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .contract import Solution
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """`solve` finds an answer, `check` tells whether an answer is right; `why` says what neither can show."""
+    """`solve` finds an answer, `check` decides whether an answer is right, and `why` says why a task has neither."""
 
     solve: Callable[[str], Solution] | None = None
     check: Callable[[str, str], bool] | None = None

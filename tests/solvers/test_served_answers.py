@@ -1,4 +1,4 @@
-"""Served answers, confirmed by solvers that read only the question."""
+"""Confirm served answers with solvers that read only the question."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from tests.solvers.opinions import Finding, Opinion, opinions_of
 from tests.solvers.table import TABLE
 
 LEVELS = (None, 0.5)
-"""Levels of a problem of each task; None stands for the library's defaults. `tools/solve.py` asks about many."""
+"""Levels at which each task is tested.
+
+None means the library's default parameters. `tools/solve.py` tests many levels.
+"""
 GENERATION_DEADLINE_S = 60.0
 SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", "sokoban"})
-"""Tasks whose solvers take a second a problem: `tools/solve.py` runs them at length."""
+"""Tasks whose solvers take a second per problem. `tools/solve.py` runs them for more problems."""
 
 
 def test_solver_table_has_every_task() -> None:
@@ -26,7 +29,7 @@ def test_solver_table_has_every_task() -> None:
 
 @pytest.fixture(scope="module")
 def opinions() -> list[Opinion]:
-    """Ask the solvers about a few problems of every task, at the defaults and at a level."""
+    """Solve a few problems of every task, with default parameters and at one level."""
     return asyncio.run(_ask_all())
 
 

@@ -1,4 +1,4 @@
-"""Letters, words and texts: ciphers, sorting, anagrams, rewriting by rules."""
+"""Solve tasks on letters, words and strings: ciphers, sorting, anagrams and rewriting rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def word_sequence_reversal(question: str) -> Solution:
 
 
 def _wrong_orders(words: list[str]) -> tuple[str, ...]:
-    """Return the words backward and with the first two swapped, where these are other sequences."""
+    """Return the words in reverse order and with the first two swapped, if these orders differ from the right one."""
     orders = [words[::-1], [*words[1::-1], *words[2:]]]
     return tuple(", ".join(order) for order in orders if order != words)
 
@@ -49,7 +49,7 @@ def letter_counting(question: str) -> Solution:
 
 
 def caesar_cipher(question: str) -> Solution:
-    """Try all 26 shifts; the one whose words are English is told by the commonest words and letters."""
+    """Try all 26 shifts, and choose the shift that has the most common English words and letters."""
     text = find(r"cipher text: (.*?)\. Provide|: (.*)", question)[1]
     shifts = [_shifted(text, shift) for shift in range(26)]
     best = max(shifts, key=_englishness)
@@ -66,13 +66,13 @@ COMMON = word_set("""
     TIME ONLY OUR ANY OTHER THESE MAY THEN NEW MORE MOST WHEN ONE TWO AFTER FIRST WE YOUR WORK PROJECT GUTENBERG
     ELECTRONIC WORKS COULD
 """)
-"""Words that are common in English and in the library's texts."""
+"""Words that are common in English and in the library's strings."""
 PERCENT = {
     "E": 12.7, "T": 9.1, "A": 8.2, "O": 7.5, "I": 7.0, "N": 6.7, "S": 6.3, "H": 6.1, "R": 6.0, "D": 4.3, "L": 4.0,
     "C": 2.8, "U": 2.8, "M": 2.4, "W": 2.4, "F": 2.2, "G": 2.0, "Y": 2.0, "P": 1.9, "B": 1.5, "V": 1.0, "K": 0.8,
     "J": 0.2, "X": 0.2, "Q": 0.1, "Z": 0.1,
 }  # fmt: skip
-"""How frequent letters are in English, in percent."""
+"""Frequency of letters in English, in percent."""
 
 
 def _englishness(text: str) -> float:
@@ -82,7 +82,7 @@ def _englishness(text: str) -> float:
 
 
 def emoji_mystery(question: str) -> Solution:
-    """Read the bytes that the variation selectors stand for, from the character on that the question's code names."""
+    """Decode the bytes of the variation selectors, starting at the character that the code in the question uses."""
     first = int(find(r"encoded_sentence\[(\d+):\]", question)[1])
     points = [ord(character) for character in find(r"from the emoji: (\S+)", question)[1]]
     data = bytearray()
@@ -98,18 +98,18 @@ def emoji_mystery(question: str) -> Solution:
 
 
 LINE_WIDTH = 80
-"""Columns after which a drawing goes on in a second row of letters; pyfiglet's default."""
+"""Number of columns after which pyfiglet starts a second row of letters by default."""
 
 
 def figlet_font(question: str, answer: str) -> bool:
-    """Tell whether a font of the package draws the answer as the question does, blank columns and rows apart."""
+    """Return True if a font draws the answer as in the question. Blank columns and rows are ignored."""
     from pyfiglet import Figlet, FigletFont  # type: ignore[import-untyped]
 
     shown = _without_blanks(question.split("\n\n", 1)[1])
     for font in FigletFont.getFonts():
         figlet = Figlet(font=font, width=2000)
         drawn = [figlet.renderText(letter).splitlines() for letter in answer]
-        # Letters side by side: as the font joins them they may share columns.
+        # Letters next to each other may share columns, depending on the font.
         height = max(map(len, drawn))
         apart = "\n".join("".join(row) for row in zip(*(_padded(lines, height) for lines in drawn), strict=True))
         in_rows = Figlet(font=font, width=LINE_WIDTH)
@@ -123,13 +123,13 @@ def figlet_font(question: str, answer: str) -> bool:
 
 
 def _padded(lines: list[str], height: int) -> list[str]:
-    """Return the lines of a letter as a block of equal lines."""
+    """Return the lines of a letter padded to equal length."""
     width = max(map(len, lines), default=0)
     return [line.ljust(width) for line in [*lines, *[""] * (height - len(lines))]]
 
 
 def _without_blanks(drawing: str) -> list[str]:
-    """Return a drawing without the rows and columns that are blank."""
+    """Return a drawing without its blank rows and columns."""
     lines = [line for line in drawing.splitlines() if line.strip()]
     width = max(map(len, lines), default=0)
     columns = [
@@ -139,7 +139,7 @@ def _without_blanks(drawing: str) -> list[str]:
 
 
 def needle_haystack(question: str) -> Solution:
-    """Find who is said to do exactly what the question asks about."""
+    """Find the person who does exactly what the question asks about."""
     text, asked = find(r"(.*)\bWho (.*?)\? Reply", question).groups()
     people = [
         sentence.split(" ", 1)[0]
@@ -170,7 +170,7 @@ def group_anagrams(question: str) -> Solution:
 
 
 def letter_jumble(question: str, answer: str) -> bool:
-    """Tell whether each word has the letters of the word that was shuffled, and the lengths that are named."""
+    """Return True if each word has the letters of the shuffled word, and the lengths in the question."""
     shuffled = find(r"unscramble these words: (.*)", question)[1].split()
     words = answer.split()
     if "take the word of that text" not in question:
@@ -186,7 +186,7 @@ def _is_anagram(word: str, other: str) -> bool:
 
 
 def sentence_reordering(question: str, answer: str) -> bool:
-    """Tell whether the answer has the same words; that its order reads as English is not checked."""
+    """Return True if the answer has the same words. The order of the words is not checked."""
     return Counter(find(r"sentence: (.*)", question)[1].split()) == Counter(answer.split())
 
 
@@ -239,7 +239,7 @@ def _truth(value: bool) -> Solution:
 
 
 def word_ladder(question: str, answer: str) -> bool:
-    """Tell whether the words lead from the first to the last, a letter at a time; their spelling is not checked."""
+    """Return True if neighbouring words differ in one letter, from the first to the last. Spelling is not checked."""
     first, last = find(r"ladder '(\w+)' to '(\w+)'", question).groups()
     words = answer.split(",")
     steps = [sum(a != b for a, b in zip(word, after, strict=False)) for word, after in pairwise(words)]
@@ -259,7 +259,7 @@ def cryptarithm(question: str) -> Solution:
     found: list[dict[str, int]] = []
 
     def assign(place: int, carry: int, digits: dict[str, int], waiting: list[str]) -> None:
-        """Give digits to the letters in `waiting` of a column, then check its sum and go on with the next column."""
+        """Assign digits to a column's letters in `waiting`, check the sum, and continue with the next column."""
         nonlocal steps
         steps += 1
         if len(found) > 1 or (found and steps > 20_000):
@@ -306,7 +306,7 @@ def _adds_up(lines: list[str], digits: dict[str, int]) -> bool:
 
 
 def ab(question: str) -> Solution:
-    """Rewrite neighbour tokens whose signs face each other, until none do."""
+    """Replace neighbouring tokens whose `#` signs face each other, until there are none."""
     tokens = find(r"following program:\s*(.*?)\s*Return", question)[1].split()
     place = 0
     while place < len(tokens) - 1:
@@ -323,7 +323,7 @@ def ab(question: str) -> Solution:
 
 
 def binary_alternation(question: str) -> Solution:
-    """Of the two alternating strings, count what is at the wrong place, in pairs."""
+    """For both alternating strings, count the characters in wrong places; each swap corrects two."""
     text = find(r"alternating: ([01]+)", question)[1]
     costs = []
     for first in "01":
@@ -363,7 +363,7 @@ def string_manipulation(question: str) -> Solution:
 
 
 def _rule(text: str) -> Callable[[str], str | None]:
-    """Return the function of one rule: the new string, or None where the rule does not apply."""
+    """Return a function that applies one rule to a string, and returns None if the rule does not apply."""
     parts = re.findall(r"'(\w+)'", text)
     a = parts[0] if parts else ""
     b = parts[1] if len(parts) > 1 else ""
@@ -439,7 +439,7 @@ SPLITTING: tuple[tuple[Counts, Counts], ...] = (
     ((0, 1, 1, 0, 0, 0), (1, 0, 0, 0, 0, 0)),
     ((0, 0, 0, 1, 1, 0), (0, 0, 0, 0, 0, 1)),
 )
-"""What each rule of the machines takes and gives, in the order A B C X Y Z."""
+"""Counts that each rule of the machines removes and adds, in the order A B C X Y Z."""
 SYNTHESIS: tuple[tuple[Counts, Counts], ...] = (
     ((1, 1, 1, 0, 0, 0, 0, 0, 0), (0, 0, 0, 1, 0, 0, 0, 0, 0)),
     ((1, 1, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 1, 0, 0, 0)),
@@ -448,7 +448,7 @@ SYNTHESIS: tuple[tuple[Counts, Counts], ...] = (
     ((0, 0, 0, 1, 0, 1, 0, 0, 0), (0, 0, 0, 0, 0, 0, 1, 1, 0)),
     ((0, 0, 0, 0, 2, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 1)),
 )
-"""What each rule of the blocks takes and gives, in the order of the question's example."""
+"""Counts that each rule of the blocks removes and adds, in the order of the question's example."""
 
 
 def _apply(state: Counts, rule: tuple[Counts, Counts]) -> Counts | None:
@@ -463,7 +463,7 @@ def _text(state: Counts) -> str:
 
 
 def string_splitting(question: str) -> Solution:
-    """Exhaust the first rule that applies, then restart with rule 1; end after the conversions that are allowed."""
+    """Apply the first applicable rule as often as possible, then restart with rule 1, until the conversion limit."""
     limit = int(find(r"at most (\d+) times", question)[1])
     start = tuple(map(int, find(r"have (\d+) machine A, (\d+) machine B, and (\d+) machine C", question).groups()))
     state: Counts = (*start, 0, 0, 0)
@@ -485,7 +485,7 @@ def string_splitting(question: str) -> Solution:
 
 
 def string_synthesis(question: str) -> Solution:
-    """Apply the first rule that fits, from rule 1 each time; one rule after the other in turn is the other reading."""
+    """Apply the first applicable rule, starting with rule 1 each time. Another reading applies the rules in turn."""
     start = tuple(map(int, find(r"have (\d+) \[A\], (\d+) \[B\], and (\d+) \[C\]", question).groups()))
     first_rule = (*start, 0, 0, 0, 0, 0, 0)
     state: Counts = first_rule

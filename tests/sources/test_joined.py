@@ -13,7 +13,7 @@ from reasoning_env.sources.modules import TaskModuleError
 
 
 class Echo(Source):
-    """A source whose problems and scores tell which source was asked."""
+    """A source whose problems and scores show which source made them."""
 
     def __init__(self, *names: str) -> None:
         self.names = names

@@ -15,7 +15,7 @@ REGISTERS = "from registry_of_test import DATASETS\nif 'gcd' in DATASETS: DATASE
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """A registry with one task, which modules import as `registry_of_test`."""
+    """A registry with one task. Task modules import the registry as `registry_of_test`."""
     datasets: dict[str, Any] = {"gcd": object()}
     monkeypatch.setitem(sys.modules, "registry_of_test", SimpleNamespace(DATASETS=datasets))  # type: ignore[arg-type]
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -35,7 +35,7 @@ RECORD = {"version": VERSION, "step": 5, "state": STATE}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a sound checkpoint of step 1."""
+    """A folder with a valid checkpoint of step 1."""
     folder = tmp_path / "0"  # the number of the instance
     folder.mkdir()
     write_checkpoint(folder / "step-1.json", 1, STATE)

@@ -71,7 +71,7 @@ def info(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts children that run some lines, with `tmp_path` as their `root`."""
+    """Starts child processes that run some lines of Python with `tmp_path` as `root`."""
     children: list[subprocess.Popen[str]] = []
 
     def start_child(lines: str) -> subprocess.Popen[str]:
@@ -93,7 +93,7 @@ def next_line(child: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def take(tmp_path: Path) -> Iterator[Take]:
-    """Makes stores for runs with some settings and opens them in `tmp_path`; `step` is the trainer's."""
+    """Makes stores for runs with the given settings, and opens them in `tmp_path`. `step` is the trainer's step."""
     made: list[CheckpointStore] = []
 
     def take_one(
@@ -117,7 +117,7 @@ def take(tmp_path: Path) -> Iterator[Take]:
 
 @pytest.fixture
 def leave(take: Take) -> Leave:
-    """Leaves the folder of an ended process, with the checkpoints of some steps."""
+    """Writes the folder of a process that has ended, with checkpoints of some steps."""
 
     def leave_one(*steps: int, **how: Any) -> Path:
         store = take(**how)
@@ -163,7 +163,7 @@ def test_checkpoint_error_names_the_other_version(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- which file
 
 TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
-"""Numbers of registrations, which have begun anew, or count on from SAVED_REGISTRATION."""
+"""Numbers of registrations: starting again at 0, or after those in SAVED_REGISTRATION."""
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
         ([5, 6], 6, 6, LATEST, "step-6.json"),
         ([4], 4, 5, LATEST, LATEST),
         ([5, 10], 7, 9, LATEST, LATEST),
-        # Step 10 is an earlier run's: within one run no step is after the latest.
+        # Step 10 belongs to an earlier run, because no step of a run is after its latest file.
         ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
@@ -229,7 +229,7 @@ def test_save_writes_a_step_file_and_the_latest_file(take: Take) -> None:
 
 @pytest.fixture
 def hanging_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A disk that writes nothing to its end before the event is set."""
+    """A disk whose writes do not end before the event is set."""
     answers = threading.Event()
     monkeypatch.setattr(os, "fsync", lambda _: answers.wait())
     yield answers
@@ -340,7 +340,7 @@ sys.stdin.read()
 
 
 def test_kill_during_a_save_leaves_a_valid_checkpoint(start: Start, tmp_path: Path) -> None:
-    """Repeated in one folder: each child process resumes from the state of the previous child."""
+    """Repeated in one folder: each child process resumes from the state of the previous child process."""
     lines = """
 store = take(step=10**9, registration=1)
 found = store.load()
@@ -359,7 +359,7 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
         time.sleep(chance.uniform(0.0, 0.01))
         child.kill()
         assert child.stdout is not None
-        # Not `communicate`, which reads past the lines that `readline` has buffered.
+        # `communicate` would lose the lines that `readline` has buffered.
         last = int([*told, *child.stdout.read().split()][-1])
         state = read_checkpoint(path / LATEST).state
         assert state["number"] in (last, last + 1)

@@ -1,4 +1,4 @@
-"""The file of keyed rows from which every command resumes."""
+"""The file of rows with keys, from which every command resumes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reopen(path: Path) -> Iterator[Open]:
-    """Opens the file again and again; the earlier object is closed first."""
+    """Opens the file repeatedly, and closes the earlier object first."""
     with ExitStack() as stack:
 
         def reopen(made_with: Any = MADE_WITH, **how: Any) -> KeyedFile:
@@ -55,7 +55,7 @@ def reopen(path: Path) -> Iterator[Open]:
 
 
 def fill(target: FileIO, data: bytes) -> None:
-    """Write as a disk that gets full."""
+    """Fail to write as a full disk does."""
     target.write(data[:3])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -85,7 +85,7 @@ def test_concurrent_threads_write_whole_lines(reopen: Open) -> None:
     assert reopen().keys == set(map(str, range(200)))
 
 
-# ---------------------------------------------------------------------------- after an end in the middle
+# ---------------------------------------------------------------------------- after an interruption
 
 KILLED = """
 import os, signal, sys
@@ -174,7 +174,7 @@ def test_writing_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytest.Mon
     assert list(reopen().rows("1")) == [{"key": "1", "a": 1}]
 
 
-# ---------------------------------------------------------------------------- whose rows they are
+# ---------------------------------------------------------------------------- the settings header
 
 
 def test_second_process_on_the_same_file_raises(reopen: Open, path: Path) -> None:

@@ -61,7 +61,7 @@ SHOWN = {
     "seconds": (34, {}, "Leave out the seconds that remain. "),
     "tower_of_hanoi": (1, {}, "Provide the shortest sequence of moves. Disk 1 is the smallest.\n"),
 }
-"""Seed, parameters and words of the clarified question."""
+"""For each task: seed, parameters, and words that the clarified question contains."""
 TASKS = {
     **dict.fromkeys(("leap year or not", "leap year", "month first"), "calendar_arithmetic"),
     **dict.fromkeys(("columns", "rotation"), "manipulate_matrix"),

@@ -1,4 +1,4 @@
-"""Reject flawed problems: exactly those that an independent computation finds."""
+"""Reject exactly the flawed problems that an independent computation finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reasoning_env.tasks.declaration import Cause
 from reasoning_env.tasks.serving import Flaw, find_flaw, flaw_of_error, with_right_answer
 
 UNLUCKY_SEED = 178
-"""Where a share of flawed entries is served, the entry of this seed is not."""
+"""If only a share of flawed problems is served, the problem with this seed is not served."""
 
 
 def _flaw(task: str, entry: Mapping[str, Any]) -> Flaw | None:
@@ -60,7 +60,7 @@ def test_propositional_logic_problems_without_conclusion_are_rejected() -> None:
 
 
 def _can_be_true(metadata: Mapping[str, Any]) -> bool:
-    """Tell by the library's own truth tables, line by line."""
+    """Check each line of the library's own truth tables."""
     names = metadata["variables"]
     premises = [Expression.from_string(premise) for premise in metadata["premises"]]
     return any(
@@ -99,7 +99,7 @@ def _anagrams(*groups: str) -> Entry:
 
 
 def _syllogism(one: str, other: str, conclusion: str, answer: str) -> Entry:
-    """Return a syllogism; without a conclusion, "Some B are A" is to follow from the first premise alone."""
+    """Return a syllogism. Without `conclusion`, "Some B are A" is to follow from the first premise alone."""
     statements = {"premise1": one, "premise2": other or "No B are C", "conclusion": conclusion or "Some B are A"}
     return _entry("Does it follow?", answer, **statements)
 
@@ -334,7 +334,7 @@ def test_flawed_programs_are_rejected_without_running_them() -> None:
     assert task.preview is not None
     preview = {number for number in range(40) if _flaw("codeio", task.preview(dataset, number)) is not None}
     assert 10 <= len(preview) <= 25
-    # The programs that run show what was foreseen of them.
+    # These programs give the expected outputs.
     for number in [number for number in range(40) if number not in preview][:3]:
         shown = task.preview(dataset, number)["question"].split(BEFORE_PROGRAM)[1]
         assert shown_program(dataset[number]["question"]).strip() == shown.strip()

@@ -1,4 +1,4 @@
-"""Statements about classes follow from premises, or do not."""
+"""Decide whether statements about classes follow from premises."""
 
 from __future__ import annotations
 

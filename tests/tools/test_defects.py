@@ -1,4 +1,4 @@
-"""The page of defects is generated from saved audit findings and the declarations of tasks."""
+"""Generate the page of defects from saved audit findings and from the declarations of tasks."""
 
 from __future__ import annotations
 

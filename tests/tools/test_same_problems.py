@@ -1,4 +1,4 @@
-"""A seed gives the same problems in other environments; `tools/same_problems.py` compares more."""
+"""A seed gives equal problems in different environments. `tools/same_problems.py` compares more problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SENSITIVE = (
     "arc_agi,codeio,color_cube_rotation,figlet_font,intermediate_integration,knight_swap,list_functions,"
     "polynomial_equations,propositional_logic,rearc,rubiks_cube,zebra_puzzles"
 )
-"""Tasks that were seen to depend on hash seeds, files of the machine or floats, and others of their kinds."""
+"""Tasks whose problems once depended on hash seeds, local files or floating-point results, and similar tasks."""
 
 
 def test_same_problems_tool_reports_0_differences(capsys: pytest.CaptureFixture[str]) -> None:

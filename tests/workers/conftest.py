@@ -22,7 +22,7 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    """The installed library, strict, in a folder of its own: some tasks write files."""
+    """The installed library with strict rewards, in a new folder, because some tasks write files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("library"))
         yield Library(None)
@@ -30,20 +30,20 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 @pytest.fixture(scope="module")
 def difficulty() -> DifficultyMap:
-    """The levels of the installed library."""
+    """The level tables of the installed library."""
     return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
 
 
 @pytest.fixture
 async def pool(fake_library: Path) -> AsyncIterator[WorkerPool]:
-    """One generator and one verifier worker over the fake library."""
+    """A pool with one generator and one verifier worker, which use the fake library."""
     async with running_pool(fake_library) as pool:
         yield pool
 
 
 @pytest.fixture
 def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which this process makes temporary files, empty and watched by the test alone."""
+    """An empty folder for the temporary files of this process, used by this test only."""
     folder = tmp_path / "temp"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -1,4 +1,4 @@
-"""Direct calls of the library, to compare workers with."""
+"""Call the library directly, to compare the results with those of workers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from reasoning_env.workers.library import sort_fonts
 def call_library(
     folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]], *, tagged: bool = True
 ) -> list[tuple[bytes, Any]]:
-    """Problems and scores of the library itself, made in a fresh process.
+    """Return problems and scores of the library, computed in a new process.
 
-    Each result is the entry as bytes with the scores of the answers, if `tagged` also in their tags.
+    Each result is the pickled entry with the scores of the answers. With `tagged`, each answer is also scored inside
+    its tags.
     """
     spawn = multiprocessing.get_context("spawn")
     with (
@@ -45,7 +46,7 @@ def _call(
     from reasoning_gym.composite import DatasetSpec
 
     sort_fonts()
-    # As the workers do, for what draws from the global generators: list_functions and some programs of codeio.
+    # As in workers: list_functions and some codeio programs use the global random generators.
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
     decimal.setcontext(decimal.DefaultContext.copy())
@@ -60,9 +61,9 @@ def _call(
 
 
 def _score(dataset: Any, entry: Any, answer: str, tagged: bool) -> float | None:
-    """The higher score of the bare and the tagged answer, clamped; None if the verifier fails on both."""
+    """Return the higher score of the bare and the tagged answer, clamped; None if the verifier raises for both."""
     scores = []
     for form in (answer, f"<answer>{answer}</answer>") if tagged else (answer,):
-        with contextlib.suppress(Exception):  # verifiers raise anything
+        with contextlib.suppress(Exception):  # verifiers may raise any exception
             scores.append(float(dataset.score_answer(form, copy.deepcopy(entry))))
     return max((min(1.0, max(0.0, score)) for score in scores if math.isfinite(score)), default=None)

@@ -1,4 +1,4 @@
-"""A fake library whose tasks misbehave on demand, written into a folder that serves as a checkout."""
+"""A fake library whose tasks misbehave on request. It is written into a folder that serves as a checkout."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ GENERATING = {re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower(): cls for cls 
 
 
 def write_fake_library(folder: Path) -> Path:
-    """Write the package `reasoning_gym` into `folder`, a checkout for a pool."""
+    """Write the package `reasoning_gym` into `folder`, and return this checkout."""
     package = folder / "reasoning_gym"
     (package / "acts").mkdir(parents=True)
     (package / "__init__.py").write_text(PACKAGE)

@@ -1,11 +1,10 @@
 """Hostile answers for every task.
 
-No answer may run anything, break or stall a verifier worker, change what the next answer earns, or earn more than its
-`most`. Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables.
-Marks are made of letters, so that verifiers that look for numbers do not find a right one in a path. Answers that only
-a correction keeps from being paid are in `tests/answers/correction_cases.py`.
-
-Answers that are the same for every task are in `tests/data/hostile.json`, one table for each way to attack.
+No answer may execute code, break or stall a verifier worker, change the score of the next answer, or get a higher score
+than its `most`. Payloads refer to files, a port and a process of `Traps`. The tables contain `MARK`, `PORT` and `SLEEP`
+as placeholders. Marks consist of letters, so that a verifier that searches for numbers finds none in a path.
+`tests/data/hostile.json` has the answers that are equal for all tasks, in one table for each kind of attack. Answers
+that only a correction rejects are in `tests/answers/correction_cases.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ CORPUS = Path(__file__).resolve().parents[1] / "data" / "hostile.json"
 BELOW_FULL_MARKS = 0.99
 
 WITNESSES = ("decimal_arithmetic", "polynomial_multiplication", "pool_matrix", "power_function", "countdown")
-"""Tasks whose scores depend on state in a verifier worker's libraries: contexts, caches, error states."""
+"""Tasks whose scores depend on global state of libraries in a verifier worker: contexts, caches, error states."""
 
 
 class Kind(StrEnum):
@@ -44,7 +43,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Hostile:
-    """An answer, and the highest score that it may earn."""
+    """A hostile answer, and the highest score that it may get."""
 
     kind: Kind
     name: str
@@ -56,7 +55,10 @@ class Hostile:
 
 
 def _read_tables() -> dict[str, dict[str, str]]:
-    """Texts by name. Some are made of parts; a pair is a piece and its number of repetitions."""
+    """Return tables of answers by name.
+
+    Some answers are lists of parts; a pair is a string and its number of repetitions.
+    """
 
     def made(parts: Any) -> str:
         return parts if isinstance(parts, str) else "".join(p if isinstance(p, str) else p[0] * p[1] for p in parts)
@@ -67,11 +69,11 @@ def _read_tables() -> dict[str, dict[str, str]]:
 
 TABLES = _read_tables()
 EVALUATED = ("python", "sympy", "shell", "pickle", "address")
-"""Payloads that run if text is evaluated by Python, parsed by sympy, run by a shell, unpickled or opened by numpy."""
+"""Payloads that run if Python evaluates them, sympy parses them, a shell runs them, or pickle or numpy loads them."""
 UNKNOWN = "unknown"
-"""Payloads for places that the project does not have, and payloads that failed before."""
+"""Payloads for techniques that the project does not use, and payloads that once had an effect."""
 SHAPED = ("a shell", "a file", "a wide look-alike")
-"""Payloads that are tried in every shape."""
+"""Payloads that are tried in every shape (inside quotes, lists, calls and so on)."""
 WORK = {
     **TABLES["work"],
     "many lower-case variables": "∧".join(f"v{number}" for number in range(90)),
@@ -92,11 +94,11 @@ FORGERIES: Mapping[str, str] = {
 
 Data = Mapping[str, Any]
 Cheats = Callable[[Data, str], Mapping[str, "str | tuple[str, float]"]]
-"""Makes answers by name from metadata and right answer, with the highest score where it is not 0.1."""
+"""Takes metadata and right answer; returns answers by name, each with its highest score if that is not 0.1."""
 
 
 def _integral(data: Data, right: str) -> Mapping[str, str]:
-    """A sample of the grammar. Its own tests have more answers that sympy would accept."""
+    """Return some hostile integrals. The algebra tests have more strings that sympy would accept."""
     integrand, variable = data["integrand"], data["variable"]
     return {"the question": f"Integral({integrand}, {variable})", "not a number": f"nan*{variable}"}
 
@@ -124,7 +126,7 @@ def _texts(*texts: str) -> Cheats:
 
 
 def _rewritten(**rewrites: tuple[str, str]) -> Cheats:
-    """The right answer with a pattern replaced, by name."""
+    """Return the right answer with a pattern replaced, by name."""
     return lambda data, right: {name: re.sub(*pair, right) for name, pair in rewrites.items()}
 
 
@@ -147,7 +149,7 @@ CHEATS: Mapping[str, Cheats] = {
     "tower_of_hanoi": _rewritten(underscored=("Peg 3", "Peg 0_3"), stay=(r"to Peg \d", "to Peg 1")),
 }
 
-# ------------------------------------------------------------------ work for one task
+# ------------------------------------------------------------------ overload of one task
 
 
 LITERALS = ["[" * 9000, "1" + "+1" * 9000, "1" + "(1)" * 6000, "1" + "[1]" * 6000, "['Q'] * 10**9", "range(10**9)"]
@@ -168,7 +170,7 @@ PRODUCTS = [
     "Abs((sqrt(2)+sqrt(3)+sqrt(5)+sqrt(7)+sqrt(11))*sqrt(2)-2-sqrt(6)-sqrt(10)-sqrt(14)-sqrt(22))",
 ]
 CONSTANTS = "RIGHT" + "".join(f"+a{number:x}" for number in range(1500))
-"""With constants of integration the answer is right."""
+"""This answer is right, because its additional terms are constants of integration."""
 SLOPES = [
     CONSTANTS,
     "1e15+sin(cos(tan(exp(sin(VAR**3+1))*log(VAR+2))))*VAR**5",
@@ -184,7 +186,7 @@ SLOPES = [
     "RIGHT+1e-12*sqrt(1+sqrt(1+sqrt(1+sqrt(1+sqrt(1+VAR)))))",
     "RIGHT+1e-12*" + "*".join(f"cos(VAR/{number})" for number in range(2, 30)),
 ]
-"""Answers with an error too small for floating point, which only simplification finds."""
+"""Answers with an error that is too small for floating point. Only symbolic simplification could find it."""
 BURDENS: Mapping[str, Sequence[str]] = {
     "binary_matrix": [*LITERALS, "[[" + "1," * 9000 + "]]"],
     "bitwise_arithmetic": ["0x" + "f" * 19_000, "9" * 19_000, "0b" + "1" * 19_000, "1_" * 9000 + "1"],
@@ -261,37 +263,38 @@ BURDENS: Mapping[str, Sequence[str]] = {
     "spiral_matrix": LITERALS,
     "string_insertion": [*LITERALS, "'" + "A" * 19_000 + "'", "'A' * 10**9"],
 }
-"""Answers that would overload a task's own verifier. P stands for a variable of the question's formulas."""
+"""Answers that would overload the verifier of a task. P stands for a variable in the question's formulas."""
 
 
 def burdens(task: str, data: Data, right: str) -> list[str]:
-    """Answers that overload the verifier of a problem of a task."""
+    """Return answers that would overload the verifier of this problem's task."""
     if task == "propositional_logic":
-        # A variable that follows would be right, at any length.
+        # An answer with a variable of the premises could be right.
         open_one = next(name for name in ascii_uppercase if name not in "".join(data["premises"]))
         return [text.replace("P", open_one) for text in BURDENS[task]]
     start, variable = right.replace("+ C", "").strip(), data.get("variable", "x")
     return [text.replace("RIGHT", start).replace("VAR", variable) for text in BURDENS[task]]
 
 
-# ------------------------------------------------------------------ putting it together
+# ------------------------------------------------------------------ all hostile answers
 
 TYPICAL = {"boxnet": '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}]', "rush_hour": "A+1"}
-"""Ordinary answers to tasks without an oracle answer."""
+"""Ordinary answers for tasks without a reference answer."""
 CHEAT_MOST = 0.1
 FIRST_NUMBER_COUNTS = frozenset({"gsm_symbolic", "time_intervals"})
 EVALUATING = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
-"""Tasks whose own verifiers evaluate the answer, and would give partial credit for the right answer's name."""
+"""Tasks whose own verifiers evaluate the answer, so that the name of the right answer's variable gets partial credit.
+"""
 
 
 def ordinary_answer(problem: Problem) -> str:
-    """The right answer, if one is known."""
+    """Return the right answer if one is known, and otherwise an ordinary answer."""
     right = problem.known_answer
     return TYPICAL[problem.task] if right is None else right
 
 
 def hostile_answers(problem: Problem, traps: Traps) -> list[Hostile]:
-    """All hostile answers to a problem. An answer that is right by chance may score 1."""
+    """Return all hostile answers to a problem. An answer that happens to be right may get the score 1."""
     right = ordinary_answer(problem)
     data = json.loads(problem.metadata_json)
     found = [*_executions(right, traps), *_tables(problem.task), *_own(problem.task, data, right)]
@@ -299,7 +302,7 @@ def hostile_answers(problem: Problem, traps: Traps) -> list[Hostile]:
 
 
 def _is_right(hostile: Hostile, task: str, right: str) -> bool:
-    """Whether an answer equals the right answer in meaning."""
+    """Return True if an answer has the same meaning as the right answer."""
     answer = hostile.answer
     if answer.strip().casefold() == right.strip().casefold():
         return True
@@ -329,7 +332,7 @@ def _executions(right: str, traps: Traps) -> Iterator[Hostile]:
 
 
 def _grafts(right: str, payload: str) -> dict[str, str]:
-    """Payloads beside the right answer; a score of 1 is allowed."""
+    """Return payloads combined with the right answer. These answers may get the score 1."""
     number = re.search(r"\d+", right)
     return {
         "in the place of a number": right.replace(number[0], payload, 1) if number else payload + right,

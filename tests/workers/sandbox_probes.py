@@ -1,4 +1,4 @@
-"""Probes of the sandbox, and a driver that runs each probe in its own process behind chosen layers."""
+"""Operations that probe the sandbox, and a driver that runs each in a process with chosen sandbox layers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HOSTILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lease a file": ("fcntl.fcntl(kept, fcntl.F_SETLEASE, fcntl.F_RDLCK)", (SECCOMP,)),
     "start a thread": ("_thread.start_new_thread(int, ())", (SECCOMP,)),
 }
-"""Python source by name, with the layers that must deny it, each of them alone."""
+"""Python source by name, with the layers that must deny the operation, even if no other layer is active."""
 
 HARMLESS: Mapping[str, str] = {
     "import pure Python": "assert 'tabnanny' not in sys.modules\nimport tabnanny",
@@ -94,7 +94,7 @@ HARMLESS: Mapping[str, str] = {
     ),
     "ask for a limit": "resource.getrlimit(resource.RLIMIT_AS)",
 }
-"""Actions of verifiers and their libraries, which no layer may deny."""
+"""Operations of verifiers and their libraries, which every layer must allow."""
 
 THREADED: Mapping[str, str] = {
     "calculate in a pool": (
@@ -106,7 +106,7 @@ THREADED: Mapping[str, str] = {
         "import threading\nfired = threading.Event()\nthreading.Timer(0.01, fired.set).start()\nassert fired.wait(10)"
     ),
 }
-"""Actions of score functions that may start threads."""
+"""Operations of score functions that have permission to start threads."""
 
 DRIVER = """
 import _thread, ctypes, fcntl, json, os, resource, socket, subprocess, sys
@@ -152,7 +152,7 @@ print(json.dumps({"layers": made.layers, "missing": made.missing, "outcomes": ou
 
 @dataclass(frozen=True)
 class Run:
-    """The layers of this machine, the reasons for missing layers, and the outcome of each probe."""
+    """The sandbox layers of this machine, the causes of missing layers, and the outcome of each operation."""
 
     layers: list[str]
     missing: dict[str, str]
@@ -178,7 +178,7 @@ def run_probes(layers: Collection[str], sources: Mapping[str, str], folder: Path
 
 
 def run_python(script: str, text: str = "", within: Sequence[str] = ()) -> str:
-    """Run a script in a fresh interpreter, `within` a command that starts it, and return its output."""
+    """Run a script in a new interpreter, and return its output. `within` is a command that starts the interpreter."""
     done = subprocess.run(
         [*within, sys.executable, "-c", script],
         cwd=ROOT,

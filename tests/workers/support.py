@@ -1,4 +1,4 @@
-"""Shared by the tests of the workers: a pool over the fake library, specs, parameters, waiting."""
+"""Helpers for the worker tests: a pool with the fake library, specs, parameters and waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reasoning_gym_testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until
 
 SCORED_BY_CONFIG = ("decimal_arithmetic", "puzzle24", "time_intervals", "word_ladder")
-"""Tasks that read their config when they score."""
+"""Tasks whose verifiers read the dataset's config."""
 OVERRIDES: Mapping[str, Mapping[str, Any]] = {
     "caesar_cipher": {"max_rotation": 24},
     "calendar_arithmetic": {"offset_upper_bound": 40},
@@ -40,9 +40,10 @@ def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: 
 
 @asynccontextmanager
 async def running_pool(checkout: Path | None, *, fast: bool = True, **settings: Any) -> AsyncIterator[WorkerPool]:
-    """A started pool whose workers are all forked; by default one worker of each role.
+    """Start a pool, wait until all its workers run, and yield it.
 
-    Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
+    The default is one worker of each role. Verifiers of a fake library run without sandbox, because the fake library
+    misbehaves on purpose.
     """
     defaults = {"num_generators": 1, "num_verifiers": 1, "scoring_deadline_s": PATIENCE_S}
     defaults["sandbox_verifiers"] = checkout is None
@@ -57,7 +58,7 @@ async def running_pool(checkout: Path | None, *, fast: bool = True, **settings: 
 
 
 async def library_info(checkout: Path | None, **settings: Any) -> LibraryInfo:
-    """What a starting pool reports of the library."""
+    """Return the information about the library that a starting pool reports."""
     user = ReasoningSettings(num_generators=1, num_verifiers=1, **settings)
     pool = WorkerPool(PoolSettings(user, checkout))
     try:
@@ -71,12 +72,12 @@ async def make(pool: WorkerPool, task: str = "ok", seed: int = 1, **params: Any)
 
 
 def kill(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
-    """Signal processes, of which some may have ended already: a pool learns of a death a moment after it."""
+    """Send a signal to processes. Some may have ended already, because the pool notices an end with a delay."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended. A zombie counts as ended."""
+    """Return True if a process has ended. A zombie counts as ended."""
     return not is_alive(pid)

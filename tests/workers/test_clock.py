@@ -34,7 +34,7 @@ def test_datetime_from_a_frozen_clock_can_be_pickled() -> None:
 
 
 def test_generated_problem_does_not_depend_on_the_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only codeio runs such code, so the test replaces an item of another task by code that reads the clock."""
+    """Only codeio runs generated code, so the test inserts code that reads the clock into another task's item."""
     dataset = library._datasets.get("codeio", {}, 0)
     entry = {"answer": "1", "metadata": {}}
     monkeypatch.setattr(type(dataset), "__getitem__", lambda self, item: {**entry, "question": f"{time.time()}"})

@@ -100,7 +100,7 @@ async def test_pool_reports_an_error_if_all_workers_are_stopped(
     pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "WORKER_STALL_S", 0.3)
-    await make(pool)  # the owners wait with the shorter time from now on
+    await make(pool)  # the pool uses the shorter time limit from now on
     await pool.score(await make(pool), ["1"])
     workers = pool.worker_pids
     os.kill(workers[role], signal.SIGSTOP)
@@ -150,7 +150,7 @@ async def test_worker_stopped_at_its_start_is_replaced(tmp_path: Path, monkeypat
 
 
 async def _stop(pool: WorkerPool, which: slice) -> None:
-    """Stop workers again and again, also those that replace them."""
+    """Stop all workers repeatedly, including workers that replace stopped workers."""
     while True:
         kill(pool.worker_pids[which], signal.SIGSTOP)
         await asyncio.sleep(0.02)

@@ -32,7 +32,7 @@ class Config:
 
 
 class Dataset:
-    """Its item shows all values that made the dataset."""
+    """A dataset whose item shows all values from which the dataset was made."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -43,7 +43,7 @@ class Dataset:
 
 
 class CodeDataset(Dataset):
-    """Keeps data made from its parameters on the class, like codeio."""
+    """A dataset that stores data made from its parameters in a class attribute, as codeio does."""
 
     _jsonl_data: ClassVar[str] = ""
 
@@ -56,7 +56,7 @@ class CodeDataset(Dataset):
 
 
 class Factory:
-    """A fake of the library's module that counts built and living datasets."""
+    """A fake of the library's module that counts created and living datasets."""
 
     def __init__(self) -> None:
         self.built: list[str] = []
@@ -93,7 +93,7 @@ def _fresh(task: str, seed: int, params: dict[str, Any]) -> dict[str, Any]:
 def test_cached_dataset_gives_the_items_of_a_new_one(cache: DatasetCache, task: str) -> None:
     for seed, params in enumerate([EASY, HARD, {}, HARD, EASY, {}, EASY] * 2):
         item = _item(cache, task, seed, params)
-        # A fresh dataset of codeio overwrites what the others have on their class.
+        # A new codeio dataset overwrites the class attributes of all others.
         assert item == _fresh(task, seed, params)
 
 

@@ -1,4 +1,4 @@
-"""Select the served problems: few are rejected, no answer is frequent, and seeds are reproducible."""
+"""Select the problems that are served: few are rejected, no answer is frequent, and seeds are reproducible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reasoning_env.tasks.declaration import Cause
 from reasoning_env.workers.library import Library
 
 SLOW = frozenset({"intermediate_integration", "polynomial_equations", "quantum_lock"})
-"""A hundred problems take ten seconds or more."""
+"""Tasks that need ten seconds or more for a hundred problems."""
 REJECTING = sorted(task for task, declared in TASKS.items() if declared.rejected)
 
 

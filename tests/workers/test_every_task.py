@@ -1,7 +1,7 @@
 """Compare the problems and scores of real workers with direct calls of the library, for every task.
 
-One generator and one verifier worker serve everything, level after level, so that whatever one problem leaves behind
-meets the next one.
+One generator and one verifier worker process all problems, level after level, so that state which one problem leaves
+behind would change a later problem.
 """
 
 from __future__ import annotations
@@ -34,25 +34,28 @@ MAX_QUESTION = 20_000
 WRONG_ANSWER = "certainly not this"
 EXAMPLE_ANSWER = extract_answer(SYSTEM_PROMPT.rpartition("\n\n")[2], 100).answer or ""
 SEEDS = (17, 3_000_002_002)
-"""Far apart, one below and one above 2**31; the second moves every cached dataset on, and is what is compared."""
+"""Two distant seeds, below and above 2**31. The second reuses every cached dataset, and its problems are compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
-"""What the composite of the defaults is made of, some of whose members are built for one seed, and one slowly."""
+"""Members of composite at default parameters. Some are built for each seed, and one is slow."""
 COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
 """Tasks whose constructor prepares data from its parameters for later generation."""
 ALTERNATING = sorted(
     {*OVERRIDES, *SCORED_BY_CONFIG, *COMPUTES_FROM_PARAMS, "countdown", "list_functions"} - {"word_ladder"}
 )
-"""Tasks with special generation or scoring, in turns with others; `word_ladder` takes seconds."""
+"""Tasks with special generation or scoring, which alternate with other tasks.
+
+`word_ladder` is excluded because it is slow.
+"""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A spec's problem from the workers, verdicts on the oracle answer and a wrong answer, and a direct call.
+    """A problem from the workers with its verdicts, and the results of a direct library call.
 
-    `example` is the verdict on the answer that the example of the default system prompt has.
-    `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
-    `direct` is the library's entry, None where it was not called. `remade` is the question of the problem that was made
-    from this one's reference, None where none was made.
+    `oracle` and `example` are the verdicts on the reference answer and on the answer in the default prompt. `plain` has
+    verdicts of the library's own verifiers, in the order of `direct_scores`; it may be empty. `direct` is the library's
+    entry; None without a direct call. `remade` is the question of the problem generated from this problem's reference;
+    None if no problem was generated.
     """
 
     problem: Problem
@@ -69,7 +72,7 @@ class Served:
 
 
 def _specs() -> Iterator[ProblemSpec]:
-    """The defaults of every task, then level after level, with a new seed for each problem."""
+    """Yield specs with the default parameters of every task, then level after level, each with a new seed."""
     defaults = composite_params(COMPOSED, sorted(TASKS))
     for seed in SEEDS:
         for task in sorted(TASKS):
@@ -105,7 +108,10 @@ def served(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) 
 
 
 def _is_compared(spec: ProblemSpec) -> bool:
-    """Whether the library is called directly too: at levels only for tasks with special generation."""
+    """Return True if the library is also called directly.
+
+    At levels, this is done only for tasks with special generation.
+    """
     return spec.task in (*ALTERNATING, "composite") or (spec.level is None and spec.seed != SEEDS[0])
 
 
@@ -134,13 +140,13 @@ def _plain_answers(problem: Problem) -> list[str]:
 
 
 def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
-    """The problem's parameters; for a composite, with its members' parameters at the level."""
+    """Return the problem's parameters. For composite, include the parameters of its members at the level."""
     if problem.task != "composite" or problem.spec.level is None:
         return dict(problem.params)
     return dict(difficulty.parameters("composite", problem.spec.level, problem.spec.params).params)
 
 
-# ------------------------------------------------------------------ what is made
+# ------------------------------------------------------------------ generated problems
 
 
 def test_worker_problems_equal_a_direct_library_call(served: list[Served]) -> None:
@@ -164,7 +170,7 @@ def test_corrected_problems_record_the_library_answer(served: list[Served]) -> N
 
 
 def _is_corrected(problem: Problem) -> bool:
-    """Tell whether another answer or another question is served than the library's."""
+    """Return True if the served answer or question differs from the library's."""
     return bool({"library_answer", "clarified"} & json.loads(problem.metadata_json).keys())
 
 
@@ -188,7 +194,7 @@ def test_generated_problems_have_the_requested_params(served: list[Served], diff
             draw = hash_fraction("level", problem.spec.seed)
             resolved = difficulty.parameters(problem.task, asked, overrides, draw=draw)
             assert (problem.params, problem.level) == ({**served, **resolved.params}, resolved.level)
-            # Only what the user sets may move a problem away from the level that was asked for.
+            # Only the user's parameters may change the level of a problem.
             assert problem.level == asked or overrides or not difficulty.adjustable(problem.task)
 
 
@@ -202,7 +208,7 @@ def test_questions_stay_below_a_length_limit(served: list[Served]) -> None:
     assert [one.name for one in served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
 
 
-# ------------------------------------------------------------------ what is scored
+# ------------------------------------------------------------------ scores
 
 
 def test_reference_answers_get_full_score(served: list[Served]) -> None:
@@ -225,7 +231,7 @@ def test_library_scores_equal_a_direct_library_call(served: list[Served]) -> Non
 
 
 def _score(verdict: Verdict) -> float | None:
-    """The score; None if the verifier failed, and then the verdict is 0."""
+    """Return the score; None if the verifier failed, in which case the verdict must be 0."""
     if verdict.reason is Reason.VERIFIER_ERROR:
         assert verdict.score == 0.0
         return None

@@ -1,4 +1,4 @@
-"""Faster generators make the library's problems, and are not used with a changed library."""
+"""Faster generators make the library's problems, and are disabled if the library's source differs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_faster_generators_make_the_problems_of_the_library(
 
 @pytest.fixture
 def other_release(tmp_path: Path) -> Path:
-    """A folder with a library whose puzzle24 asks in other words."""
+    """A folder with a library whose puzzle24 uses different words in its questions."""
     games = tmp_path / "reasoning_gym" / "games"
     games.mkdir(parents=True)
     for source in [*LIBRARY.iterdir(), *(LIBRARY / "games").iterdir()]:

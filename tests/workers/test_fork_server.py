@@ -1,4 +1,4 @@
-"""Start and end worker processes; none outlives the pool."""
+"""Start and end worker processes. No process outlives its pool."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str,
 
 
 async def test_import_error_before_the_handshake_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine, this process may read the error late."""
+    """On a busy machine, the test process may read the error late."""
     open_channel = fork_server_module.Channel.open
 
     async def open_late(sock: socket.socket, limits: FrameLimits) -> Channel:
         await until(lambda: select.select([sock], [], [], 0.0)[0])
-        await asyncio.sleep(0.1)  # time to end for a process that does not wait
+        await asyncio.sleep(0.1)  # a process that does not wait would end in this time
         return await open_channel(sock, limits)
 
     monkeypatch.setattr(fork_server_module.Channel, "open", open_late)
@@ -126,12 +126,12 @@ async def test_hanging_library_import_times_out(
     assert list(temp_folder.iterdir()) == []
 
 
-# ------------------------------------------------------------------ what a worker is
+# ------------------------------------------------------------------ properties of a worker
 
 
 @pytest.fixture(scope="module")
 def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A generator's report of itself. The parent has a secret in its environment."""
+    """A generator's report about its own process. The parent process has a secret in its environment."""
 
     async def ask() -> dict[str, Any]:
         async with running_pool(fake_library, worker_memory_mb=700) as pool:
@@ -154,7 +154,7 @@ def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def _seen_in_processes(pool: WorkerPool) -> str:
-    """Environments and command lines of fork server and workers, as far as the system shows them to this user."""
+    """Return environments and command lines of the fork server and the workers, as far as this user can read them."""
     folders = [Path(f"/proc/{pid}") for pid in (_fork_server_pid(pool), *pool.worker_pids)]
     files = [folder / name for folder in folders for name in ("environ", "cmdline")]
     files = [file for file in files if os.access(file, os.R_OK)]
@@ -212,7 +212,7 @@ async def test_closing_the_pool_kills_hanging_workers(fake_library: Path, temp_f
             asyncio.create_task(pool.score(await make(pool), [f"once {tmp_path / 'judging'} hang"])),
         ]
         await until(lambda: (tmp_path / "making").exists() and (tmp_path / "judging").exists())
-        await pool.close()  # which the end of the block does again
+        await pool.close()  # the end of the `async with` block closes the pool again
     await asyncio.gather(*waiting, return_exceptions=True)
     assert [pid for pid in pids if not is_gone(pid)] == []
     assert list(temp_folder.iterdir()) == []
@@ -336,7 +336,7 @@ if left > 0:
 
 @pytest.fixture
 def killed_at_import(tmp_path: Path) -> Path:
-    """A checkout that is killed while it is imported, as often as its file `kills` says."""
+    """A checkout whose import kills the process, as many times as the file `kills` says."""
     package = write_fake_library(tmp_path) / "reasoning_gym"
     (package / "__init__.py").write_text(KILLED_AT_IMPORT + (package / "__init__.py").read_text())
     return tmp_path
@@ -398,13 +398,13 @@ async def test_repaired_library_is_loaded_again(broken: WorkerPool, mended: Path
 
 @pytest.fixture
 def mended(tmp_path: Path) -> Path:
-    """The package's sound `__init__.py` under another name."""
+    """The path of the working `__init__.py`, which is renamed to break the package."""
     return tmp_path / "reasoning_gym" / "mended"
 
 
 @pytest.fixture
 async def broken(tmp_path: Path, mended: Path) -> AsyncIterator[WorkerPool]:
-    """A pool whose library broke while it ran, after which the fork server was killed. Nothing can be started."""
+    """A pool whose library broke while the pool ran, and whose fork server was killed. No process can be started."""
     checkout = write_fake_library(tmp_path)
     package = checkout / "reasoning_gym"
     async with running_pool(checkout) as pool:
@@ -438,7 +438,7 @@ async def test_pool_recovers_from_too_many_open_files(pool: WorkerPool, temp_fol
 
 
 async def _take_descriptors(taken: list[int]) -> None:
-    """Take every descriptor that is left or becomes free, such as those of workers that ended."""
+    """Take every free descriptor, and every descriptor that becomes free when a worker ends."""
     while True:
         with contextlib.suppress(OSError):
             while True:
@@ -472,7 +472,10 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
-    """A process with a pool, and the pids of its fork server and workers. One generator is busy for ever."""
+    """Start a process with a pool, and return the process ids of its fork server and workers.
+
+    One generator never finishes.
+    """
     (folder / "temp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN_PROCESS, str(fake_library), str(folder / "marker")],
@@ -496,5 +499,5 @@ def test_kill_9_of_the_pool_owner_leaves_no_process(
             os.kill(pids[0], signal.SIGKILL)
         process.kill()
         wait_until(lambda: all(map(is_gone, pids)))
-    # Without either of them nobody is left to remove it.
+    # If both processes are killed, no process remains that could remove the folder.
     assert fork_server_too or list((tmp_path / "temp").iterdir()) == []

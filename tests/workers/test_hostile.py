@@ -1,8 +1,8 @@
-"""Score hostile answers in real workers: none is executed, escapes, stalls a worker or earns a score.
+"""Score hostile answers in real workers: none may be executed, escape, stall a worker or get a score.
 
-Everything goes through the pool and the rewards, as in training. The attacks are made once for the module; each test
-looks at one property of what came of them, and names the answers that break it. `pytest --whole-corpus` gives every
-answer to every task, and prints a line of JSON with the figures; else every task gets a part of the corpus.
+Everything goes through the pool and the rewards, as in training. All attacks run once per module. Each test checks one
+property of the results, and names the answers that break it. `pytest --whole-corpus` sends every answer to every task,
+and prints the results as a line of JSON. Otherwise every task gets a part of the answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .traps import Traps
 
 TASKS = sorted(DECLARED.keys() - {"composite"})
 DEADLINE_S = 60.0
-"""Deadline that no answer may reach, however busy the machine is."""
+"""Deadline that no answer may exceed, even on a busy machine."""
 READERS = frozenset({
     "binary_matrix", "bitwise_arithmetic", "boxnet", "codeio", "coin_flip", "complex_arithmetic", "countdown",
     "decimal_arithmetic", "game_of_life", "graph_color", "intermediate_integration", "jugs", "n_queens",
@@ -42,9 +42,9 @@ READERS = frozenset({
     "prime_factorization", "propositional_logic", "puzzle24", "quantum_lock", "rubiks_cube", "rush_hour",
     "simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi",
 })  # fmt: skip
-"""Tasks whose verifiers read the answer as code, as a formula or as moves."""
+"""Tasks whose verifiers parse the answer as code, a formula or moves."""
 ONE_IN = {True: {Kind.CHEAT: 2, Kind.EXECUTION: 6, Kind.WORK: 8, Kind.TEXT: 8, Kind.POISON: 8}, False: {Kind.CHEAT: 4}}
-"""Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
+"""Share of the answers of a kind that each task gets (one in this number), for tasks in READERS and for other tasks."""
 ONE_IN_OTHERS = 30
 KILLED = (Reason.TIMEOUT, Reason.CRASH)
 NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR})
@@ -54,9 +54,9 @@ on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def pool() -> AsyncIterator[WorkerPool]:
-    """One generator and one verifier worker over the real library, so that each answer comes after all the others.
+    """One generator and one verifier worker with the real library, so that one process scores all answers.
 
-    The sandbox is off, so that nothing but the guards stands between an answer and the traps.
+    The sandbox is off, so that only the guards protect against the answers.
     """
     async with running_pool(None, scoring_deadline_s=DEADLINE_S, sandbox_verifiers=False) as pool:
         yield pool
@@ -64,7 +64,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
 
 @dataclass(frozen=True)
 class Target:
-    """A problem, an ordinary answer and the score of that answer."""
+    """A problem, an ordinary answer to it, and the score of this answer."""
 
     problem: Problem
     ordinary: str
@@ -73,9 +73,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Attack:
-    """Outcome of a hostile answer: the verdict, or the error that reached the caller.
+    """The result of a hostile answer: the verdict, or the error that reached the caller.
 
-    `harmed` names the tasks whose ordinary answers earned another score afterwards.
+    `harmed` names the tasks whose ordinary answers got a different score afterwards.
     """
 
     target: Target
@@ -99,7 +99,7 @@ class Attack:
 
 
 async def make_target(pool: WorkerPool, task: str) -> Target:
-    """A problem that may be served, with the score of its ordinary answer."""
+    """Return a problem with an ordinary answer and the score of this answer."""
     problem = await make(pool, task)
     ordinary = ordinary_answer(problem)
     (verdict,) = await pool.score(problem, [ordinary])
@@ -107,12 +107,12 @@ async def make_target(pool: WorkerPool, task: str) -> Target:
 
 
 async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:
-    """Score a hostile answer, then ordinary answers to another and the same task, all with one verifier worker."""
+    """Score a hostile answer, then ordinary answers to a different task and to the same task, all with one worker."""
     try:
         (verdict,) = await pool.score(target.problem, [hostile.answer])
         others = (witness, target)
         verdicts = await asyncio.gather(*(pool.score(other.problem, [other.ordinary]) for other in others))
-    except Exception as error:  # whatever it is, it is a finding
+    except Exception as error:  # every error counts as a finding
         return Attack(target, hostile, error=f"{type(error).__name__}: {error}")
     harmed = (
         other.problem.task for other, (after,) in zip(others, verdicts, strict=True) if after.score != other.score
@@ -122,7 +122,7 @@ async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Ta
 
 @dataclass(frozen=True)
 class Campaign:
-    """All attacks and outcomes, what the traps recorded, and the state before and after."""
+    """All attacks and their results, the events that the traps recorded, and the state before and after the attacks."""
 
     attacks: list[Attack]
     events: list[str]
@@ -186,7 +186,7 @@ async def test_hostile_corpus_covers_every_task(campaign: Campaign) -> None:
 
 
 def _is_sound(verdict: Verdict) -> bool:
-    """Whether the score is in range, and 0 without a verdict of the verifier."""
+    """Return True if the score is in range, and 0 if the verifier returned no score."""
     return 0.0 <= verdict.score <= (0.0 if verdict.reason in NO_SCORE else 1.0)
 
 
@@ -229,7 +229,7 @@ async def test_hostile_answers_do_not_change_problems(campaign: Campaign) -> Non
 
 @on_one_loop
 async def test_hostile_completions_score_only_by_their_tagged_answer(pool: WorkerPool) -> None:
-    """Some completions have two answers or fake tags. All are in one group, to show that scores are independent."""
+    """Some completions have two answers or fake tags. They form one group, which shows that scores are independent."""
     target = await make_target(pool, "chain_sum")
     tried = [
         (name, text.replace("RIGHT", target.ordinary).replace("WRONG", "1234567"), table == "paid completions")
@@ -241,7 +241,7 @@ async def test_hostile_completions_score_only_by_their_tagged_answer(pool: Worke
     assert rewarded == {name: paid for name, _, paid in tried}
 
 
-# ------------------------------------------------------------------ the traps themselves
+# ------------------------------------------------------------------ the traps
 
 CONTROL = """
 import contextlib, json, pickle, socket, subprocess, sys
@@ -269,7 +269,7 @@ for line in sys.stdin:
 
 
 def test_every_hostile_payload_has_an_effect_without_protection() -> None:
-    """A payload without effect would pass every other test."""
+    """A payload without any effect would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]
     duds = []
@@ -291,7 +291,7 @@ def test_every_hostile_payload_has_an_effect_without_protection() -> None:
 
 
 def _springs(traps: Traps) -> bool:
-    """Whether a trap has sprung. A started process takes a moment to get its name."""
+    """Return True if a trap was touched. A started process needs some time before it has its name."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if traps.sprung():

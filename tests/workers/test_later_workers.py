@@ -1,4 +1,4 @@
-"""Workers that start later have the sandbox layers and read permissions of the first, or do not start."""
+"""Workers that start later get the same sandbox layers and read permissions as the first, or do not start."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READ, REFUSED = (1.0, Reason.SCORED), (0.0, Reason.VERIFIER_ERROR)
 
 @dataclasses.dataclass(frozen=True)
 class Folders:
-    """The module of a score function, a folder that it may read, and a folder that it may not read."""
+    """The module of a score function, a folder that it may read, and a folder that it must not read."""
 
     root: Path
 
@@ -71,7 +71,7 @@ def folders(tmp_path: Path) -> Folders:
 
 @asynccontextmanager
 async def _scoring(folders: Folders) -> AsyncIterator[WorkerPool]:
-    """A pool with one verifier. Skips where Landlock is missing."""
+    """Start a pool with one verifier. Skip the test if Landlock is missing."""
     user = ReasoningSettings(num_verifiers=1, scoring_deadline_s=PATIENCE_S)
     function = ScoreFunction(f"{folders.module}:score", read=[folders.data])
     pool = WorkerPool(PoolSettings.of_function(function, user))
@@ -187,7 +187,7 @@ def fail_on_demand(owner, name, first, layer):
 
     setattr(owner, name, patched)
 """
-"""Source of a library in which a layer fails while there is a file with the layer's name beside it."""
+"""Source of a library in which a sandbox layer fails while a file with the layer's name exists in the package."""
 SYSTEM_CALLS = {
     "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
@@ -200,12 +200,12 @@ SYSTEM_CALLS = {
     "limit of file size": (".resource", "setrlimit", "sandbox.resource.RLIMIT_FSIZE"),
     "no core dumps": (".resource", "setrlimit", "sandbox.resource.RLIMIT_CORE"),
 }
-"""The call that applies each layer: where it is, its name and its first argument."""
+"""The call that applies each layer: its module, its name and its first argument."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FailingSandbox:
-    """A pool with one verifier, and the folder where a file with the name of a layer makes this layer fail."""
+    """A pool with one verifier, and the folder in which a file named like a layer makes this layer fail."""
 
     pool: WorkerPool
     package: Path

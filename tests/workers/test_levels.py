@@ -23,7 +23,7 @@ MEMBERS = {"datasets": [{"name": "chain_sum", "weight": 2.0, "config": {"min_ter
 
 @dataclass
 class Config:
-    """A config that refuses a width of 4 or 5, and a reversed range."""
+    """A config that rejects a width of 4 or 5, and a reversed range."""
 
     seed: int
     size: int
@@ -49,7 +49,7 @@ def spread(levels: list[Any], *, ensure_interval: bool = False) -> SimpleNamespa
 
 
 def difficulty_of(*attributes: SimpleNamespace) -> DifficultyMap:
-    """A library of one task, `made_up`, whose curriculum has the given attributes."""
+    """Return the level table of a library with one task, `made_up`, whose curriculum has these attributes."""
     curriculum = SimpleNamespace(attributes=dict(enumerate(attributes)))
     return DifficultyMap({"made_up": Config}, {"made_up": lambda: curriculum})
 
@@ -118,7 +118,7 @@ def test_falling_parameter_range_keeps_low_below_high() -> None:
     [
         (spread([5, 9]), {"low": 1, "high": 1}),
         (spread([5, 9], ensure_interval=True), {"low": 1, "high": 5}),
-        (spread([4, 9]), {"low": 4, "high": 4}),  # the defaults, 1 to 5, are not easier than that
+        (spread([4, 9]), {"low": 4, "high": 4}),  # the default range, 1 to 5, is not easier
         (spread([9, 5]), {"low": 9, "high": 9}),
         (scalar("width", [2, 3]), {"width": 1}),
         (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),

@@ -1,4 +1,4 @@
-"""Generate and score through the library; no item changes global state."""
+"""Generate and score with the library in this process. No item may change global state."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
 
 
 def test_params_of_a_reference_override_those_of_its_level(library: Library) -> None:
-    """The current level 1 has other parameters than the reference."""
+    """Level 1 now has different parameters than the reference."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)
     made = library.generate(request)

@@ -1,4 +1,4 @@
-"""With `rewards: library`, problems and scores equal direct calls of the library in another process."""
+"""With `rewards: library`, problems and scores equal those of direct library calls in another process."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.workers.direct_calls import call_library
 COMPOSED = ("chain_sum", "composite", "maze", "number_sorting")
 ALL = sorted(TASKS)
 NONSENSE = ("0", "certainly not this", "1, 2")
-"""Answers that some verifiers of the library pay; others raise at them."""
+"""Wrong answers to which some verifiers of the library give a score, and for which others raise."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A problem of a session, verdicts on `said`, and the library's own entry and scores."""
+    """A problem of a session, the verdicts on the answers `said`, and the library's own entry and scores."""
 
     problem: Problem
     said: list[str]
@@ -42,7 +42,9 @@ class Compared:
 
 
 async def compare(folder: Path, seeds: range, tasks: Sequence[str] = ALL) -> list[Compared]:
-    """Make a problem of each task for each seed, score its own answer and nonsense, and call the library directly."""
+    """Generate a problem of each task for each seed, score the reference answer and NONSENSE, and call the library
+    directly.
+    """
     params = composite_params(COMPOSED, ALL)
     async with Session(tasks=ALL, rewards="library", scoring_deadline_s=PATIENCE_S) as session:
 

@@ -1,4 +1,4 @@
-"""A checkout with translated questions: rules for English words do not apply."""
+"""Use a checkout with translated questions, to which rules for English words must not apply."""
 
 from __future__ import annotations
 

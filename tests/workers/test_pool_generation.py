@@ -1,4 +1,4 @@
-"""Generate problems through a pool, with a fake library and real kills."""
+"""Generate problems through a pool with a fake library, and kill real processes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_hanging_generator_does_not_delay_other_jobs(fake_library: Path, t
 
 
 async def test_generation_deadline_excludes_the_time_in_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
-    """A job waits behind a hanging job for longer than its own deadline, then succeeds."""
+    """A job waits behind a hanging job for longer than its own deadline, and then succeeds."""
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 2.0))
     await until(marker.exists)
@@ -164,7 +164,7 @@ async def test_queued_job_of_a_cancelled_caller_is_removed(pool: WorkerPool, tmp
 
 
 async def test_short_job_of_a_cancelled_caller_keeps_its_worker(pool: WorkerPool) -> None:
-    """A short job of a cancelled caller runs to its end, and its result is dropped."""
+    """The worker finishes a short job of a cancelled caller, and the pool drops the result."""
     workers = pool.worker_pids
     problem = await make(pool, seed=3)
     for number in range(20):

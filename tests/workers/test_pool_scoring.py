@@ -80,7 +80,7 @@ CLOSING = {
     "work": "os.closerange(3, 256)\nwhile True: pass",
     "another": "os.dup2(os.open('/', os.O_RDONLY), 3)\nwhile True: pass",
 }
-"""Answers that close their worker's connection to the pool, and live on."""
+"""Answers that close the worker's connection to the pool and then continue to run."""
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ async def test_default_scoring_budget_allows_three_timeouts(fake_library: Path) 
         assert _shape(verdicts) == [(0.0, Reason.TIMEOUT)] * 3 + [RIGHT]
 
 
-# ------------------------------------------------------------------ faults of ours
+# ------------------------------------------------------------------ infrastructure errors
 
 
 async def test_cancelled_scoring_frees_the_worker(fake_library: Path, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ GENUINE: dict[str, Any] = {"id": 1, "position": 0, "score": 0.5, "reason": "scor
 FORGED_FIELDS: list[dict[str, Any]] = [
     *({"score": score} for score in (1.5, -0.5, "1", True, float("nan"), None, 10**400)),
     *({"scoring_s": seconds} for seconds in (float("inf"), 10**400, "0")),
-    # Unknown, that of another, not a text; then those of answers without a score, with the score.
+    # An unknown reason, reasons of answers without a score, and a value that is no string.
     *({"reason": reason} for reason in ("excellent", "timeout", ["scored"], "verifier_error")),
     *({"position": position} for position in (1, "0")),
     *({"parts": parts} for parts in ({"a": 10**400}, {"a": "1"}, dict.fromkeys(map(str, range(33)), 1), {"a" * 61: 1})),

@@ -1,4 +1,4 @@
-"""Fork servers preloaded for tests behave like fresh ones."""
+"""Fork servers that are preloaded for tests behave like new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send frames between workers and the pool, and limit their size."""
+"""Send frames between workers and the pool, and limit the size of frames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FRAMES = st.lists(st.tuples(st.dictionaries(TEXT, TEXT | st.integers(), max_size
 
 
 def _read_all(data: bytes) -> list[Frame]:
-    """All frames that a worker reads until the end of its socket."""
+    """Return all frames that a worker reads until its socket is closed."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sender = threading.Thread(target=lambda: (ours.sendall(data), ours.close()))
@@ -66,7 +66,7 @@ def test_incomplete_frame_of_a_dead_worker_is_dropped(cut: int) -> None:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[tuple[Channel, socket.socket]]:
-    """A channel and the socket at its other end."""
+    """A channel, and the socket at the other end of it."""
     ours, theirs = socket.socketpair()
     channel = await Channel.open(ours, LIMITS)
     with theirs:

@@ -1,4 +1,4 @@
-"""The sandbox of verifier workers: in a real worker, and each layer alone."""
+"""The sandbox of verifier workers, tested in a real worker and for each layer alone."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ UNGUARDED = {
     "spawn a program": ("os.posix_spawn('/bin/true', ['true'], {})", SECCOMP),
     "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
 }
-"""Python source that an unguarded verifier executes as an answer, each with a layer that denies it.
+"""Python source that a verifier without guards executes as an answer, with the layer that denies it.
 
-They show that a worker enters both layers; `sandbox_probes.HOSTILE` has what the layers deny."""
+The answers show that a worker enters both layers. `sandbox_probes.HOSTILE` lists what the layers deny.
+"""
 RAN, DENIED = (1.0, Reason.SCORED), (0.49, Reason.SCORED)
 
 
@@ -58,7 +59,7 @@ async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def missing(sandboxed: WorkerPool) -> dict[str, str]:
-    """Layers that this machine lacks, with the log line that tells why."""
+    """The sandbox layers that this machine does not have, with the log line that gives the cause."""
     line = sandboxed.fork_servers.sandbox
     return {name: line for name in BOTH if name in line.partition("; not by ")[2]}
 
@@ -169,18 +170,20 @@ print(json.dumps(asyncio.run(judge(**json.load(sys.stdin)))))
 """
 PLAIN_USER = ("unshare", "--user", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--mount-proc")
 NAMESPACES = {"root": (*PLAIN_USER, "--map-root-user"), "a plain user": PLAIN_USER}
-"""Commands that run a program in user, mount, network, process, message and host name namespaces of its own.
+"""Commands that run a program in new user, mount, network, process, message and host name namespaces.
 
-A call that is not refused after all meets no machine there: root of such a namespace cannot restart the machine, load
-modules or set clocks, and has a network and mounts of its own.
+If a call is allowed by mistake, it cannot harm the machine. The root user of such a namespace cannot restart the
+machine, load modules or set clocks, and has separate networks and mounts.
 """
 UNFILTERED = {"x86_64": {335, 336}}
-"""uretprobe and uprobe, which the kernel answers without asking a filter: with an error, or the end of the caller."""
+"""uretprobe and uprobe. The kernel handles them without the filter: it returns an error or ends the process."""
 COMMANDS_OF_SOCKETS = {"take a network interface down": 0x8914, "list addresses": 0x8912, "signal by a socket": 0x8902}
 
 
 def _refused_calls() -> dict[str, str]:
-    """Source for each number that is not allowed, and for commands to the worker's socket, which has descriptor 3."""
+    """Return the source of each call that must fail: numbers that are not allowed, and commands to the worker's socket
+    (descriptor 3).
+    """
     column = TABLES[os.uname().machine][1]
     others = {*allowed_numbers(column, threads=False).values(), *UNFILTERED.get(os.uname().machine, ())}
     refused = [number for number in range(1024) if number not in others]
@@ -199,7 +202,7 @@ def _refused_calls() -> dict[str, str]:
 @on_linux
 @pytest.mark.parametrize("who", ["root", pytest.param("a plain user", marks=pytest.mark.slow)])
 def test_every_unlisted_system_call_is_refused(fake_library: Path, who: str) -> None:
-    """Arguments of -1 keep a call that is not refused from having an effect."""
+    """The arguments are -1, so that a call that is allowed by mistake has no effect."""
     if subprocess.run([*NAMESPACES[who], "true"], capture_output=True).returncode:
         pytest.skip("this system gives no namespaces")
     if os.uname().machine not in TABLES:
@@ -219,7 +222,7 @@ Runner = Callable[..., Run]
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """Runs the hostile probes behind the named layers, once for each set of layers. Skips if a layer is missing."""
+    """Runs the hostile operations once with each set of sandbox layers. Skips the test if a layer is missing."""
     runs: dict[tuple[str, ...], Run] = {}
 
     def behind(*layers: str) -> Run:
@@ -259,12 +262,12 @@ def test_threads_start_in_the_sandbox_if_allowed(behind: Runner, tmp_path: Path)
     assert run_probes(layers, THREADED, tmp_path, threads=True).outcomes == dict.fromkeys(THREADED, "ran")
 
 
-# ------------------------------------------------------------------ what a machine lacks
+# ------------------------------------------------------------------ missing layers
 
 
 @cache
 def _entered(changes: str) -> Restrictions:
-    """The restrictions of a fresh interpreter that enters a sandbox after these changes.
+    """Return the restrictions of a new interpreter that enters a sandbox after these changes to its source.
 
     The interpreter imports only the sandbox, which takes a fifth of the time that the pool's modules take.
     """
@@ -328,7 +331,7 @@ def test_landlock_denies_all_access_kinds_of_its_version(version: int, denied: i
 
 
 def _landlock_fails(code: int, reason: str) -> str:
-    """The change after which a kernel refuses every call of Landlock."""
+    """Return the change that makes every Landlock call fail."""
     return f"def refuse(*_):\n    raise OSError({code}, {reason!r})\nsandbox._landlock_call = refuse"
 
 

@@ -1,6 +1,6 @@
 """Interpret the seccomp filter for every system call and every checked argument.
 
-Nothing here makes a system call, so that the programs of all machines can be asked about all calls.
+The tests make no system call, so they can check the filters of all architectures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reasoning_env.workers.sandbox import ALLOW, CHECKS, REFUSE, TABLES, Op, all
 
 EPERM, ENOSYS = REFUSE | errno.EPERM, REFUSE | errno.ENOSYS
 X32 = 1 << 30
-"""The bit of the numbers of the interface x32, which x86_64 has beside its own."""
+"""The bit in the call numbers of x32, a second system call interface of x86_64."""
 on_each_machine = pytest.mark.parametrize("machine", TABLES)
 
 
@@ -27,7 +27,7 @@ def _steps(machine: str) -> list[tuple[int, ...]]:
 
 
 def ask(machine: str, number: int, arguments: Mapping[int, int] | None = None, *, interface: int | None = None) -> int:
-    """Return what the filter answers to a call. Arguments that are not named are 0."""
+    """Return the filter's result for a call. Arguments that are not given are 0."""
     words = [(arguments or {}).get(position, 0) for position in range(6)]
     audit_number = TABLES[machine][0] if interface is None else interface
     data = struct.pack("<IIQ6Q", number, audit_number, 0, *words)
@@ -52,7 +52,7 @@ def ask(machine: str, number: int, arguments: Mapping[int, int] | None = None, *
 
 
 def _passing(name: str) -> dict[int, int]:
-    """Arguments that pass the checks of a call."""
+    """Return arguments that pass the checks of a call."""
     return {check.argument: check.values[0] for check in CHECKS.get(name, ())}
 
 
@@ -99,7 +99,7 @@ REFUSED_ARGUMENTS = {
     "prlimit64": (2, [1, 1 << 32]),
     "clone": (0, [0, 0x11, 0x4000, *(0x10000 | 1 << bit for bit in (17, 25, 26, 27, 28, 29, 30))]),
 }
-"""For each call with checks an argument, and values that would do what the sandbox denies."""
+"""For each call whose arguments are checked, an argument and values that would do what the sandbox denies."""
 
 
 @on_each_machine

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Traps:
-    """Traps outside the verifier workers, which executed text would touch: files, a port, a process, variables."""
+    """Files, a port, a process name and environment variables that an executed answer would touch."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="trap"))
@@ -25,14 +25,14 @@ class Traps:
         self._marks = 0
 
     def arm(self, payload: str) -> str:
-        """The payload with a unique mark."""
+        """Return the payload with the addresses of the traps, including a unique file name."""
         self._marks += 1
         letters = "".join(chr(ord("a") + int(digit)) for digit in str(self._marks))
         mark = str(self.folder / f"mark{letters}")
         return payload.replace("MARK", mark).replace("PORT", str(self.port)).replace("SLEEP", self.sleep_s)
 
     def sprung(self) -> list[str]:
-        """Traps that were touched since the last call. Started processes are ended."""
+        """Return the traps that were touched since the last call, and end started processes."""
         events = []
         for mark in self.folder.glob("mark*"):
             events.append(f"wrote {mark.name}")
@@ -50,7 +50,7 @@ class Traps:
         return events
 
     def bait(self, text: str) -> str:
-        """Path of a file with a text that must not be read, such as a right answer."""
+        """Return the path of a file whose content must not be read, such as a right answer."""
         self._marks += 1
         path = self.folder / f"bait{self._marks}"
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
