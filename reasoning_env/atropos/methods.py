@@ -100,7 +100,7 @@ class MethodCompleter:
         return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token, bypassing Atropos' retries and waits; return True at once for a stand-in."""
+        """Request one token without Atropos' retries and waits. A stand-in for its servers passes without a request."""
         if self._is_stand_in:
             return True
         kind = reply_format.kind

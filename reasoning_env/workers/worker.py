@@ -1,4 +1,4 @@
-"""A worker process, as the pool uses it: frames, processor time, and the end of the process.
+"""A worker process, as the pool uses it: messages to and from it, its processor time, and its end.
 
 Deadlines count the worker's own processor time, so that no answer exceeds its deadline because the machine is busy.
 Only Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything

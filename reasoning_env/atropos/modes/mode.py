@@ -27,7 +27,7 @@ class Mode:
     away_s: float | None = None
     """How long all servers may be unreachable before groups are dropped, if this is longer than `outage_s`."""
     has_trainer = False
-    """Whether a trainer gets the groups. The problem of a packed group is then in flight until its delivery."""
+    """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
 
     # ---- before the start
 
