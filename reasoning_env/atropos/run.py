@@ -173,7 +173,7 @@ class Run:
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
             names = [name for name in LONG_FIELDS if packed[name] is not None]
-            prompt_tokens = packed["masks"][0].count(-100)
+            prompt_tokens = len(group.rollouts[0].tokens) - (group.rollouts[0].completion_tokens or 0)
             prompts = [packed[name][0][:prompt_tokens] for name in names]
             as_list = partial(_as_list, [(one.tobytes(), one.tolist()) for one in prompts if isinstance(one, array)])
             lists = iter(await map_in_turns(as_list, [sequence for name in names for sequence in packed[name]]))

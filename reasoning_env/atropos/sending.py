@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
 from collections.abc import Collection, Sequence
 
+import numpy as np
 from atroposlib.envs.base import ScoredDataGroup
 
 from ..runtime.turns import map_in_turns
@@ -58,7 +60,7 @@ async def send_groups(
     if deliveries and run.queue.stats.waiting > env.max_num_workers:
         await asyncio.wait(deliveries)
     for group in complete:
-        env.completion_lengths += await map_in_turns(_completion_length, group["masks"])
+        env.completion_lengths += await map_in_turns(completion_length, group["masks"])
     if config.use_wandb:
         for group in to_send:
             await env.add_rollouts_for_wandb(group, item)
@@ -99,5 +101,8 @@ def _as_list(groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[ScoredData
     return groups if isinstance(groups, list) else [groups]
 
 
-def _completion_length(mask: Sequence[float]) -> int:
+def completion_length(mask: Sequence[float]) -> int:
+    """Return the number of tokens that are not masked, which are the tokens of the completion."""
+    if isinstance(mask, array):  # numpy would have to copy other sequences
+        return int(np.count_nonzero(np.asarray(mask) != -100))
     return len(mask) - list(mask).count(-100)

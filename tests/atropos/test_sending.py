@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.sending import is_complete, is_short_enough
+from reasoning_env.atropos.sending import completion_length, is_complete, is_short_enough
 from tests.front_door.conftest import make_config
 
 
@@ -39,3 +41,8 @@ def test_group_with_equal_scores_is_sent_if_the_filter_is_off() -> None:
 @pytest.mark.parametrize(("limit", "short_enough"), [(4, False), (5, False), (6, True), (0, True)])
 def test_group_at_the_token_limit_is_not_sent(limit: int, short_enough: bool) -> None:
     assert is_short_enough(packed(1.0, 0.0, tokens=5), limit) is short_enough
+
+
+@pytest.mark.parametrize("mask", [array("i", [-100, -100, 7, 0, 8]), [-100, -100, 7, 0, 8], (-100, -100, 7, 0, 8)])
+def test_masked_tokens_do_not_count_as_completion(mask: Sequence[float]) -> None:
+    assert completion_length(mask) == 3
