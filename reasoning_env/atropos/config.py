@@ -36,7 +36,13 @@ class Range:
     words: str
 
 
-def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
+def check_value(setting: str, value: object, allowed: Range) -> None:
+    """Raise ConfigError if the value of a setting is not in the range."""
+    if not allowed.allows(value):
+        raise ConfigError(f"must be {allowed.words}", setting=setting, got=value)
+
+
+def at_least(low: float, *, or_minus_one: bool = False) -> Range:
     if or_minus_one:
         return Range(lambda value: value == -1 or value >= low, f"at least {low}, or -1")
     return Range(lambda value: value >= low, f"at least {low}")
@@ -47,15 +53,15 @@ def _share() -> Range:
 
 
 BASE_RANGES = {
-    "max_num_workers": _at_least(1, or_minus_one=True),
-    "max_num_workers_per_node": _at_least(1),
+    "max_num_workers": at_least(1, or_minus_one=True),
+    "max_num_workers_per_node": at_least(1),
     "eval_limit_ratio": _share(),
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
-    "batch_size": _at_least(1, or_minus_one=True),
-    "max_batches_offpolicy": _at_least(1),
-    "total_steps": _at_least(1, or_minus_one=True),
-    "num_rollouts_to_keep": _at_least(0),
-    "num_rollouts_per_group_for_logging": _at_least(-1),
+    "batch_size": at_least(1, or_minus_one=True),
+    "max_batches_offpolicy": at_least(1),
+    "total_steps": at_least(1, or_minus_one=True),
+    "num_rollouts_to_keep": at_least(0),
+    "num_rollouts_per_group_for_logging": at_least(-1),
     "min_batch_allocation": _share(),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
@@ -65,8 +71,8 @@ BASE_RANGES = {
 """Ranges of the fields of Atropos' own config. Atropos itself checks only types."""
 
 SERVER_RANGES = {
-    "num_max_requests_at_once": _at_least(1),
-    "num_requests_for_eval": _at_least(1),
+    "num_max_requests_at_once": at_least(1),
+    "num_requests_for_eval": at_least(1),
 }
 """Ranges of the settings of an inference server that only Atropos has."""
 
@@ -81,9 +87,7 @@ NOT_SENT = {
 def check_base_settings(values: object) -> None:
     """Raise ConfigError for the first field whose value is out of range."""
     for name, allowed in BASE_RANGES.items():
-        value = getattr(values, name)
-        if not allowed.allows(value):
-            raise ConfigError(f"must be {allowed.words}", setting=name, got=value)
+        check_value(name, getattr(values, name), allowed)
 
 
 class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):

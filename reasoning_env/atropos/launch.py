@@ -15,14 +15,14 @@ from typing import Any
 
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 
-from ..errors import ConfigError
 from ..evaluations.plan import check_seed
 from ..inference.addresses import read_servers
 from ..program.config_files import Sections, check_names, ignored_settings, read_config_files, write_config
 from ..program.options import of_section
+from ..program.training import TrainingSettings
 from ..settings.given import make_settings
 from ..settings.removed import UNUSED
-from .config import NOT_SENT, SERVER_RANGES, ReasoningGymEnvConfig, ServerConfig, named_format
+from .config import NOT_SENT, SERVER_RANGES, ReasoningGymEnvConfig, ServerConfig, check_value, named_format
 from .environment import EnvironmentClass
 from .modes.mode import Mode
 from .servers import AtroposServer
@@ -58,13 +58,17 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     # Pass only settings that were set, so that pydantic records which settings the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
-    config = make_settings(type(defaults), {**preset, **sections.env, **of_section("env", options)}, "env.")
+    given = {**sections.env, **of_section("env", options)}
+    if "total_steps" in given:  # report a value out of range before the class, which allows the values of all commands
+        steps = make_settings(TrainingSettings, {"total_steps": given["total_steps"]}, "env.").total_steps
+        check_value("env.total_steps", steps, mode.steps)
+    config = make_settings(type(defaults), {**preset, **given}, "env.")
     check_seed(config, options)
     servers = _build_servers(default_servers, file.openai, of_section("openai", options))
     reported = {f"env.{name}" for name in (*NOT_SENT, *UNUSED)}  # the config itself logs a warning for these
-    given = dict.fromkeys([*file.names(), *options])
-    ignored = ignored_settings(mode.name, [name for name in given if name not in reported])
-    if config.eval_preset is not None and "env.eval_seed" in given:
+    names = [name for name in dict.fromkeys([*file.names(), *options]) if name not in reported]
+    ignored = ignored_settings(mode.name, names)
+    if config.eval_preset is not None and "env.eval_seed" in names:
         ignored.append("env.eval_seed")  # a preset has seeds of its own
     return Launch(config, servers, sections.slurm, sections.testing, ignored)
 
@@ -90,9 +94,7 @@ def _build_servers(
     servers = read_servers(server_class(defaults), given, of_files, options)
     for server in servers:
         for name, allowed in SERVER_RANGES.items():
-            value = getattr(server, name)
-            if not allowed.allows(value):
-                raise ConfigError(f"must be {allowed.words}", setting=f"openai.{name}", got=value)
+            check_value(f"openai.{name}", getattr(server, name), allowed)
     return servers or defaults
 
 

@@ -334,14 +334,13 @@ USABLE = (AUTO, CHAT.name)
 
 def _read_server(of_files: Sequence[Mapping[str, object]], of_options: Mapping[str, object]) -> ServerSettings:
     """Return the server's settings. Raises ConfigError for an invalid setting."""
+    typed = of_options.get("server_type", AUTO)
+    if typed not in USABLE:
+        raise ConfigError(f"must be one of {', '.join(map(repr, USABLE))}", setting="openai.server_type", got=typed)
     [server] = read_servers(ServerSettings, [{}], of_files, of_options) or [ServerSettings()]
     of_openai = os.environ.get("OPENAI_API_KEY") and server.api_key in (None, "", "$OPENAI_API_KEY")
     if of_openai and "base_url" not in server.model_fields_set:
         server = server.model_copy(update={"base_url": OPENAI_URL})
-    if server.server_type not in USABLE and "server_type" in of_options:
-        raise ConfigError(
-            f"must be one of {', '.join(map(repr, USABLE))}", setting="openai.server_type", got=server.server_type
-        )
     return server
 
 

@@ -79,7 +79,7 @@ class TrainingSettings(EvaluateSettings):
     rollout_server_url: Annotated[str, UsedBy("serve")] = "http://localhost:8000"
     """Address of the server that receives the groups."""
     total_steps: int = 1000
-    """In `serve`: training steps to run. In `process`: groups to write. -1: no limit."""
+    """In `serve`: training steps to run; -1: the number that the trainer registered. In `process`: groups to write."""
     steps_per_eval: Annotated[int, Field(ge=-1), UsedBy("serve")] = 100
     """Training steps between evaluations. 0 or -1: no evaluations."""
     wandb_name: str | None = ENV_NAME

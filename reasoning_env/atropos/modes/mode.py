@@ -12,7 +12,7 @@ from ...inference.addresses import PATIENCE_S
 from ...inference.served_model import ServedModel
 from ...metrics.recorder import MetricsRecorder
 from ...records import Group
-from ..config import ReasoningGymEnvConfig
+from ..config import BASE_RANGES, Range, ReasoningGymEnvConfig
 from ..environment import Environment
 from ..report import print_summary
 from ..run_api import RunApiSession
@@ -26,6 +26,7 @@ class Mode:
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
     """How long all servers may be unreachable before groups are dropped, if this is longer than `outage_s`."""
+    steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
 

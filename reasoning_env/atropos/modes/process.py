@@ -20,7 +20,6 @@ from typing import Any
 from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
-from ...errors import ConfigError
 from ...inference.addresses import AWAY_LIMIT_S
 from ...metrics.outcomes import Tally
 from ...metrics.recorder import MetricsRecorder
@@ -32,7 +31,7 @@ from ...runtime.terminal import progress_bar
 from ...runtime.text import pluralize
 from ...session import ScoredGroup, Session
 from ...storage.files import KeyedFile
-from ..config import ReasoningGymEnvConfig
+from ..config import ReasoningGymEnvConfig, at_least, check_value
 from ..environment import Environment, RolloutItem
 from ..run import Run
 from .group_file import check_path, encode_line, open_groups
@@ -47,6 +46,7 @@ class Process(Mode):
 
     name = "process"
     away_s = AWAY_LIMIT_S
+    steps = at_least(1)
 
     def __init__(self) -> None:
         self._file: KeyedFile | None = None
@@ -113,10 +113,7 @@ class Process(Mode):
         total: Any = getattr(env, "n_groups_to_process", config.total_steps)
         self._total = total
         path = check_path(config.data_path_to_save_groups)
-        if self._total < 1:
-            raise ConfigError(
-                "must be the number of groups to write, at least 1", setting="env.total_steps", got=self._total
-            )
+        check_value("env.total_steps", total, self.steps)
         # Without a trainer, only the setting `max_token_length` limits the tokens.
         env.max_token_len = config.max_token_length
         await run.lifetime.start_workers()
