@@ -64,6 +64,8 @@ def main(
     name, *arguments = argv or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # some locales lack characters such as \u2265
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # completions are UTF-8 in every locale
     try:
         if name in (*HELP_OPTIONS, "help"):
             print(_help())

@@ -165,7 +165,10 @@ def merge_settings(
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
-    """Return all settings as the content of a `--config` file, without secrets (API keys and headers of servers)."""
+    """Return all settings as the content of a `--config` file, without secrets (API keys and headers of servers).
+
+    The text is ASCII, so that it reads back equal whatever encoding the terminal has.
+    """
     shown = [server.model_dump(mode="json") for server in servers]
     for server in shown:
         if server.get("api_key"):
@@ -173,7 +176,7 @@ def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
         if server.get("headers"):
             server["headers"] = dict.fromkeys(server["headers"], "...")
     content = {"env": settings.model_dump(mode="json"), "openai": shown}
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=False)
 
 
 def _read_yaml(path: Path) -> object:

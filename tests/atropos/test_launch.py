@@ -136,8 +136,10 @@ def test_server_config_of_atropos_gets_server_type_auto(tmp_path: Path) -> None:
     assert (server.base_url, server.stream, server.server_type) == ("http://a/v1", "never", "auto")
 
 
-def test_printed_config_can_be_read_again(tmp_path: Path) -> None:
-    built = launch(tmp_path, env__tasks="gcd,lcm", env__eval_handling="NONE", openai__api_key="sk-secret")
+@pytest.mark.parametrize("prompt", ["Think.", "Denk sch\xf6n: \u4f60", "\x85 \u2028 \U0001f600"])
+def test_printed_config_can_be_read_again(tmp_path: Path, prompt: str) -> None:
+    built = launch(tmp_path, env__eval_handling="NONE", env__system_prompt=prompt, openai__api_key="sk-secret")
+    assert built.as_yaml().isascii()
     again = launch(tmp_path, content=built.as_yaml())
     assert again.config == built.config
     assert "sk-" not in built.as_yaml()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reasoning_env.commands.main import main
 from reasoning_env.commands.score import score_command
 from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.program.running import run_to_end
@@ -61,6 +62,15 @@ def test_thinking_option_selects_the_thinking_format(
     text = "[THINK]<answer>8</answer>[/THINK]<answer>21</answer>"
     assert score_command(["exact", "--seed", "7", text, "--thinking", formats, "--json"], folder) == 0
     assert json.loads(capsys.readouterr().out)["reason"] == reason
+
+
+def test_score_reads_utf8_on_an_ascii_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped = io.BytesIO("<answer>schön</answer>".encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(piped, encoding="ascii"))
+    assert main(["score", "exact", "-", "--json"], {}, environment_file=folder / "environment.py") == 0
+    assert json.loads(capsys.readouterr().out)["read"] == "schön"
 
 
 def test_score_command_escapes_a_completion_read_from_a_pipe(

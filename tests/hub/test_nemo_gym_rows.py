@@ -24,7 +24,8 @@ def test_nemo_gym_example_rows_have_the_messages_of_their_problems() -> None:
 def test_rows_script_converts_problems_to_nemo_gym_rows() -> None:
     message = {"role": "user", "content": "π?"}
     problem = {"index": 0, "reference": "gcd:train:1", "messages": [message], "question": "π?", "answer": "3"}
-    ended = subprocess.run(
-        [sys.executable, SERVER / "rows.py"], input=json.dumps(problem), capture_output=True, text=True, check=True
-    )
+    row = json.dumps(problem, ensure_ascii=False).encode()
+    ascii_terminal = {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, SERVER / "rows.py"]
+    ended = subprocess.run(command, input=row, capture_output=True, check=True, env=ascii_terminal)
     assert json.loads(ended.stdout) == {"responses_create_params": {"input": [message]}, "reference": "gcd:train:1"}

@@ -3,7 +3,7 @@
 import json
 import sys
 
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     problem = json.loads(line)
     row = {"responses_create_params": {"input": problem["messages"]}, "reference": problem["reference"]}
-    print(json.dumps(row, ensure_ascii=False))
+    print(json.dumps(row))
