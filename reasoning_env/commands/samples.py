@@ -146,11 +146,28 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
             if level is None or level == options.level or task in session.library.adjustable
             for number in range(options.samples)
         ]
-        parameters = await session.pool.describe(names) if options.names else {}
+        parameters: Parameters = await session.pool.describe(names) if options.names else {}
+        if session.settings.rewards != "library":
+            parameters = {task: _with_served_defaults(task, facts) for task, facts in parameters.items()}
         at_once = 2 * session.settings.generators
         samples = await map_with_progress("samples", numbered, sample, at_once=at_once)
         remade = [await session.remake(reference) for reference in options.references]
         return [*samples, *(Sample(tasks[problem.task], problem) for problem in remade)], parameters
+
+
+def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return a task's parameters. Those whose default in training and evaluation is another get `served_default`."""
+    served = find_task(task).served_params
+    return {
+        name: {**facts, "served_default": served[name]} if name in served else facts
+        for name, facts in parameters.items()
+    }
+
+
+def _show_default(facts: Mapping[str, Any]) -> str:
+    """Return a parameter's default in training and evaluation, and reasoning-gym's own default if it is another."""
+    own = json.dumps(facts["default"])
+    return f"{json.dumps(facts['served_default'])} (reasoning-gym: {own})" if "served_default" in facts else own
 
 
 def _print_parameters(parameters: Parameters) -> None:
@@ -159,7 +176,7 @@ def _print_parameters(parameters: Parameters) -> None:
         rows = []
         for name, facts in by_name.items():
             at_levels = facts.get("levels", {})
-            values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
+            values = [_show_default(facts), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
             rows.append((name, *(printable(value, VALUE_CHARACTERS) for value in values)))
         if rows:
             print(f"=== {task}: parameters (set them with `task_params`), with their values at three levels")

@@ -147,6 +147,16 @@ def test_named_task_shows_its_levels(show: Show) -> None:
     assert shown["parameters"] == {"exact": {"terms": terms}}
 
 
+@pytest.mark.parametrize(("rewards", "default"), [("strict", "1.0 (reasoning-gym: 0.5)"), ("library", "0.5")])
+def test_parameters_show_the_default_that_is_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rewards: str, default: str
+) -> None:
+    """Here the library is reasoning-gym, because the small library has no task with another default."""
+    assert tasks_command(["codeio", "--samples", "1", "--rewards", rewards], tmp_path) == 0
+    [row] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("input_prediction_probability")]
+    assert row.split(maxsplit=1)[1] == default
+
+
 def test_task_without_levels_shows_one_sample(show: Show) -> None:
     shown = json.loads(show("generous", "--json"))
     assert [sample["level"] for sample in shown["samples"]] == [None]
