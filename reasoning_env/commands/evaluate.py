@@ -358,6 +358,8 @@ async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> Evalu
     reply_s = settings.worker_timeout if settings.worker_timeout > 0 else None
     timeouts = Timeouts(reply_s, patience_s, away_s=AWAY_LIMIT_S)
     async with Session[Problem](settings) as session:
+        if spec.model_name is not None:
+            logger.info("evaluating the model %s on %s", printable(spec.model_name), public_url(spec.base_url))
         name = spec.model_name or await only_model(spec, patience_s)
         completers = [Server(spec.model_copy(update={"model_name": name}), formats=request.formats)]
         options = RequestOptions(

@@ -62,7 +62,7 @@ def _prepare_program(file: Path, needs: str) -> None:
 
 def needs_environment(argv: Sequence[str]) -> bool:
     """Return True if a command line needs the environment class, whose imports take seconds."""
-    if not argv or not HELP_OPTIONS.isdisjoint(argv):
+    if not argv or not HELP_OPTIONS.isdisjoint(argv) or argv[1:] == ["help"]:
         return False
     return argv[0] in ("serve", "process") or (argv[0] == "settings" and "--json" in argv)
 

@@ -61,7 +61,7 @@ def main(
         environment_file: The module of the environment class.
         defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
     """
-    name, *arguments = argv or ["help"]
+    name, *arguments = _with_help_option(argv) or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # some locales lack characters such as \u2265
     if isinstance(sys.stdin, io.TextIOWrapper):
@@ -90,6 +90,18 @@ def main(
     except OSError as error:
         _print_error(name, error_text(error))
         return 1
+
+
+def _with_help_option(argv: Sequence[str]) -> Sequence[str]:
+    """Return a command line that asks for help with the word `help` as `COMMAND --help`; others unchanged.
+
+    In `evaluate help`, the word would be the name of a model, for which the command would wait.
+    """
+    match argv:
+        case ["help", command] | [command, "help"]:
+            return [command, "--help"]
+        case _:
+            return argv
 
 
 def _find_command(

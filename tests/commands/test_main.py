@@ -31,6 +31,15 @@ def test_help_lists_commands(tmp_path: Path, argv: list[str], capsys: pytest.Cap
     assert all(f"\n  {command} " in output for command in HELP)
 
 
+@pytest.mark.parametrize("argv", [("evaluate", "help"), ("help", "serve"), ("settings", "help"), ("process", "help")])
+def test_word_help_shows_the_help_of_a_command(
+    tmp_path: Path, argv: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(tmp_path, *argv) == 0
+    command = argv[1] if argv[0] == "help" else argv[0]
+    assert capsys.readouterr().out.startswith(f"usage: {program()} {command} ")
+
+
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_version_option_prints_versions(tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, option) == 0

@@ -58,3 +58,9 @@ def test_package_copy_raises_if_another_reasoning_env_is_imported(tmp_path: Path
     variables = {**os.environ, "PYTHONPATH": f"{other.parent}{os.pathsep}{tree}"}
     ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1].endswith(f"{other}, which has been imported; uninstall one of them")
+
+
+def test_help_of_a_command_imports_no_atropos(tmp_path: Path) -> None:
+    (tmp_path / "atroposlib.py").write_text(CTRL_C)
+    ended = run("serve", "help", path=tmp_path)
+    assert (ended.returncode, ended.stdout.startswith("usage: ")) == (0, True)
