@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import random
 import socket
@@ -63,6 +64,13 @@ def release_port(port: int) -> None:
     reserving = _RESERVED.pop(port, None)
     if reserving is not None:
         reserving.close()
+
+
+@atexit.register
+def _release_all_ports() -> None:
+    """Close the sockets of all reservations, because Python warns of sockets that are open at its end."""
+    for port in list(_RESERVED):
+        release_port(port)
 
 
 # ---------------------------------------------------------------------------- faults

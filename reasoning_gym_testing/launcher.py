@@ -39,6 +39,7 @@ def main(modules: list[str]) -> list[str] | None:
     while True:
         byte, handles, _, _ = socket.recv_fds(control, 1, 1)
         if not byte:
+            control.close()
             return None
         with contextlib.suppress(ChildProcessError):  # no child processes
             while os.waitpid(-1, os.WNOHANG)[0]:

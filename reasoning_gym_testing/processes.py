@@ -53,7 +53,14 @@ def _launcher() -> socket.socket:
     words = [sys.executable, *flags, str(LAUNCHER), *PRELOADED]
     with its_end:
         process = subprocess.Popen(words, stdin=its_end.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
-    atexit.register(process.poll)  # keep a reference: the finalizer would warn that the process still runs
+
+    def end() -> None:
+        """End the launcher, because Python warns of sockets and processes that are left at its end."""
+        control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # another process may still use the launcher
+            process.wait(5.0)
+
+    atexit.register(end)
     return control
 
 

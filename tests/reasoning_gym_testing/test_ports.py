@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -40,6 +41,12 @@ async def test_server_that_refuses_connections_keeps_its_port() -> None:
         server.fail(http_server.refuse)
         with pytest.raises(OSError, match="in use"):
             bind(int(server.url.rpartition(":")[2]))
+
+
+def test_end_of_the_process_closes_reserved_ports() -> None:
+    script = "from reasoning_gym_testing import free_port; free_port()"
+    ended = subprocess.run([sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True)
+    assert "ResourceWarning" not in ended.stderr
 
 
 async def test_ended_server_frees_its_port() -> None:

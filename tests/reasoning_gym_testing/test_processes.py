@@ -117,3 +117,15 @@ def test_processes_end_when_their_parent_is_killed(number: signal.Signals, tmp_p
 def test_wait_until_raises_after_its_time_limit() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")
+
+
+def test_end_of_the_starter_leaves_no_launcher(tmp_path: Path) -> None:
+    script = (
+        "import pathlib, sys\n"
+        "from reasoning_gym_testing import Processes\n"
+        "with Processes(pathlib.Path(sys.argv[1])) as processes:\n"
+        "    processes.start('true', ['true'])\n"
+    )
+    command = [sys.executable, "-X", "dev", "-c", script, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.returncode, "ResourceWarning" in ended.stderr) == (0, False), ended.stderr
