@@ -20,7 +20,7 @@ from typing import Any
 
 from aiohttp import web
 
-from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, Tokens, always_wrong
+from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, always_wrong, read_tokens
 from .http_server import FaultyServer
 from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
@@ -67,7 +67,7 @@ class InferenceServer(FaultyServer):
         self.policy = policy
         self.latency_s = latency_s
         self.requests: deque[GenerationRequest] = deque(maxlen=MAX_KEPT_REQUESTS)
-        self._tokens = Tokens(tokenizer)
+        self._tokens = read_tokens(tokenizer)
         self._tokenizer = tokenizer
         self._chance = random.Random(0)
 
