@@ -40,10 +40,10 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Bars that make a board a determinant: `\vert`, or bars on separate lines. Also `\0`, which marks cells in `_row`."""
+r"""Bars of a determinant: `\vert`, or bars on separate lines. Also `\0`, which `_row` writes for cells."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
-"""A board with a prime, as in the transposed matrix `[1 2; 3 4]'`. Quotes around cells or rows come in pairs."""
+"""A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 """A single row between bars, as in the norm `|3 4|`. A row of a table also has bars between the cells."""
 
@@ -60,7 +60,7 @@ def board(answer: str, problem: ProblemData) -> str | None:
 
 
 def counts(names: Sequence[str]) -> AnswerType:
-    """Make the answer type of counts with their names, as in `1 [A], 0 [B]`, or without, in the order of `names`."""
+    """Make the answer type of counts: named, as in `1 [A], 0 [B]`, or only the numbers in the order of `names`."""
 
     def read(answer: str, problem: ProblemData) -> str | None:
         found = _named_counts(answer, names)

@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Multiply the score by len(right) / len(answer) if the answer has more words, or one word with more letters."""
+    """Multiply a longer answer's score by len(right) / len(answer), in words, or in letters if `right` is one word."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -105,7 +105,7 @@ def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) 
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Return True if an expression equals the target, has no power, and uses each of these whole numbers once."""
+    """Return True if an expression equals the target, has no power, and uses exactly the given numbers, each once."""
     try:
         tree = parse_arithmetic(answer)
         used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
@@ -119,7 +119,7 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return 1 for a conclusion that needs several premises, and 0 for any other formula.
 
-    If no such conclusion exists, as in problems that are never served, return the library's score.
+    Return the library's score if the library's own conclusion needs only one premise. Such problems are not served.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]

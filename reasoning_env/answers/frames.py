@@ -36,8 +36,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the name of the outermost frame (formatting around the whole string) and its inside; None without a frame.
 
-    `names` are names of the result, and the problem's `numbers` may follow a name. With `ends_in_full_stop`, a full
-    stop at the end belongs to the answer, unless the full stop follows a mark such as a quote.
+    `names` are names of the result. The problem's `numbers` may follow a name: `gcd(8, 12)`. With `ends_in_full_stop`,
+    a full stop at the end is part of the answer, unless it follows a closing quote, bracket or other mark.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if no numbers follow the name (None), or exactly the problem's numbers in any order."""
+    """Return True if `shown` is None, or has exactly the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -139,7 +139,7 @@ RESULT_ARGUMENTS = (
 
 
 def _label_pattern(called: str, numbers: str = "(?!)") -> str:
-    """Return the pattern of a label `called` and an answer: `Answer: 5`, `**Answer:** 5`, `The answer is 5`."""
+    """Return a pattern for an answer after a label that matches `called`: `**Answer:** 5`, `The answer is 5`."""
     return (
         rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{called})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"

@@ -99,9 +99,10 @@ class Scorer:
         return 0.0 if self.strict and best < LEAST_PARTIAL else best
 
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield the candidates to score, each once: candidates with a value and, if `with_tags`, the answer in tags.
+        """Yield the candidates to score, without duplicates.
 
-        With strict rewards, yield the answer itself if no candidate has a value. Otherwise, yield all candidates.
+        With strict rewards: the candidates with a value, or the whole answer if there are none. Without strict
+        rewards: all candidates. In both cases, if `with_tags`: also the answer inside answer tags.
         """
         seen = set()
         has_value = False

@@ -72,7 +72,7 @@ def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) ->
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the character in the answer that fills the question's only empty cell; else the answer in lower case."""
+    """Return the answer in lower case or, if the question's board has one empty cell, the character that fills it."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -90,11 +90,11 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""Constants that replace every number of an answer, by name."""
+"""Shortcuts that replace every number of a right answer by a constant: the constants by the shortcuts' names."""
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Replace the numbers of an answer by each constant of LAYOUTS; {} if it is mostly words, or has names like x1."""
+    """Make the shortcuts of LAYOUTS from a right answer; {} if the answer is mostly words, or has names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -102,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of two or more lines that have the same number (two or more) of cells; [] without one."""
+    """Return the last block of lines with equally many cells: at least two lines with two cells; [] without a block."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -138,7 +138,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's empty cells one by one; lines of signs stay unchanged. Only boards as in sudoku have boxes."""
+    """Fill a board's empty cells one by one. `fill` gets an empty box unless the board has boxes, as in sudoku."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -201,7 +201,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that need no reasoning, including those that `own`, the task's function, makes."""
+    """Return answers to an entry that need no reasoning. The task's function `own` adds answers of its own."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

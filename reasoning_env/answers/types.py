@@ -23,7 +23,7 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer for a right answer, the verifier's notation for any other; None if unreadable."""
+"""Returns the expected answer if the answer is right, None if it is unreadable, else the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:

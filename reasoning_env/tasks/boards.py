@@ -191,10 +191,10 @@ POOL_MATRIX = Task(
 
 
 def _has_unknowable_colour(entry: Entry) -> bool:
-    """Return True if the answer has a colour that the grids of the question cannot explain.
+    """Return True if the answer has a colour that a solver cannot infer from the question.
 
-    A colour is explained if an example's output has the colour. A colour of the test grid is also explained if the
-    output of at least one example keeps a colour of its input.
+    A solver can infer the colours in the outputs of the examples. If at least one example has the same colour in its
+    input and its output, a solver can also infer the colours of the test grid.
     """
     grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
     *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]

@@ -49,7 +49,7 @@ seconds, so a deadline may end them. `python -m tools.unstable_programs --python
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return an entry with the known part of an item's question, which is everything except the input."""
+    """Return an entry with the part of the question that is known before generation: all except the input."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}

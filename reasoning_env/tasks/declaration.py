@@ -25,7 +25,7 @@ SHOWN_LEVELS = (0.0, 0.5, 1.0)
 A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
-"""Answer rules that many tasks share."""
+"""Answer rules for boards, numbers and words, which many tasks share."""
 BOTH_OPTIONS = "an answer that names both options counts as right"
 
 
@@ -133,7 +133,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors that the library raises for some seeds. A seed with such an error has no problem, for the given reason."""
+    """Errors that the library raises for some seeds, which then have no problem. `reason` says why they fail."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -177,9 +177,9 @@ class Task:
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
-    """Levels that replace levels at which the library fails, takes seconds to minutes, makes wrong answers, or makes
-    problems no harder. None if the library's levels change nothing: the task then counts as a task without
-    levels."""
+    """Replacements for the library's levels, for a task whose library levels fail, take seconds to minutes, give wrong
+    answers, or make problems no harder. None if the library's levels change nothing: the task then counts as a task
+    without levels."""
     served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters that apply unless the user or a level sets them. With the library's defaults, most problems would be
     rejected, or questions would reveal their answers."""

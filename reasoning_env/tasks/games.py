@@ -377,7 +377,7 @@ TOWER_OF_HANOI = Task(
 
 
 def _has_other_captures(entry: Entry) -> bool:
-    """Return True if the expected move captures nothing, or if another move captures too."""
+    """Return True unless the expected move is the only move that captures stones."""
     board = entry["metadata"]["board"]
     answer = str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))

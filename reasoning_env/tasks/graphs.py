@@ -76,9 +76,9 @@ def _solved_by_one_button(entry: Entry) -> bool:
 
 
 def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Return the answers that press only one button and reach the target value of a lock.
+    """Return the answers that reach the target value of a lock by pressing one button repeatedly.
 
-    Only buttons that add a number in both colours of the light are tried.
+    Only buttons that add a number, whatever the colour of the light, are tried.
     """
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]

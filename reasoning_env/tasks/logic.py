@@ -44,7 +44,7 @@ EVERY_STEP = "the library raises this parameter and the others at the same level
 def _solved_by_conjunctions(entry: Entry) -> bool:
     """Return True if two people have the same role, and the number of claims with `and` reveals the role.
 
-    `and` in both claims reveals the roles. `and` in neither claim reveals the roles only if both people are knights.
+    Two claims with `and` reveal two knights or two knaves. No claim with `and` reveals only two knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -213,11 +213,11 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     kinds = list(itertools.product((False, True), repeat=len(classes)))
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds for which `members` returns True."""
+        """Return a bit mask of the kinds (combinations of classes) for which `members` returns True."""
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and whether one of these kinds must have objects ("Some") or none may."""
+        """Return a bit mask of kinds; and True if a kind must have objects ("Some"), False if no kind may have any."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

@@ -29,9 +29,9 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Return True if the cipher text has a letter from A to Z in place of an accented letter, as in the library.
+    """Return True if the answer has accented letters, but the cipher text writes them as letters from A to Z.
 
-    A fork of the library may use another alphabet. Its cipher texts have accented letters too, and are not ambiguous.
+    The library's cipher does so. A fork of the library may write them as accented letters, which is not ambiguous.
     """
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 

@@ -21,7 +21,7 @@ from .expressions import OPERATIONS, Arithmetic, ExpressionError, evaluate_exact
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Limit for calls of functions and general powers in an integral. They are slow, and right answers have few."""
+"""Limit for function calls and powers with a non-constant exponent. Both are slow, and right answers have few."""
 POLYNOMIAL_POINTS, LARGEST_INTEGER = 4, 10**6
 """Number of random points, and the limit of a variable's value. Two different polynomials of degree 100 agree at all
 points with a probability of at most 1e-16."""
@@ -39,7 +39,7 @@ STEP = "1e-40"
 TOLERANCE = mpmath.mpf("1e-60")
 """Two values count as equal up to this relative difference."""
 LARGEST_PART = 1e26
-"""A point counts only if all intermediate values are from 1e-26 to 1e26, because other values could hide a term."""
+"""A point counts only if all intermediate values are from 1e-26 to 1e26. A far larger term could hide another term."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -170,7 +170,7 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 
 
 def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError for a power that can have a corner, such as a root of a square."""
+    """Raise ExpressionError for a power that can have a corner, such as `(x**2)**(1/2)`, which equals `abs(x)`."""
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
