@@ -103,8 +103,8 @@ class ContractCheck:
     ) -> list[Finding]:
         """Return the findings on a task's problems. With `attacks`, also try hostile answers.
 
-        `failed` are answers for which the verifier failed. Watched workers score them again, to distinguish an error
-        from a score outside [0, 1].
+        `failed` are answers without a valid score. Watched workers score them again, to find out whether the verifier
+        raised an error or returned an invalid score.
         """
         found = await self._find_contradicting_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
@@ -243,8 +243,8 @@ def _raw(verdict: Verdict) -> float | None:
 
 
 def with_negative_number(answer: str) -> str:
-    """Multiply the first positive whole number in the answer by -10; return an answer without one unchanged.
+    """Multiply the first positive whole number in the answer by -10, if the answer has such a number.
 
-    A verifier that computes a ratio or difference may return a number outside [0, 1] for the result.
+    If a verifier computes a ratio or difference, its score of the changed answer may be outside [0, 1].
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)

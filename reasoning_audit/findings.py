@@ -80,7 +80,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect for each reason why scoring an answer failed. After any other error, watched workers score it again."""
+"""The defect for each reason why scoring failed. For other reasons, watched workers score the answer again."""
 
 
 @dataclass(frozen=True)

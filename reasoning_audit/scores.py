@@ -59,7 +59,7 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe on a task's problems, with the first best and the first worst answer."""
+    """The scores of a kind of probe on a task's problems, with one of the best and one of the worst answers."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
@@ -311,6 +311,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects, without the names that only this question gives to the options."""
+    """Return the option that an answer selects, in a form that does not depend on the names in the question."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

@@ -45,7 +45,7 @@ class Watched(StrEnum):
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """FILE to CODE count how often the answer used files, sockets, processes, imports and its own code."""
+    """FILE to CODE are counts: uses of files, sockets, processes and imports, and executions of the answer's code."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)

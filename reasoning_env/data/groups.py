@@ -1,4 +1,4 @@
-"""Write a file of groups from `process` as Parquet: one row per group."""
+"""Convert a file of groups that `process` wrote to Parquet: one row per group."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class LevelProgress:
     without_row: int = 0
     """Number of draws without a row since the last row."""
     repeats: int = 0
-    """Number of draws, of those in `without_row`, that repeated a question of this file or of the evaluation set."""
+    """Number of draws in `without_row` that repeated a question of this file or of the evaluation set."""
     ended: str = ""
 
 
@@ -106,7 +106,7 @@ class TaskProgress:
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> TaskProgress:
-        """Return the progress whose `state()` is `state`. Raises ValueError for an invalid state."""
+        """Restore the progress from the return value of `state()`. Raises ValueError for an invalid state."""
         try:
             levels = [LevelProgress(**level) for level in state["levels"]]
             return cls(state["task"], state["wanted"], levels, state["kept"])
@@ -247,9 +247,9 @@ class _LevelDraws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem for a row; None if the level can give no further row. Generate `ahead` draws ahead.
+        """Return the next problem whose question is not in `questions`; None if the level can give no further row.
 
-        The question of the problem is not in `questions`, and is added to it.
+        Add the question to `questions`. Generate `ahead` draws ahead of demand.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -265,7 +265,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Return the problem of the next draw. If the draw gives no row, count the cause, and return or raise it."""
+        """Return the problem of the next draw, or a Rejection. Raises GenerationError. Counts each of these results."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -447,7 +447,7 @@ async def _append_missing_rows(
 ) -> Mapping[str, TaskProgress]:
     """Add the missing rows, and return the progress of each task.
 
-    Rows of other parts are stored without columns, so that their questions are not used again.
+    For the rows of other parts, store only the questions' hashes and the progress, to recognize repeated questions.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count

@@ -189,6 +189,6 @@ def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -
 
 
 def with_columns(schema: Schema, added: Mapping[str, str]) -> Schema:
-    """Return a Parquet schema with more columns at its end. A column with the name of an added column is left out."""
+    """Append columns to a Parquet schema. An added column replaces a column of the schema with the same name."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([*(field for field in schema if field.name not in added), *arrow_schema(added)])

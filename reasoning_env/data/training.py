@@ -141,7 +141,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield the columns of each selected completion (without those of `_facts`), and its string in a list."""
+    """Yield a row (without the columns of `_facts`) and a list with the completion, for each selected completion."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -164,7 +164,7 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield the columns of each pair of correct and wrong completion (without those of `_facts`), and both strings."""
+    """Yield a row (without the columns of `_facts`) and both completions, for each pair of correct and wrong one."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

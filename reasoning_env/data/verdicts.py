@@ -42,7 +42,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
     SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
 }
-"""The columns that are added to a row, by its column of completions. Each has its type in Parquet (`tables.TYPES`)."""
+"""The columns added to a row with the column SINGLE or SEVERAL, each with its type in Parquet (`tables.TYPES`)."""
 
 
 async def verdicts(
@@ -95,7 +95,7 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Wait for the oldest row's verdicts and return both. Until then the row stays in the queue, to be cancelled."""
+    """Wait for the oldest row's verdicts, then remove the row. The caller cancels the rows that are in the queue."""
     row, judged = under_way[0]
     added = await judged
     under_way.popleft()

@@ -102,10 +102,10 @@ def encode_group(
     more: Mapping[str, object] | None = None,
     more_of_rollouts: Sequence[Mapping[str, object]] | None = None,
 ) -> bytes:
-    """Return a group as a line with a newline. `more` has further keys of the line, `more_of_rollouts` of each rollout.
+    """Return a group as a line with a newline.
 
-    Values unknown to JSON (a NaN in the metadata, an enum among the parameters) are written as strings. Raises
-    ValueError if `metadata_json` is not JSON.
+    `more` has keys to add to the line, and `more_of_rollouts` has keys to add to each rollout. Values unknown to JSON
+    (a NaN in the metadata, an enum among the parameters) become strings. Raises ValueError for invalid `metadata_json`.
     """
     # Encoding blocks the event loop until a call ends. With one call per rollout, the loop runs in between; one call
     # for a group of long completions would block it for tens of milliseconds.

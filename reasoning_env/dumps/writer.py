@@ -150,7 +150,7 @@ class RolloutDumper:
             logger.error("%d groups of rollouts are missing in the dumps of this run", self._dropped)
 
     def _next(self) -> _Waiting | None:
-        """Wait for a group and return the oldest, which stays in the queue; None if the queue is empty and closed."""
+        """Wait for a group. Return the oldest without removing it; None if no group waits and `close` was called."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             return self._waiting[0] if self._waiting else None

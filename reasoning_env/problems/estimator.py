@@ -131,7 +131,7 @@ class SignalEstimator:
     MEMORY_GROUPS = 16.0
     """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
     RATE_GROUPS = 2.0
-    """Weight of the chance of a signal that the pass rate predicts: as much as this many observed groups."""
+    """The chance of a signal that the pass rate predicts has the same weight as this number of observed groups."""
     FOCUS = 6.0
     """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
     fifth of the weight of a level with a pass rate of 0.7."""

@@ -106,7 +106,7 @@ class EvaluationSet:
         """Return True if the set has the problem's question, ignoring whitespace.
 
         Always return False if the task has so many questions that none repeats, unless the set uses the library's own
-        seeds. A question of a composite counts as a question of its source task, too.
+        seeds. A problem of `composite` is also compared with the questions of the task that generated it.
         """
         task = problem.task
         if task == COMPOSITE:
@@ -154,7 +154,7 @@ class EvaluationSet:
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
-        """Generate one draw for problem `number`; None if no draw for a lower number had a new question."""
+        """Generate one draw for problem `number`; None if the task ran out of new questions at a lower number."""
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:
@@ -173,7 +173,7 @@ class EvaluationSet:
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """Wait for the previous problem, which waits for all problems before it. Return at once if no question repeats.
+        """Wait until the problems with lower numbers are generated. Return at once if no question of the task repeats.
 
         Raises the error with which the previous problem failed.
         """

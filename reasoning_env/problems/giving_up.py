@@ -5,8 +5,8 @@
   rejected problems in a row count as one failure.
 - Other *failures* are an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
   another task for the position, and quarantines a task after MAX_FAILURES failures in a row. After MAX_FAILURES
-  failures in a row, an evaluation leaves the problem out, a published set leaves out the rest of the task, and a file
-  of problems ends the level.
+  failures in a row, an evaluation leaves out the problem, a published evaluation leaves out the remaining problems of
+  the task, and a file of problems gets no more rows of the task at this level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
 - A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT of them. The lowest level is never
@@ -20,7 +20,7 @@ Failures of scoring and of inference have their own limits: MAX_ANSWER_FAILURES 
 (`workers/answer_failures.py`), MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), and MAX_FAILED_GROUPS for a
 run.
 
-Imports nothing of the package.
+This module imports no other module of the package.
 """
 
 MAX_REJECTED = 300
@@ -33,6 +33,6 @@ all do not fit in 0.4 % of the runs."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""A run ends if its first 900 problems do not fit. As many rejections quarantine a task. They take seconds."""
+"""A run ends if its first 900 problems do not fit, which takes seconds. 900 rejections also quarantine a task."""
 MAX_REPEATS = 100
 """Limit of repeated questions in a row. After so many, about 99 % of a task's questions were served."""

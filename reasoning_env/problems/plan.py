@@ -52,7 +52,7 @@ class TaskPlan:
 
     @property
     def all_params(self) -> dict[str, Mapping[str, object]]:
-        """The parameters for generation, by task: the user's parameters, and the members of a composite."""
+        """The parameters for generation, by task: the user's, and for `composite` the tasks that it combines."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
@@ -151,7 +151,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
 
 
 async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
-    """Raise ConfigError for parameters of a composite, and for parameters that a reference or the library rejects."""
+    """Raise ConfigError for parameters of `composite`, parameters too large for a reference, and invalid parameters."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",
@@ -254,10 +254,10 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return the settings that decide the given `parts` of a run, and `more` from the caller, as JSON values.
+    """Return the settings that decide the given `parts` of a run, together with the values in `more`, as JSON values.
 
-    If this function returns the same for two runs, one run can continue the other. `tasks` are resolved names, so equal
-    selections compare equal.
+    A run can continue an earlier run if this function returns equal values for both. `tasks` are resolved names, so
+    equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:

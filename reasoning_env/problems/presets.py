@@ -3,7 +3,7 @@
 `evaluations/published.py` has the published results.
 
 `rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems per task with the library's own
-seeds (from 45), without rejections, with the library's own system prompt, temperature 0.6, top_p 0.95, and 32,768
+seeds (45, 46, ...), without rejections, with the library's own system prompt, temperature 0.6, top_p 0.95, and 32,768
 tokens per completion.
 """
 

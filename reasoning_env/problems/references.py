@@ -1,4 +1,4 @@
-"""References: public names of problems. Any process can make a reference's problem, or detect a difference.
+"""References: public names of problems. Any process can make the named problem, or detect that it made another.
 
 A reference is written as `task:split:seed:level:library:question_hash:params`, for example
 

@@ -1,4 +1,4 @@
-"""Count how often a run repeats questions, in bounded memory. Imports nothing of the package."""
+"""Count how often a run repeats questions, in bounded memory and without imports from this package."""
 
 from __future__ import annotations
 

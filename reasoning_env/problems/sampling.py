@@ -96,7 +96,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return a report of each task; {} without an estimator. Quarantined tasks have a share of 0."""
+        """Return each task's share of draws and estimates; {} without an estimator. A quarantined task has share 0."""
         if self._estimator is None:
             return {}
         shares = self._shares()

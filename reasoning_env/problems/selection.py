@@ -71,7 +71,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return the value of each selected task. The last matching pattern decides, but a name overrides all patterns.
+    """Return the value in `by_pattern` for each selected task. A name has priority, then the last matching pattern.
 
     Raises ConfigError if a pattern matches no task, or no selected task.
     """

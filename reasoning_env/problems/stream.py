@@ -56,7 +56,7 @@ class DrawAttempts:
     """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
 
     `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
-    failure is raised unchanged. `rejected` and `repeats` are the counts of an interrupted search to continue.
+    failure is raised unchanged. `rejected` and `repeats` are initial counts, from a call that was interrupted.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
@@ -88,7 +88,7 @@ class DrawAttempts:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Reset the counts, because a problem may be served."""
+        """Reset the counts after a draw whose problem may be served."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
@@ -132,7 +132,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
 
 @dataclass(frozen=True)
 class _Ready(Generic[T]):
-    """A generated problem, and what `prepare` made from it, which `next` returns."""
+    """A generated problem, and the value that `next` returns for it: the result of `prepare`."""
 
     problem: Problem
     prepared: T
@@ -463,6 +463,6 @@ class ProblemStream(Generic[T]):
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark the error of a task as retrieved: `next` raises only the first, and asyncio would log the others."""
+    """Mark an asyncio task's error as retrieved. `next` raises only the first error; asyncio would log all others."""
     if not task.cancelled():
         task.exception()

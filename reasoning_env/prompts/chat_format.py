@@ -25,7 +25,7 @@ MAX_STARTS = 8
 
 @dataclass(frozen=True)
 class _Start:
-    """The beginning that all prompts with one system prompt share, and its tokens; empty if it cannot be split off."""
+    """The text with which all prompts with one system prompt begin, and its tokens; empty if not encodable alone."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()

@@ -206,7 +206,7 @@ def _check_names(module: str, before: Mapping[str, object], registry: Mapping[st
 
 
 def release_of(name: str, module: ModuleType, *, is_file: bool) -> str:
-    """Return `NAME@VERSION` of the module's installed distribution, or `NAME@HASH` of its source without one.
+    """Return `NAME@VERSION` if an installed distribution has the module; else `NAME@HASH` with a hash of the source.
 
     The hash covers the single file, or all `.py` files of a package. An editable installation gets a hash too, because
     its code changes without its version.

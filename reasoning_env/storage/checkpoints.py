@@ -308,7 +308,7 @@ class CheckpointStore:
 
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
-    """Return the checkpoint without its unfinished problems, which other settings drew. Keep position and estimates."""
+    """Return the checkpoint without unfinished problems, because they were drawn with other settings. Keep the rest."""
     logger.warning("%s has other %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed))
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})

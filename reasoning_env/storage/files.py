@@ -173,7 +173,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Raise OutputError for any OSError of the block, which writes `path`. Its message ends with `kept`."""
+    """Convert an OSError of the block, which writes `path`, to an OutputError whose message ends with `kept`."""
     try:
         yield
     except OSError as error:
@@ -308,7 +308,7 @@ def remove_rows(path: Path) -> None:
 
 
 def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
-    """Open and lock a file. The file is missing, empty, or was made with these settings.
+    """Open and lock a file that is missing, empty, or was made with these settings.
 
     Raises:
         OtherSettingsError: The rows were made with other settings.
