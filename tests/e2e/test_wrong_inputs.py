@@ -157,6 +157,7 @@ SERVERS = [
     ("judge --port 99999", "--port: must be a number from 0 to 65535; got 99999"),
     ("judge --score a:b --config x.yaml", "--score cannot be combined with --config"),
     ("judge --score a:b --ray auto --generators 2", "--score cannot be combined with --generators"),
+    ("judge --score a:b --rewards plain", "--score cannot be combined with --rewards"),
     ("judge --threads", "need --score"),
     ("judge --memory-mb 99", "need --score"),
     ("judge --score a:b --deadline-s -1", "--deadline-s: must be above 0"),
