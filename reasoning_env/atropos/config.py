@@ -74,14 +74,14 @@ SERVER_RANGES = {
     "num_max_requests_at_once": at_least(1),
     "num_requests_for_eval": at_least(1),
 }
-"""Ranges of the settings of an inference server that only Atropos has."""
+"""Ranges of those inference server settings that only Atropos declares."""
 
 
 NOT_SENT = {
     "thinking_mode": "set reasoning_effort, or chat_template_kwargs such as {enable_thinking: true}",
     "max_reasoning_tokens": "set max_token_length, which limits thinking and answer together",
 }
-"""Settings of Atropos that this environment never sends, each with what to set instead."""
+"""Atropos settings that are never sent to the inference server, each with the settings to use instead."""
 
 
 def check_base_settings(values: object) -> None:
@@ -128,13 +128,13 @@ def tune_garbage_collector() -> None:
     """Exclude all objects that exist now from later collections, and collect new objects less often.
 
     A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection of new objects
-    also visits the lists of the groups in flight. It takes up to 24 ms if it runs after every 2,000 new objects, and up
-    to 53 ms if it runs after every 20,000.
+    takes up to 24 ms if it runs after every 2,000 new objects, and up to 53 ms if it runs after every 20,000, because
+    the new objects include the token lists of groups in flight.
 
     Closed connections and failed requests leave objects that refer to each other. If these objects became garbage only
     after Python had moved them to the oldest generation, only a full collection frees them. A full collection takes
-    4 ms, or 65 ms if groups in flight have lists with 12 million tokens and log-probabilities. Only groups of
-    subclasses have lists; other groups have arrays.
+    4 ms, or 65 ms if groups in flight have lists with 12 million tokens and log-probabilities. Only subclasses of the
+    environment use lists; otherwise groups have arrays.
     """
     gc.collect()
     gc.freeze()

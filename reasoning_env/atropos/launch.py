@@ -103,8 +103,8 @@ def choose_server_class(
 ) -> Callable[..., APIServer]:
     """Return the class or function that creates servers: AtroposServer, unless user code set a class of its own.
 
-    Atropos creates settings without a type for local servers and for Slurm's servers. These servers get the type that
-    `configs` names.
+    The settings that Atropos creates for local servers and for Slurm's servers have no `server_type`. The AtroposServer
+    then uses the type in `configs`.
     """
     if not inspect.isabstract(server_cls):  # BaseEnv's default is the abstract class APIServer
         return server_cls

@@ -100,7 +100,10 @@ class MethodCompleter:
         return replace(reply, requests=[SentRequest(parameters, parameters, reply.model)])
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token without Atropos' retries and waits. A stand-in for its servers passes without a request."""
+        """Request one token, without Atropos' retries and waits, and return whether the reply has a token.
+
+        For a stand-in, return True without a request.
+        """
         if self._is_stand_in:
             return True
         kind = reply_format.kind
@@ -124,7 +127,7 @@ class MethodCompleter:
 
 
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:
-    """Return prompt and options as a method's keyword arguments; `extra_body` has those that OpenAI's client lacks."""
+    """Return prompt and options as keyword arguments; `extra_body` has options unknown to OpenAI's client."""
     parameters = options.of(kind)
     parameters.pop("reasoning_effort", None)  # Atropos' own code adds this parameter
     known = {"stop": parameters.pop("stop")} if "stop" in parameters else {}

@@ -4,10 +4,10 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
 - Environments have no identity, only numbers. Numbers start again at 0 after a restart and after `/reset_data`. A
   request with an unassigned number gets status 500; no answer says which environment owns a number. So an environment
-  registers again if its number is unknown or if the step went back. Two environments can still share a number: after a
-  restart, one registers before the other sends its next request, at a step that did not go back.
-- If the reply to a registration is lost, its entry stays until run-api is restarted. The entry takes a share of the
-  work, and with a `min_batch_allocation` it blocks all batches.
+  registers again if its number is unknown or if the step went back. Two environments can still share a number: if one
+  registers right after a restart, and the step does not go back, the other does not notice the restart.
+- If the reply to a registration is lost, run-api keeps the registration until it is restarted. The lost registration
+  takes a share of the work, and with a `min_batch_allocation` it blocks all batches.
 - A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. Only `/reset_data` or
   a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
   A reset in between is still possible; the log then says what to do.
@@ -50,7 +50,7 @@ BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
 Choice = Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
 """A number that the trainer chose; -1 if the trainer chose none."""
 FolderName = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\Z")]
-"""A path without null characters, which no operating system accepts."""
+"""A path without null characters, because no operating system accepts null characters in paths."""
 MAX_REPLY_BYTES = 2**20
 """Maximum size of a reply. Run-api's own replies have a few hundred bytes."""
 
@@ -72,7 +72,7 @@ class TrainerInfo(TypedDict):
 class EnvironmentStatus(TypedDict):
     """The state of an environment. `env_weight` is the environment's share of the work, at most 1 before rounding.
 
-    BaseEnv reads `unallocated_fraction`.
+    Only BaseEnv uses `unallocated_fraction`.
     """
 
     current_step: BoundedCount
@@ -132,7 +132,7 @@ class RunApiFault(Exception):
 
 
 CONNECT_TIMEOUT_S = 5.0
-"""Time limit for connecting. Linux sends connection attempts at 0, 1 and 3 s."""
+"""Time limit for connecting, long enough for the three attempts that Linux sends at 0, 1 and 3 s."""
 
 
 async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
@@ -265,7 +265,7 @@ class RunApiSession:
         return info.get("group"), project
 
     async def register(self) -> Registration:
-        """Return the registration. The first call registers once a trainer has registered and requests batches."""
+        """Register, if not done yet, and return the registration. Waits until a trainer requests batches."""
         async with self._registering:
             if self._registration is None:
                 await self._register()

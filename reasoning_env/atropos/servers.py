@@ -1,7 +1,7 @@
 """Inference servers as Atropos sees them: `AtroposServer`, and the choice of the servers that get requests.
 
-An `AtroposServer` wraps a `Server` in Atropos' interface. A run sends requests to the `Server` directly. It calls
-all other objects in Atropos' server manager by Atropos' methods: tests' mocks, and users' own server classes.
+An `AtroposServer` wraps a `Server` in Atropos' interface. A run sends requests to the `Server` directly. For all other
+objects in Atropos' server manager (tests' mocks and users' own server classes), the run calls Atropos' methods.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AtroposServer(MethodsForUsers):
 
     @server_healthy.setter
     def server_healthy(self, healthy: bool) -> None:
-        """Ignore values that APIServer sets, because `server` determines whether it is healthy."""
+        """Ignore the value that APIServer assigns: `self.server` itself knows whether it can be reached."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
         """Return at once, because requests and the run detect an unreachable server without this task."""
@@ -63,7 +63,7 @@ class AtroposServer(MethodsForUsers):
 
 
 async def close_connections(server: APIServer) -> None:
-    """Close the connections of a server's clients; Atropos never closes its own."""
+    """Close the connections of a server's HTTP clients, including Atropos' client, which Atropos never closes."""
     if isinstance(server, AtroposServer):
         await server.server.close()
     if (client := vars(server).get("openai")) is not None:
@@ -139,7 +139,10 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods in `asked` differ from `usual`; [] if `asked` is no `usual`."""
+    """Return the kinds of replies whose methods in `asked` are not those of its class `usual`.
+
+    Return [] if `asked` is not an instance of `usual`.
+    """
     if not issubclass(type(asked), usual):
         return []
     return [

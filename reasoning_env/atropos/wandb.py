@@ -1,4 +1,4 @@
-"""Use wandb: find an account, start a run, and log the table of rollouts and metrics with Atropos' timings."""
+"""Use wandb: find an account, start a run, log a table of rollouts, and log metrics together with Atropos' timings."""
 
 from __future__ import annotations
 

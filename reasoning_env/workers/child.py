@@ -189,7 +189,7 @@ class Forker:
         self._folders: dict[int, str] = {}
         """Folders of running workers, by process id."""
         self._kills_before: dict[int, int] = {}
-        """The result of `kills_for_memory` at the time when a running worker was forked, by the worker's process id."""
+        """For each running worker, by process id: what `kills_for_memory` returned when the worker was forked."""
         self._ends: dict[int, int] = {}
         """Exit codes of workers that ended and have no replacement yet, by process id."""
 
@@ -382,7 +382,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The source of problems, what the pool is told about it (`hello`), and what verifier workers may read and do."""
+    """The source of problems, its description for the pool (`hello`), and what verifier workers may read and do."""
 
     source: Source
     hello: Mapping[str, object]

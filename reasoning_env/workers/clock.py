@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NOON = datetime.datetime(2025, 1, 1, 12, tzinfo=datetime.UTC)
-"""The frozen time, which is also the local time in every time zone."""
+"""The frozen time. Local time is always UTC, whatever the machine's time zone."""
 
 
 class _Date(datetime.date):
@@ -33,7 +33,7 @@ class _Datetime(datetime.datetime):
 
 @contextmanager
 def frozen_clock() -> Iterator[None]:
-    """Freeze the time that code reads, in UTC. `time.sleep` returns at once."""
+    """Make `time` and `datetime` return NOON inside the context, and `time.sleep` return at once."""
     seconds = NOON.timestamp()
     real_gmtime = time.gmtime
     real_strftime = time.strftime

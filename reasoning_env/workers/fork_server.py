@@ -421,7 +421,7 @@ def start_ahead() -> None:
 
 
 def launch(settings: PoolSettings) -> ForkServer:
-    """Return a fork server: the one of `start_ahead` if it has the right library, else a new one.
+    """Return the fork server that `start_ahead` started if it has the right library, else start a new fork server.
 
     Raises WorkerError if the process cannot be started.
     """

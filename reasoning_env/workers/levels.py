@@ -47,7 +47,8 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    A level of a range is one number, or a pair of bounds. If `drawn` is set, the seed picks one of two levels.
+    `levels` has a value for each step: for a range, a number or a pair of bounds. If `drawn` is set, the seed picks one
+    of two neighbouring values.
     """
 
     fields: tuple[str, ...]

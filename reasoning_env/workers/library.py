@@ -149,8 +149,8 @@ class Library(Source):
     def generate(self, request: ProblemRequest) -> Generated:
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        If the problem must not be served, try seeds derived from this seed, unless `exact_seed` is set. If the rewards
-        are "library", `exact_seed` and `uncorrected` are set for every request.
+        Unless `exact_seed` is set, a problem with a flaw, such as a wrong answer, is replaced: seeds derived from this
+        seed are tried. If the rewards are "library", `exact_seed` and `uncorrected` are set for every request.
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
@@ -169,7 +169,7 @@ class Library(Source):
         raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last, because {reason}")
 
     def _draw(self, request: ProblemRequest) -> Generated | Flaw:
-        """Generate the problem of the request's own seed. If the problem must not be served, return its flaw."""
+        """Generate the problem of the request's own seed. Return the flaw instead if the problem has one."""
         _reset_globals(request.seed)
         task = request.task
         seed = request.seed
@@ -258,7 +258,7 @@ class Library(Source):
     ) -> Callable[[str], object]:
         """Return the verifier of the library or of the user's module; with strict rewards, the corrected verifier.
 
-        All calls get the same entry, so that the audit detects a verifier that changes its entry.
+        The verifier gets the same entry object for every answer, so the audit detects verifiers that change the entry.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
@@ -268,9 +268,9 @@ class Library(Source):
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
-        """Return why an entry must not be served; None if it may be served.
+        """Return the flaw of an entry, such as an ambiguous question; None if there is none.
 
-        For a checkout, whose questions may be worded differently, a rule that raises an error is ignored.
+        A checkout may word questions differently, so a rule that raises an error on a checkout's entry is ignored.
         """
         try:
             return find_flaw(task, entry, seed)

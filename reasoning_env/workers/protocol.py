@@ -34,7 +34,7 @@ FATAL_SIGNALS = frozenset({
     *(signal.SIGPIPE, signal.SIGXFSZ),  # caused by writing to a closed socket, or beyond the file size limit
 })  # fmt: skip
 """Signals that a process causes by its own code. Other signals, such as SIGKILL and SIGTERM, count as sent by other
-processes. Without seccomp, code in a worker could also send them to its own process."""
+processes. Without seccomp, this may be wrong, because a worker can then send them to itself."""
 
 
 class ProtocolFault(Exception):

@@ -243,7 +243,7 @@ def prepare(
         memory_mb: Address space of every worker, in megabytes.
         read_paths: Files and folders that verifier workers may read. Those that cannot be opened are left out.
         threads: Verifier workers may start threads. The process limit, which also counts threads, is then left out.
-        filtered: False leaves out all layers but the limits, for a library whose verifiers need more.
+        filtered: False applies only the limits, for a library whose verifiers need what the other layers forbid.
         at_start: Restrictions of the session's first workers. Files that they could not read are left out.
 
     Raises OSError if the layers cannot be tried.
@@ -482,7 +482,9 @@ work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if 32 bits of an argument have one of `values`: the lower bits (masked), or the `high` bits.
+    """Allow a call only if one half (32 bits) of an argument equals one of `values` after masking.
+
+    The half is the lower half unless `high` is True.
 
     For flags and commands, checking the lower bits is enough, because the kernel ignores the higher bits.
     """

@@ -1,7 +1,7 @@
 """Files of groups, one group per line, for `process` and `serve`.
 
 `process` writes groups in the order in which they are scored. A line has Atropos' own fields and the fields of a dump
-line; its key is the position of the problem. `serve` writes the groups that it sends, with Atropos' fields only.
+line, and is identified by the problem's position. `serve` writes the groups that it sends, with Atropos' fields only.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def open_groups(
 ) -> KeyedFile:
     """Open or create a file for groups made with the settings `made_with`; each line's key is its problem's position.
 
-    If the file has groups of other settings, a number is appended to its name. `on_line` is called with each line of
-    the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
+    If the file's groups were made with other settings, open a file with a number appended to the name. `on_line` is
+    called with each line of the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
     """
 
     def use(key: str, line: bytes) -> None:

@@ -19,13 +19,13 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """A mode. The defaults suit a command such as `process`, whose end a user waits for."""
+    """A mode. The defaults suit commands that end by themselves while a user waits, such as `process`."""
 
     name: str
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """How long all servers may be unreachable before groups are dropped, if this is longer than `outage_s`."""
+    """Replaces `outage_s`, if longer, while all servers are unreachable. See `Timeouts` in `inference/failures.py`."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return the settings whose default differs from `config`; `name` is the environment's name."""
+        """Return this mode's own defaults by setting, which replace those in `config`; `name` names the environment."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:

@@ -205,11 +205,11 @@ def _lines_path(path: Path) -> Path:
 
 
 def _ignore(line: bytes) -> None:
-    """Ignore the line, because the run does not learn from the scores of earlier runs."""
+    """Do nothing with a line of an earlier run: the sampler does not adapt, so it needs no earlier scores."""
 
 
 def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
-    """Add the scores of a line's group, unless a user has edited the line."""
+    """Append the scores of the line's group to `scored`. Skip lines that are invalid because a user edited them."""
     with suppress(ValueError):
         group = read_group(line)
         scores = [rollout.judged_score for rollout in group.rollouts]

@@ -1,9 +1,9 @@
 """bf: run programs as Python functions, and detect programs that never end.
 
-Outputs are the same. The library's cells have values from 0 to 255. Here, values may differ by multiples of 256, and
-only the lowest eight bits count when a cell is read. Both use a Python list of cells. A loop that decrements its own
-cell, changes other cells by fixed numbers and returns to its own cell becomes a multiplication. Programs with input or
-scanning loops run in the library's interpreter, but the library's compiler writes no such programs.
+Outputs are the same as with the library's interpreter, whose cells have values from 0 to 255. Here, values may differ
+by multiples of 256, and only the lowest eight bits count when a cell is read. A loop that decrements its own cell,
+changes other cells by fixed numbers and returns to its own cell becomes a multiplication. Programs with input or with
+loops that end at a different cell run in the library's interpreter; the library never generates such programs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
 MAX_ITERATIONS = 300_000
-"""Maximum iterations of loops that are not multiplications, which take 0.1 s. 599 programs that end need at most 53,452
-iterations."""
+"""Maximum iterations of loops that are not multiplications. This many iterations take 0.1 s; each of 599 programs that
+end needs at most 53,452."""
 
 
 @lru_cache(4096)

@@ -37,7 +37,7 @@ def _of_polynomial(sympy: Any, factor: Any, function: Any, x: Any) -> Any:
 
 
 def _of_root(sympy: Any, factor: Any, root: Any, x: Any) -> Any:
-    """Integrate the root of a linear function."""
+    """Integrate sqrt(a * x + b)."""
     if not root.is_Pow or root.exp != sympy.S.Half:
         return None
     exponent = root.exp + 1
@@ -91,7 +91,7 @@ def _of_cycle(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
 
 
 def _of_inverse(sympy: Any, factor: Any, function: Any, x: Any) -> Any:
-    """Integrate the logarithm of a power, or the inverse sine or inverse tangent of a multiple."""
+    """Integrate log(x**n), asin(a * x) or atan(a * x)."""
     (argument,) = function.args
     if function.func is sympy.log:
         return factor * x * function - factor * argument.as_base_exp()[1] * x

@@ -6,11 +6,12 @@ The library's A* scans a string of the board for boxes and goals many times per 
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
 - The heap has the same entries. The library marks a position as seen only when it leaves the heap, so a position may be
   in the heap several times. These entries are kept, because the depth of the first entry that leaves the heap can end
-  the search. The moves from a position are cached, without moves to positions that were seen meanwhile.
+  the search. The moves from a position are cached. Moves to positions that have been seen since are skipped.
 - Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box
   that is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
-This backward search counts repeated boards by their strings, which `get_state` makes faster.
+`get_state` returns a board as a string faster than the library does. The backward search counts repeated boards by
+these strings.
 """
 
 from __future__ import annotations
