@@ -162,7 +162,7 @@ class Bridge:
 
         A completion is a string, a message with `content`, or None if the model wrote nothing. All verdicts are None
         after an infrastructure error, or if the problem of the reference cannot be generated. A `JudgeClient` retries a
-        busy or absent server for `timeout_s` seconds, which then counts as an infrastructure error.
+        busy or absent server for `timeout_s` seconds before this counts as an infrastructure error.
 
         Raises:
             ConfigError: An argument has the wrong type.

@@ -150,7 +150,7 @@ class Session(Generic[T]):
         self._preamble = preamble
         self._library: LibraryInfo | None = None
         self._own_verdicts: OwnVerdicts | None = None
-        """Counts verdicts of the user's score function or verifiers, and warns if they raise; None without these."""
+        """Counts verdicts of the user's own score function or verifiers, and warns if they raise; None without them."""
         self._plan: TaskPlan | None = None
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
@@ -159,7 +159,7 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Limit, in seconds of processor time, for generating a reference's problem. Set before the first `remake`."""
+        """Processor time limit, in seconds, for generating a reference's problem. The first `remake` fixes it."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
         """Time limit, in seconds, for generating a problem that no other problem can replace."""
 

@@ -3,9 +3,9 @@
     pip install 'reasoning-core[gen]==0.5.0'
     python reasoning_gym_environment.py tasks arithmetics --task-modules examples/contrib/reasoning_core_tasks.py
 
-Its tasks draw from Python's global generator, which a worker seeds before each problem. Parts of reasoning-core and of
-gramforge (its grammars) seed that generator anew from the system, or draw from a new one. `Reproducible` stands in for
-their `random`, so that a seed always gives the same problem.
+The tasks use Python's global random generator, which a worker seeds before each problem. Parts of reasoning-core and of
+gramforge (its grammars) reseed this generator with system entropy, or create a new generator. `Reproducible` replaces
+their module `random`, so that a seed always gives the same problem.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LEFT_OUT = {
     "syntax_error_detection": "its problem depends on the problems before",
 }
 LEVELS = [0, 1, 2, 3, 4]
-"""Steps of reasoning-core's difficulty, which has no top."""
+"""The difficulties of reasoning-core that level 0 to level 1 use. reasoning-core itself has no maximum difficulty."""
 
 
 class Reproducible:
-    """The module `random`, where what would be seeded from the system is seeded from the global generator."""
+    """Replaces the module `random`. Generators without a seed get a seed from the global generator."""
 
     class Random(random.Random):
         def __init__(self, seed: Any = None) -> None:
@@ -50,7 +50,7 @@ class Reproducible:
 
 
 def register(name: str) -> None:
-    """Register a task with reasoning-gym, with levels, and with a seed for the names and sentences of faker."""
+    """Register a task with reasoning-gym. Give the task levels, and seed faker, which makes names and sentences."""
     reasoning_core.register_to_reasoning_gym([name])
     dataset, config = factory.DATASETS.pop(name)
 

@@ -1,18 +1,18 @@
-"""The environments of RLVE-Gym as tasks `rlve/NAME`, for `task_modules`: a source of problems of its own.
+"""The environments of RLVE-Gym as tasks `rlve/NAME`, for `task_modules`: an example of your own source of problems.
 
     pip install rlve-gym==0.0.1 networkx
     python reasoning_gym_environment.py tasks rlve/Sorting --task-modules examples/contrib/rlve_tasks.py
 
-Difficulty: RLVE counts steps from the easiest parameters, without an upper limit; its controllers turn a number of
-steps into parameters. Level L in [0, 1] is `round(TOP * L)` steps, so level 0 and no level are the easiest, and levels
-are multiples of 1 / TOP. A user's parameters (`task_params`) replace those of the steps.
+Difficulty: RLVE measures difficulty in steps from the easiest parameters, without an upper limit, and its controllers
+convert steps to parameters. Level L in [0, 1] has `round(TOP * L)` steps; level 0 and no level have the easiest
+parameters. Parameters that a user sets (`task_params`) replace parameters of the level.
 
-Rewards: RLVE's lie in [-1, 1]. A reward of at least the environment's passing threshold scores 1. Any other reward
-scores itself, or 0 if it is negative: wrong and malformed answers earn 0, and partial rewards stay partial.
+Rewards: RLVE's rewards are in [-1, 1]. A reward of at least the environment's passing threshold becomes a score of 1, a
+negative reward a score of 0. Other rewards are the score, so partial rewards stay partial.
 
-RLVE hands a model's text to `sympify` and `eval` in some environments, and limits its own time with threads. Here the
-text is scored in sandboxed verifier workers alone, and their deadline ends a verifier that hangs. torch, which RLVE
-needs for its seed, is not imported.
+Some environments of RLVE pass a model's text to `sympify` and `eval`, and limit the time with threads. Here only
+sandboxed verifier workers score the text, and their deadline ends a verifier that hangs. RLVE imports torch only to
+seed it; this module prevents the import.
 
 The module runs in workers only.
 """
@@ -37,10 +37,10 @@ from reasoning_env.sources.contract import Generated, Source, SourceTask
 
 PREFIX = "rlve/"
 MAX_DRAWS = 300
-"""Draws of a problem with an answer."""
+"""Maximum number of tries to generate a problem with an answer."""
 TOP = 8
-"""Steps of RLVE's difficulty at level 1. Measured at 0, 4 and 8 steps, 12 problems each: 381 of the 400 environments
-made each problem within a second, and 9 took over 4 seconds for some."""
+"""Steps of RLVE's difficulty at level 1. With 0, 4 and 8 steps, 381 of the 400 environments generated each of 12
+problems within a second; 9 environments took over 4 seconds for some problems."""
 REFERENCE = "reference_answer"
 """The parameter in which an environment keeps its right answer."""
 LEFT_OUT = {
@@ -225,13 +225,13 @@ LEFT_OUT = {
 }
 """The environments of release 0.0.1 that training leaves out unless they are named, with the reasons.
 
-`audit --task-modules examples/contrib/rlve_tasks.py --tasks "rlve/*" --levels 0,1` probed all 400 with answers that
-take no reasoning, on 5 to 160 problems at each level. A row has the answer that earned most, its mean score and the
-bound of the audit; or it says that problems take long."""
+`audit --task-modules examples/contrib/rlve_tasks.py --tasks "rlve/*" --levels 0,1` scored answers that need no
+reasoning, in all 400 environments, on 5 to 160 problems at each level. A row has the answer with the highest mean
+score, this score and the audit's limit for it; or it says that generating problems takes long."""
 
 
 def make_source() -> RlveSource:
-    """Return the source, which the workers ask for problems. Raises ImportError without the package."""
+    """Return the source of problems; workers call this. Raises ImportError if rlve-gym is not installed."""
     return RlveSource()
 
 
@@ -321,7 +321,7 @@ class RlveSource(Source):
         }
 
     def _parameters(self, name: str, steps: int, seed: int) -> dict[str, Any]:
-        """Return the parameters after a number of steps; the seed picks one of several."""
+        """Return the parameters after a number of steps. If there are several sets, the seed picks one."""
         controller = self._controllers[name]()
         for _ in range(steps):
             controller.update()

@@ -131,10 +131,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once. Return True if no pause is needed before the next request.
-
-        `number` is this environment's number at run-api.
-        """
+        """Send a batch once; `number` is this environment's number. Return True if the next request needs no pause."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)

@@ -142,10 +142,7 @@ class Lifetime:
         self._run.session.begin(self._run.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state as the state of `step` and as the latest state, or only as the latest if `latest` is True.
-
-        A thread writes the file.
-        """
+        """Save the state as the state of `step` and as the latest state, or with `latest` only as the latest state."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self._run.session.state(), **self._collect_state()}, latest=latest)
 

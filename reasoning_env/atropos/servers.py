@@ -139,10 +139,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods in `asked` are not those of its class `usual`.
-
-    Return [] if `asked` is not an instance of `usual`.
-    """
+    """Return the kinds of replies whose methods differ in `asked` and `usual`; [] if `usual` is not its class."""
     if not issubclass(type(asked), usual):
         return []
     return [

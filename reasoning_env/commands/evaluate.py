@@ -228,7 +228,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings with the checkout of the library in `folder`, if they name none and there is one."""
+    """Return the settings; if they name no checkout of the library, use the checkout in `folder`, if it exists."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings

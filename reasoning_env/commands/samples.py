@@ -186,9 +186,9 @@ def _print_parameters(parameters: Parameters) -> None:
 
 
 def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    """Return how many different questions tasks have at their defaults and levels; None for MANY_QUESTIONS or more.
+    """Return how many different questions each task has, at its defaults and at each measured level.
 
-    Levels without a measurement, and tasks of other modules, are missing.
+    None means MANY_QUESTIONS or more. Tasks of users' modules are missing.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
     measured = [task for task in tasks if task in TASKS and task != COMPOSITE]

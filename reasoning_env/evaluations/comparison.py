@@ -226,7 +226,8 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
     """Yield a line for each parameter whose sent values differ, and a line if different models answered.
 
-    Only parameters that a server refused are checked: the settings, which are compared too, have all other parameters.
+    Only parameters that a server refused are checked. All other parameters are sent as set, and `differences` compares
+    the settings.
     """
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)

@@ -34,7 +34,10 @@ NO_LIMIT = 2**24
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
-    """Raise ConfigError if the command line has an `eval_seed` and a preset; `typed` has the names of its options."""
+    """Raise ConfigError if `eval_seed` is on the command line although the settings have a preset.
+
+    `typed` has the names of the command line's options.
+    """
     if settings.eval_preset is not None and "env.eval_seed" in typed:
         raise ConfigError("a preset has its own seeds", setting="eval_seed", remedy="remove the seed or {eval_preset}")
 

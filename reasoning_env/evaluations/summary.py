@@ -37,7 +37,7 @@ INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "
     "accuracy": "accuracy_interval",
     "library_score": "library_score_interval",
 }
-"""The statistics in a row that have 95 % intervals, with the names of the intervals."""
+"""For each field of SummaryRow with a 95 % interval, the field that has the interval."""
 
 
 class SummaryRow(TypedDict):
@@ -251,10 +251,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. For equal values, a bootstrap interval would have width 0, so
-    an exact interval is used. It assumes, at each end of `bounds`, the largest share of unseen values that a sample of
-    this size misses with a probability of 2.5 %. From `many` values on, the interval is the faster normal
-    approximation, which then hardly differs from the bootstrap interval.
+    The same values give the same interval, in any order. If all values are equal, a bootstrap interval would have width
+    0. The interval then assumes that other values exist at each end of `bounds`: as many as a sample of this size
+    misses with a probability of 2.5 %. From `many` values on, the faster normal approximation is used, which then
+    hardly differs from a bootstrap interval.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval
@@ -276,7 +276,7 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
     """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
 
     The interval is a bootstrap over the means. A few means may be nearly equal by chance, which makes a bootstrap too
-    narrow. So the interval is at least as wide as that of a mean of independent values with these intervals.
+    narrow. So the interval is at least as wide as the given intervals imply if the means are independent.
     """
     if len(means) == 1:
         return Interval(*intervals[0])
@@ -323,7 +323,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values with which each parameter was sent; null if a request lacks it. Of a token limit, only the largest."""
+    """The values that each parameter was sent with; null if a request lacks it. For token limits, only the largest."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]

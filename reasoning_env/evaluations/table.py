@@ -129,7 +129,10 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
-    """Return the sent values of a parameter; [None] if it was not sent. TOKEN_LIMIT means any name of the limit."""
+    """Return the sent values of a parameter; [None] if it was not sent.
+
+    For the name TOKEN_LIMIT, find the token limit under any of its names (LIMIT_NAMES).
+    """
     names = LIMIT_NAMES if name == TOKEN_LIMIT else (name,)
     return next((sent["parameters"][each] for each in names if each in sent["parameters"]), [None])
 
@@ -222,7 +225,10 @@ def _not_right(row: SummaryRow, room: int) -> str:
 
 
 def _print_published(results: Results, overall: SummaryRow, published: Mapping[str, PublishedMeans]) -> None:
-    """Print the scores beside published models, the best first. Tasks furthest behind the best model come first."""
+    """Print a table with a column for this model and for each published model, the best published model first.
+
+    The first rows are the tasks in which this model is furthest behind.
+    """
 
     def behind(task: str) -> float:
         scores = [model["tasks"][task] for model in published.values() if task in model["tasks"]]
@@ -251,7 +257,7 @@ YOURS: the library's own score (plain verifier, last answer), as published
 
 
 def _published(model: PublishedMeans, row_name: str) -> float | None:
-    """Return a published model's score in a row."""
+    """Return a published model's score for the row `row_name` of the table."""
     if row_name == ALL:
         return model["overall"]
     if row_name == COMPARABLE:

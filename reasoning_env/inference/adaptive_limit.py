@@ -48,10 +48,10 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last refusal in a span in which the server accepted at least one request."""
+        """When the server last accepted requests: the time of the last refusal in a span with an accepted request."""
 
     async def wait(self) -> float:
-        """Wait until a request may be sent. Return the time of sending, which `refused` takes."""
+        """Wait until a request may be sent. Return the time, which is the argument `sent_s` of `refused`."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s
@@ -70,8 +70,8 @@ class AdaptiveLimit:
     def refused(self, sent_s: float, wait_s: float | None, *, is_limit: bool = True) -> None:
         """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, or None.
 
-        Without `is_limit`, the server was unavailable, so `wait_s` does not depend on a rate limit. Refusals of
-        requests that were sent before the last refusal count as the same refusal.
+        If `is_limit` is False, the server refused because it was unavailable, so `wait_s` says nothing about its rate
+        limit. Refusals of requests that were sent before the last refusal count as the same refusal.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:

@@ -68,7 +68,7 @@ NO_KEY = "x"
 
 
 def max_connections() -> int:
-    """Return how many connections this process can open, its files subtracted. Other requests wait for a connection."""
+    """Return how many connections this process can open besides its files. Further requests wait for a connection."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
 

@@ -114,8 +114,8 @@ class ServerAwayError(ConnectionError):
 class BrokenOffError(Exception):
     """The server ended a completion before the model did, because of a failure.
 
-    `word` is the finish reason, and `said` the error message in the reply. If another part of the reply shows that the
-    completion is incomplete, `why` is the whole message, and `word` only names the case in counts.
+    `word` is the finish reason, under which the case is counted, and `said` the error message in the reply. If the
+    finish reason does not show that the completion is incomplete, `why` is the whole message of this exception.
     """
 
     def __init__(self, word: str, said: object = None, *, why: str = "") -> None:

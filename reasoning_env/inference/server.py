@@ -240,8 +240,8 @@ class Server:
 
     The first request opens connections, and `close` closes them. The key and the headers of `settings` are sent as they
     are. The first of `formats` that gives a token is used; a single format is used without a trial. `slots` limits the
-    requests in flight for each split. `on_reply` is called after each successful request with the split and the seconds
-    that the request took.
+    requests in flight of each split ("train", "eval"). `on_reply` is called after each successful request with the
+    split and the duration in seconds.
     """
 
     def __init__(
@@ -350,7 +350,7 @@ class Server:
         reply_s: float | None = None,
         at_once: bool = False,
     ) -> ServerReply:
-        """Send a request, without waiting for a slot, until the server accepts it, with changes if needed.
+        """Send a request. If the server refuses a part of it, change the request and send it again.
 
         Requests for tokens are not changed. With `at_once`, the request does not wait for the server's rate limit.
 

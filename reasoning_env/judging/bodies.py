@@ -21,14 +21,14 @@ R = TypeVar("R", bound=msgspec.Struct)
 BODY_TIMEOUT_S = 30.0
 """Time limit for sending the body of a request."""
 BODIES_AT_ONCE = 18
-"""The bodies in memory may have as many bytes as this many bodies of the largest size. A body counts from its first
-byte until its reply is sent."""
+"""The memory for request bodies is this number times the size limit of a body. A body takes memory from its first byte
+until its reply is sent."""
 TEXTS_AT_ONCE = 2
-"""All decoded requests together may take as much memory as this many decoded requests of the largest size."""
+"""The memory for decoded requests is this number times the size of the largest decoded request."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
 MAX_DEPTH = 32
-"""Maximum nesting of lists and objects. It is low enough for the workers, which also read rows and accept a few
+"""Maximum nesting of lists and objects in a request body. Workers, which get rows from the body, can read a few
 hundred levels."""
 PIECE_BYTES = 1 << 16
 """Number of bytes of a body to search for values at a time."""

@@ -36,7 +36,7 @@ class JudgeMetrics:
         self.pool: ObservedPool | None = None
         """The workers of this process; None for a judge on a Ray cluster."""
         self.build: Family | None = None
-        """The versions in use."""
+        """The versions of this package, the library and Python, as a metric."""
         self.answers = RecentAnswers()
 
     def readings(self) -> Iterator[Reading]:

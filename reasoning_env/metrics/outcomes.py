@@ -36,7 +36,7 @@ UNFINISHED = (
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""Reasons for a score of 0 that a completion can have because a token limit ended it."""
+"""Reasons for a score of 0 that a token limit can cause, because it ends the completion too early."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,

@@ -36,7 +36,7 @@ class ProgressReader:
     ) -> dict[str, object]:
         """Return totals and recent rates by name.
 
-        Means are left out before the first group, and numbers of waiting and lost groups if they are 0.
+        Before the first group, there are no means. Numbers of waiting groups and of lost groups are omitted if 0.
         """
         total = self._recorder.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}

@@ -64,7 +64,7 @@ class MetricsRecorder:
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's own for completions"
-        """Name of the token limit in warnings. An adapter that knows the trainer's option sets the option's name."""
+        """Name of the token limit in warnings. An adapter to a trainer sets the name of the trainer's option here."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if the group will not be sent to a trainer."""

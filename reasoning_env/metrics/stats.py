@@ -92,7 +92,7 @@ def _resident_bytes(pid: int) -> int:
 class StreamStats:
     """Counts of the problem stream. The metrics in `STREAM` describe them.
 
-    `flawed` counts by cause, and `repeated` by task. `quarantined` has the names of tasks.
+    `flawed` counts rejected problems by cause, `repeated` repeated questions by task. `quarantined` names failed tasks.
     """
 
     ready: int = 0

@@ -166,7 +166,8 @@ class Command:
     """A command with its own options. (The options of `serve`, `process` and `evaluate` are the settings.)
 
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
-    - `work` runs the command and returns the exit status. Its folder may contain a checkout of the library.
+    - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
+      of the library.
     - `names` maps settings that are no `dest` to the user's names for them; errors omit a setting with an empty name.
     """
 

@@ -268,7 +268,7 @@ def default_text(field: FieldInfo) -> str:
 
 
 def range_text(field: FieldInfo) -> str:
-    """Return a number's limits or a word's choices, separated by commas; empty without either."""
+    """Return the limits or the choices of a setting, separated by commas; "" if the setting has neither."""
     from ..settings.given import choices
 
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

@@ -171,7 +171,7 @@ NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 
 
 def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
-    """Yield all settings with the commands that use them. A field without `UsedBy` has the commands of its class."""
+    """Yield each setting with the commands that use it: those in its `UsedBy`, or else those of its class."""
     for section, settings_cls, commands in (
         ("env", TrainingSettings, TRAINING),
         ("env", EvaluateSettings, WITH_SERVER),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-"""The first and the longest pause between tries. Both are short, so that a restarted server is used within seconds."""
+"""The longest pause between tries: short, so that a restarted server is used within seconds."""
 
 
 def pauses() -> Iterator[float]:

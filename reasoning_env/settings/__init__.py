@@ -346,8 +346,8 @@ def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, objec
 def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """Return the names of the settings whose values differ between `before` and `now`.
 
-    A setting missing in `before` counts as None. Unknown names in `before` are ignored, but removed settings are read
-    under their present names. Values are compared as JSON reads them back.
+    A setting missing in `before` counts as None. Unknown names in `before` are ignored. For settings that were removed
+    from this program, see `current_settings`. Values are compared as JSON reads them back.
     """
     as_read: dict[str, object] = json.loads(json.dumps(now))
     stored = current_settings(before)

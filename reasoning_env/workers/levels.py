@@ -47,8 +47,7 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has a value for each step: for a range, a number or a pair of bounds. If `drawn` is set, the seed picks one
-    of two neighbouring values.
+    `levels` has values, or for a range also pairs of bounds. If `drawn` is set, the seed picks one of two neighbours.
     """
 
     fields: tuple[str, ...]

@@ -482,9 +482,7 @@ work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if one half (32 bits) of an argument equals one of `values` after masking.
-
-    The half is the lower half unless `high` is True.
+    """Allow a call only if the lower (or `high`) 32 bits of an argument, after masking, equal one of `values`.
 
     For flags and commands, checking the lower bits is enough, because the kernel ignores the higher bits.
     """

@@ -47,5 +47,5 @@ def names_of_kind(kind: ReplyKind) -> str:
 
 
 def format_of_kind(kind: ReplyKind) -> ReplyFormat:
-    """Return the most common format for a kind of replies: the last in the table."""
+    """Return the most common format of a kind of replies, which is the last of this kind in REPLY_FORMATS."""
     return [each for each in REPLY_FORMATS if each.kind is kind][-1]

@@ -285,7 +285,7 @@ class StopText:
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:
-    """Return whether a finished completion ends inside an answer, so that its closing tag was removed."""
+    """Return True if a finished completion ends inside an answer, because the server removed the closing tag."""
     is_finished = Ending.of(completion.word) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 

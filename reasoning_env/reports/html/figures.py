@@ -286,7 +286,7 @@ class Figures:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about problems of the run's setup that its outcomes suggest."""
+        """Sentences about likely mistakes in the run's setup, judging from the outcomes."""
         outcomes = sum((tally.outcomes for tally in self.tasks.values()), Counter())
         shares = {word: count / outcomes.total() for word, count in outcomes.items()}
         return list(outcome_remarks(shares, "max_token_length").values())

@@ -19,7 +19,7 @@ Key = tuple[int, str]
 
 @dataclass
 class _KeptGroups:
-    """Those groups of a task with one outcome that are kept, because they have the highest random numbers."""
+    """The kept groups with the same task and outcome: those with the highest random numbers."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
