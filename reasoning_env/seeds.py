@@ -38,7 +38,7 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return `seed` itself for number 0, and derived seeds of the same split and instance for further numbers."""
+    """Return `seed` for number 0; for larger numbers, seeds derived from `seed`, in the same split and instance."""
     if number == 0:
         return seed
     # Use the upper half of the range, as earlier versions do, so that their evaluation sets stay the same.

@@ -45,7 +45,7 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Maximum bytes and groups of a request. While run-api processes a request, run-api's other clients wait."""
+    """Maximum groups per request; `batch_bytes` is the maximum size. While run-api reads a request, others wait."""
     send_interval_s = 0.1
     """Minimum time between two requests, so that one request sends all groups scored in this time."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
-    """Compare every further evaluation with the first; returns 0.
+    """Compare the first evaluation with each of the others; returns 0.
 
     Raises ConfigError if
 

@@ -221,9 +221,9 @@ def open_folder(
 
 
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
-    """Open the newest unfinished folder of the evaluation that no process writes to; None if there is none.
+    """Open the newest unfinished folder of the evaluation that no other process writes to.
 
-    If there is none, log the newest unfinished folder of the same model, and the settings that differ.
+    If there is none, return None, and log the newest unfinished folder of the same model and how its settings differ.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

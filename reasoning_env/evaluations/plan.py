@@ -30,7 +30,7 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
 )
 NO_LIMIT = 2**24
-"""Larger than any server's limit, so that only the limit of a completion's tokens applies, such as a preset's."""
+"""A limit above every server's own, for evaluations that limit only the completion's tokens, such as a preset's."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:

@@ -86,7 +86,7 @@ class Refusals:
         """The largest ratio so far of a prompt's tokens, as the server counts them, to the estimated tokens."""
         self._left_out: set[str] = set()
         self._search: _Search | None = None
-        """The search for the refused parameter among those that an error names; None without such an error."""
+        """Finds out which of the parameters named in an error is refused; None if no error named any."""
         self._logged: set[str] = set()
 
     def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
@@ -234,7 +234,7 @@ class Refusals:
 
 
 class _Search:
-    """Finds the parameter to leave out among those that an error names."""
+    """Finds out which of the parameters named in an error to leave out."""
 
     def __init__(self, wording: Sequence[str], named: Sequence[str]) -> None:
         self.wording = wording

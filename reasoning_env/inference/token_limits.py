@@ -43,7 +43,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Words of a refusal because the limit is too small: a model that thinks first needs more than a single token."""
+"""Words of messages that refuse a token limit as too small. Models that think first refuse a limit of one token."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the largest number below `sent`; without one, the context in the message minus the prompt."""
+    """Return the largest number below `sent`. If there is none, return the context length minus the prompt's tokens."""
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):

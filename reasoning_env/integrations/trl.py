@@ -61,7 +61,7 @@ LogMetric = Callable[[str, float], object]
 
 
 class TrlEnvironment:
-    """The data set, reward function and callback of a `GRPOTrainer`. Each rank has its own, with its own bridge."""
+    """The data set, reward function and callback of a `GRPOTrainer`. Each rank creates one, with its own bridge."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge

@@ -57,7 +57,7 @@ REPLY_TIMEOUT_S = 30.0
 
 
 class Judge(Protocol):
-    """A session, or `RayJudges`."""
+    """The part of a `Session` or of `RayJudges` that the server uses."""
 
     async def judge(self, subject: Subject, completions: Sequence[str], /) -> list[Verdict]: ...
 

@@ -120,7 +120,7 @@ class GivenSettings:
     ignored: Sequence[str]
 
     def ignored_with(self, without_effect: Set[str]) -> list[str]:
-        """Return `ignored`, and those of the given settings that are in `without_effect`."""
+        """Return `ignored` together with the given settings that `without_effect` contains."""
         return [name for name in self.names if name in self.ignored or name in without_effect]
 
 

@@ -85,7 +85,7 @@ class OptionParser(CommandParser):
 
 
 def of_section(section: str, options: Mapping[str, object]) -> dict[str, object]:
-    """Return those options of a command that are settings of a section (`env` or `openai`), without the section."""
+    """Return the options that are settings of a section (`env` or `openai`), under their names without the section."""
     prefix = f"{section}."
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 

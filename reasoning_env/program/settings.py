@@ -83,7 +83,7 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
         "metrics_port",
     ),
 }
-"""All settings by subject, without the further settings of Atropos."""
+"""All settings by subject, except the settings of Atropos in OF_ATROPOS and OF_SERVER."""
 
 FURTHER = "Further settings of Atropos"
 ALL_COMMANDS = {command.split()[0] for command in get_args(CommandName)}
@@ -135,7 +135,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
 
 
 def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
-    """Return the rows of all settings by subject; the further settings of Atropos come last."""
+    """Return the rows of all settings by subject; the settings in OF_ATROPOS and OF_SERVER come last."""
     sections = {title: [_row(name, fields) for name in names] for title, names in SUBJECTS.items()}
     shown = {name for names in SUBJECTS.values() for name in names}
     added = [name for name in fields if name not in shown and name not in OF_ATROPOS]

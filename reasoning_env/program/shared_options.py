@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer, with the library's answer if that is wrong; or a remark if many answers are right."""
+    """Return the right answer, and the library's answer if the library is wrong; or say that many answers are right."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -152,7 +152,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "thinking_mode": AtroposSetting("Ignored.", []),
     "max_reasoning_tokens": AtroposSetting("Ignored.", []),
 }
-"""Further environment settings of Atropos."""
+"""The environment settings of Atropos that `TrainingSettings` does not declare."""
 OF_SERVER: Mapping[str, AtroposSetting] = {
     "num_max_requests_at_once": AtroposSetting("Concurrent requests."),
     "num_requests_for_eval": AtroposSetting("Concurrent requests of evaluations.", ["serve"]),
@@ -161,7 +161,7 @@ OF_SERVER: Mapping[str, AtroposSetting] = {
     "n_kwarg_is_ignored": AtroposSetting(),
     "health_check": AtroposSetting(),
 }
-"""Further settings of an inference server, which only Atropos has. `ServerSettings` has the others."""
+"""The inference server settings of Atropos that `ServerSettings` does not declare."""
 
 
 NAMES_OF_TRAINING = TrainingSettings.model_fields.keys() | OF_ATROPOS.keys()

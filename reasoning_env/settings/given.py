@@ -76,7 +76,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
 
 
 def drop_unused(values: Mapping[str, object]) -> dict[str, object]:
-    """Return settings without those that have no effect, and log a warning for each of them."""
+    """Drop the settings that have no effect, log a warning for each, and return the other settings."""
     for name in filter(UNUSED.__contains__, values):
         logger.warning("%s is ignored: %s", name, UNUSED[name])
     return {name: value for name, value in values.items() if name not in UNUSED}

@@ -145,7 +145,7 @@ class DifficultyMap:
     def check(self, task: str, params: Mapping[str, object], level: float | None = None) -> str | None:
         """Return an error message for a user's parameters, or None if they are valid.
 
-        The parameters replace those of `level`, or the library's defaults if `level` is None.
+        They replace the parameters of `level`, or the library's defaults if `level` is None.
         """
         if task == COMPOSITE:
             return self._check_composite(params, level)

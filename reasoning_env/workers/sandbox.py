@@ -329,7 +329,7 @@ def _try(layers: Layers) -> dict[str, str]:
 
 
 def code_paths() -> list[str]:
-    """Return the paths that imports read: Python's, those of packages, shared libraries, and this package."""
+    """Return the paths that imports read: those of Python, of packages, of shared libraries and of this package."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -501,7 +501,7 @@ WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
 """Flags for opening a file that allow writing, creating or truncating the file."""
 CLONE_THREAD = 0x10000
 CLONE_NAMESPACES = 0x7E020000
-"""Flags of clone, from <linux/sched.h>: start a thread of this process; create any new namespace."""
+"""All flags of clone that create a namespace; CLONE_THREAD starts a thread of this process (<linux/sched.h>)."""
 
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 """Flags of mmap, from <linux/mman.h>."""
@@ -543,7 +543,7 @@ class Op(IntEnum):
 
 ALLOW = 0x7FFF0000
 REFUSE = 0x00050000
-"""Results of a filter, from <linux/seccomp.h>. REFUSE has the error number in its lower bits."""
+"""Result of a filter that refuses a call, with the error number in the lower bits (<linux/seccomp.h>, as ALLOW)."""
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -157,7 +157,7 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verdict whose error is an operation that the sandbox refused. Log a task's first such verdict."""
+        """Count a verdict if the sandbox refused an operation of the verifier. Log the first refusal of each task."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)

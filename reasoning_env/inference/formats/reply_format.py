@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
-    Atropos' servers have methods instead of formats; `method` is the name of the method that gives such replies.
+    Atropos' servers have methods instead of formats; `method` names the method whose replies have this content.
     """
 
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")

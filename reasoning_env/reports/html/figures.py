@@ -122,7 +122,7 @@ class Lengths(TypedDict):
 class RunFigures(ShownRow):
     failed: int
     of_tasks: Means
-    """Unweighted means over tasks."""
+    """Score, accuracy and format failures, as unweighted means over tasks."""
     by_task: list[TaskRow]
     categories: list[CategoryRow]
     cells: list[HeatCell]
@@ -384,7 +384,7 @@ class Figures:
 
 
 def _shown_ks(most: int) -> Sequence[int]:
-    """Return the k of pass@k to show: all k up to 32 completions; with more completions, only powers of two."""
+    """Return the values of k for which to show pass@k: with up to 32 completions all, with more only powers of two."""
     return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
 
 
