@@ -59,7 +59,7 @@ def _check_output(path: Path) -> None:
 def _finish(report: Report, options: argparse.Namespace) -> int:
     """Save and print the report, and return the exit status.
 
-    If the report cannot be saved, prints the report and then raises ConfigError, because an audit takes minutes.
+    Audits take minutes, so a report that cannot be saved is still printed. Raises ConfigError afterwards.
     """
     from reasoning_env.storage.files import replace_file
 

@@ -39,7 +39,7 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers whose execution a `Watch` detects, by what they would use. The sandbox prevents any harm."""
+"""Answers whose execution a `Watch` detects. A key says what an execution would use. The sandbox prevents any harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,

@@ -175,7 +175,7 @@ def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep one finding for each task and defect: the most severe. Its `detail` names the levels of the others.
+    """Keep one finding for each task and defect: the most severe. Its `detail` names the levels of the other findings.
 
     Of equally severe findings, keep the finding with the highest score.
     """

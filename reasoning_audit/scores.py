@@ -227,7 +227,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes on some problems of a task: of the shortcuts, only those in `suspects`, or all if it is None."""
+    """Score the probes on some problems of a task: of the shortcuts, only `suspects`, or all if that is None."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

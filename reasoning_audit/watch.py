@@ -53,7 +53,7 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 
 
 class Watch:
-    """Counts uses of files, sockets, processes and imports while `armed`. Python cannot remove the audit hook again.
+    """Counts uses of files, sockets, processes and imports while `armed`. The audit hook stays, but is then inactive.
 
     Files and imports count only if their names contain the CANARY, because verifiers may read data and import modules.
     """

@@ -13,7 +13,7 @@ from .numbers import rounds
 from .types import AnswerType, ProblemData
 
 CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
-"""Pattern of a cell: `12 _ 0.5` has three cells. It excludes the minus sign in `-0`, which makes a board unreadable."""
+"""Pattern of a cell: `12 _ 0.5` has three cells. The `-` of `-0` does not match, so `-0` is unreadable."""
 SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
 """Pattern of a cell in boards whose cells have one character: `12_` has three cells."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
@@ -137,7 +137,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the comparison signs between columns, and those between rows, each with the number of rows above it."""
+    """Return the comparison signs between columns; and the signs between rows, each after the number of rows above."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

@@ -71,7 +71,7 @@ class _Operand:
 
 
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert mathematical notation to Python's; None if the answer is ambiguous or contains any other sign.
+    """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown signs.
 
     A name in `functions` must be followed by a parenthesis. Any other single letter before a parenthesis is a factor.
     """

@@ -95,7 +95,7 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Reject powers, values near the target, and numbers inside decimals: the library reads 3 and 5 in 3.5."""
+    """Reject powers, values near the target, and decimals, because the library reads 3.5 as 3 and 5."""
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else score
 
 

@@ -84,7 +84,7 @@ def _inner_of_quotes(match: re.Match[str]) -> str | None:
 
 
 ESCAPED = re.compile(r"(?:[^\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4}|\\\")*")
-r"""Pattern of the inside of a JSON string. Any other backslash belongs to LaTeX, as in `"\neg P"`."""
+r"""Pattern of the inside of a JSON string, except strings with a LaTeX command, as in `"\neg P"`."""
 CLOSING_QUOTES: Mapping[str, str] = {
     '"""': '"""',
     "'''": "'''",

@@ -64,7 +64,7 @@ def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare by edit distance only if both JSON trees are small: the time grows with the product of `_tree_work`."""
+    """Compare by edit distance only if both JSON trees are small, because the time grows with their sizes' product."""
     oracle = entry["answer"].strip()
     answer = answer.strip()
     first = answer.find("{")

@@ -34,7 +34,7 @@ def is_balanced(text: str) -> bool:
 
 
 def as_json(text: str) -> str | None:
-    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; None for others.
+    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; else None.
 
     JSON is returned unchanged. Numbers that JSON does not allow, such as `+5` or `07`, become strings.
     """

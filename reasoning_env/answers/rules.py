@@ -40,7 +40,7 @@ class AnswerRules:
     library_score: LibraryScore | None = None
     """Scores answers in place of the guard if rewards are not strict. Returns the library's own score."""
     correction: Correction | None = None
-    """Changes the score of a value that is not the expected answer. Its docstring is shown in docs/defects.md."""
+    """Changes the score of a value that is not the expected answer. docs/defects.md shows the function's docstring."""
     max_partial: float = 1.0
     """Limit for the partial credit of a wrong answer."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None

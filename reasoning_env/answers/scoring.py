@@ -238,7 +238,7 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the verifier's or guard's score or, without strict rewards, the library's own. Raises their errors."""
+        """Return the verifier's or guard's score or, without strict rewards, the library's own. Raises its errors."""
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
             score, has_code = self.rules.library_score(answer, entry, self.dataset)
@@ -252,7 +252,7 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """Return the score of the best wrong guess. Most answers get no partial credit and do not need this score."""
+        """The score of the best wrong guess. Calculated when first needed: only partial credit needs this score."""
         made = guesses(pickle.loads(self.entry), self.rules.guesses)
         scores = [_score_or_none(self._guess_score, guess) for guess in made]
         return max((score for score in scores if score is not None and score < 1.0), default=0.0)

@@ -33,7 +33,7 @@ def card_path(out: Path) -> Path:
 
 
 OnRow = Callable[[Mapping[str, object]], object]
-"""Called with each row that an interrupted call left. Raises ValueError for an invalid row."""
+"""Called with each row that an interrupted call stored. Raises ValueError for an invalid row."""
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class ProblemForm(StrEnum):
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Which rows a call makes: part number `part` (from 1) of `parts` of a file with `count` rows.
+    """Which rows a call makes. A file with `count` rows has `parts` parts; the call makes part number `part`, from 1.
 
     The rows of a task cycle through `levels`. A task without levels is generated at reasoning-gym's defaults.
     """

@@ -306,7 +306,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
 
 
 class LeftOut(TypedDict):
-    """How many rows were skipped for one reason, and the first of them: its file, its number there, and the details."""
+    """How many rows were skipped for a reason; and the file, the number and details of the first skipped row."""
 
     rows: int
     first_file: str

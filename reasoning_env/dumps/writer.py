@@ -104,7 +104,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts so far, from any thread. A group may count as written and waiting for a moment."""
+        """Return the counts so far, from any thread. For a moment, a group may count both as written and as waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 

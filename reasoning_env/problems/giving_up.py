@@ -24,7 +24,7 @@ This module imports no other module of the package.
 """
 
 MAX_REJECTED = 300
-"""Limit of rejected problems in a row. If a task may serve 1 % of its problems, 5 % of searches fail (0.99**300)."""
+"""Limit of rejected problems in a row. If a task may serve 1 % of its problems, 300 draws all fail in 5 % of cases."""
 MAX_FAILURES = 3
 """Limit of failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
@@ -35,4 +35,4 @@ MAX_FAILED_GROUPS = 8
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """A run ends if its first 900 problems do not fit, which takes seconds. 900 rejections also quarantine a task."""
 MAX_REPEATS = 100
-"""Limit of repeated questions in a row. After so many, about 99 % of a task's questions were served."""
+"""Limit of repeated questions in a row. When the limit is reached, about 99 % of a task's questions were served."""

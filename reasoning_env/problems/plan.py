@@ -56,7 +56,7 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
-        """Return the spec with another task and level, unless these are None. Raises ConfigError for an invalid one."""
+        """Return the spec with this task and level (None: unchanged). Raises ConfigError for invalid values."""
         if task is not None and task not in self.tasks:
             remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
@@ -408,7 +408,7 @@ def plan_evaluation(
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
     """Raise ConfigError if the settings name a task that the preset does not have.
 
-    If such a task only matches a pattern, it is left out.
+    A task that the settings only select with a pattern is left out instead.
     """
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}

@@ -25,7 +25,7 @@ def _check_reference(text: str) -> str:
 
 
 GroupCount = Annotated[Number, Field(ge=0)]
-"""A count of groups that decays with each new group, so that it is no whole number."""
+"""A count of groups that decays with each new group, so it may be a fraction."""
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]

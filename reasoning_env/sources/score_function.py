@@ -27,7 +27,7 @@ SCORE_TASK = "score"
 MAX_VERDICT_PARTS = 32
 """Maximum number of values in a verdict besides the score."""
 MAX_PART_NAME = 60
-"""Maximum characters in the name of such a value, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
+"""Maximum characters in a value's name, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ScoreFunction:
     """A function `MODULE:NAME`, and the permissions of its worker processes.
 
     - `name`: the module is an importable name, or the path of a `.py` file.
-    - `read`: files and folders that the function may read, besides Python's and its own module's.
+    - `read`: files and folders that the function may read, besides those of Python and of its module.
     - `environment`: names of environment variables that the function may see.
     - `threads`: whether the function may start threads.
 

@@ -243,7 +243,7 @@ class CheckpointStore:
         return resumed
 
     def save(self, step: int, state: Mapping[str, object], *, latest: bool = False) -> None:
-        """Save a state in a thread, as `step-{step}.json` and `latest.json`, or with `latest` only as `latest.json`.
+        """Save a state in a thread, as `step-{step}.json` and `latest.json`; with `latest=True`, only as `latest.json`.
 
         The caller must not change the state afterwards.
         """

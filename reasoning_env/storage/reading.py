@@ -22,7 +22,7 @@ from typing import Any
 from .values import describe
 
 MAX_BYTES = 256 * 2**20
-"""Limit for the length of a line and of a JSON file. A long line has about 80 MB: a group of `process` with 64
+"""Limit for the length of a line and of a JSON file. A long line has about 80 MB: a group that `process` wrote, with 64
 completions of 32,000 tokens, each token with its mask and log-probability."""
 FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",

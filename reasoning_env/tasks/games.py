@@ -115,7 +115,7 @@ def _is_jump(square: str, other: str) -> bool:
 
 
 def _shortest_swap(board: Mapping[str, list[str]], pieces: Mapping[str, str | None], first: str) -> list[Move] | None:
-    """Return the shortest list of moves that swaps the white and the black knights; None if no moves do."""
+    """Return the shortest list of moves that swaps the white and the black knights; None if a swap is impossible."""
     white = frozenset(square for square, piece in pieces.items() if piece == "w")
     black = frozenset(square for square, piece in pieces.items() if piece == "B")
     start: State = (first, white, black)

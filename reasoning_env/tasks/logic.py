@@ -129,7 +129,7 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return a conclusion that needs several premises, as the question demands; the library's often needs one."""
+    """Return a conclusion that needs several premises, as the question demands; the library's may need only one."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}
@@ -217,7 +217,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds; and True if a kind must have objects ("Some"), False if no kind may have any."""
+        """Convert a statement to a bit mask of kinds, and True if one kind has objects ("Some"), False if none has."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

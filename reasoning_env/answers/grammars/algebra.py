@@ -196,7 +196,7 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
     """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError for any other function. Three random points are compared to detect it.
+    Raises ExpressionError for any other function, which is detected at three random points.
     """
     constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
