@@ -87,7 +87,7 @@ class Environment(Protocol):
 
 
 class EnvironmentClass(Protocol):
-    """A class of environments, as the command line uses it: defaults, and a constructor like BaseEnv's."""
+    """What the command line uses of an environment class: its defaults, and a constructor like BaseEnv's."""
 
     @property
     def name(self) -> str | None: ...
@@ -105,7 +105,7 @@ class EnvironmentClass(Protocol):
 
 
 class CommandEnvironment(Environment, Protocol):
-    """An environment, as the command line uses it."""
+    """The attributes and methods of an environment that the command line uses."""
 
     @property
     def groups_path(self) -> Path | None: ...

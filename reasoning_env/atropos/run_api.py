@@ -423,7 +423,7 @@ class TrainerWatch:
     """Logs that run-api's batches do not reach the trainer."""
 
     patience_s = 60.0
-    """Log after the completions for a batch have waited at run-api for this time."""
+    """Log a warning if the completions for a batch have waited at run-api for this many seconds."""
 
     def __init__(self) -> None:
         self._taken_at = time.monotonic()

@@ -56,7 +56,7 @@ class MadeWith(TypedDict):
 
     model: Name
     server: dict[Name, Name]
-    """`type` and `base_url`."""
+    """The inference server: its `type` and `base_url`."""
     step: Count | None
     """The trainer's step; null for an evaluation outside of `serve`."""
     preset: Name | None

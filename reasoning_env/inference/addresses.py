@@ -328,7 +328,7 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
     """Make a completer use its first format that returns a token; if the format is known, only try it.
 
     Returns None if a format works. If the server is absent or busy, or refuses the key or the only format, returns the
-    format and its error. Raises ServerError if no format gives a token.
+    format that was tried and the error. Raises ServerError if no format gives a token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []

@@ -94,7 +94,7 @@ def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
 
 
 def _labelled(pattern: re.Pattern[str], message: str) -> list[int]:
-    """Return the numbers in the groups of all matches of a pattern."""
+    """Return all numbers that a pattern captures in the message."""
     return [int("".join(groups).replace(",", "")) for groups in pattern.findall(message)]
 
 

@@ -229,7 +229,7 @@ def names(text: str) -> list[str]:
 
 
 def keep(text: str) -> Keep:
-    """Read which completions become training rows."""
+    """Read --keep, the completions that become training rows."""
     from ..dumps.format import Keep
 
     return Keep(one_of(text, [choice.value for choice in Keep]))

@@ -240,7 +240,7 @@ def score_function(options: argparse.Namespace) -> ScoreFunction:
 
 
 def score_words(options: argparse.Namespace) -> list[str]:
-    """Return the options that were given, as the words of a command."""
+    """Return the given options that need --score as words of a command line, such as `--deadline-s`, `5`."""
     words = [word for path in options.read for word in ("--read", path)]
     words += [word for name in options.env_var for word in ("--env-var", name)]
     words += ["--threads"] if options.threads else []

@@ -95,7 +95,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
 
 
 def width() -> int:
-    """Return the width of a table, in characters."""
+    """Return the maximum width of a table on this output, in characters."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 

@@ -94,7 +94,7 @@ class Affects:
 CommandName = Literal[
     "serve", "process", "evaluate", "problems", "problems --evaluation", "judge", "rescore", "score", "tasks", "audit"
 ]
-"""The commands that read settings. `problems --evaluation` writes other problems than `problems --count`."""
+"""The commands that read settings. `problems --evaluation` reads other settings than `problems --count`."""
 
 
 class UsedBy:
@@ -248,7 +248,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes, without the memory to import `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes, not counting the import of `task_modules`."""
 
     @property
     def generators(self) -> int:

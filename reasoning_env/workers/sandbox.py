@@ -543,7 +543,7 @@ class Op(IntEnum):
 
 ALLOW = 0x7FFF0000
 REFUSE = 0x00050000
-"""Result of a filter that refuses a call, with the error number in the lower bits (<linux/seccomp.h>, as ALLOW)."""
+"""Filter result that refuses a call, with the error number in the lower bits, from <linux/seccomp.h>."""
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -596,7 +596,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp(*, threads: bool) -> Callable[[], object]:
-    """Return a function that applies the filter. The filter is compiled here. Raises OSError without a filter."""
+    """Compile the filter, and return a function that applies it. Raises OSError if there is none for this machine."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"there is no table of system calls for {machine}")

@@ -236,7 +236,7 @@ def rollout_from_text(
 
 
 SendOne = Callable[[Mapping[str, object]], Awaitable[ServerReply]]
-"""Sends a request with some parameters."""
+"""Sends a request with the given parameters and returns the reply."""
 
 
 async def request_each(n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:

@@ -33,7 +33,7 @@ def fits(replacement: Replacement, library: Path) -> bool:
 
 
 class FasterGenerators:
-    """The replacements that fit a library. `warnings` names those of the `tasks` whose replacement does not fit."""
+    """The replacements that fit a library. `warnings` names each of the `tasks` whose replacement does not fit."""
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library
