@@ -80,7 +80,9 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
     else:
         print_report(report, fails=fails)
     if failure is not None:
-        raise ConfigError(f"{output} cannot be written: {failure.strerror}", setting="--output") from failure
+        raise ConfigError(
+            f"{output} cannot be written: {failure.strerror}", setting="--output", remedy="name another file"
+        ) from failure
     if not options.json:
         print(f"all numbers: {output}")
     return int(fails)

@@ -89,7 +89,8 @@ def check_options(options: argparse.Namespace) -> None:
         f"--{name.replace('_', '-')}" for name in of_tasks if (getattr(options, name) or None) != defaults.get(name)
     ]
     if options.score is not None and given:
-        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for audits of tasks")
+        fault = f"--score cannot be combined with {', '.join(given)}, which are for audits of tasks"
+        raise ConfigError(fault, remedy="omit these options, or --score")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         raise ConfigError("--items must be between 1 and 10000, and --seed must be at least 0")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):

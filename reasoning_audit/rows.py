@@ -179,7 +179,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
         entry = json.dumps(dict(row), default=str).encode()
         problems.append(Problem(spec, _question(row), answer, "{}", entry, reference=f"{file}:{number + 1}"))
     if not problems:
-        raise ConfigError(f"{printable(str(file))} has no rows", setting="--rows")
+        raise ConfigError(f"{printable(str(file))} has no rows", setting="--rows", remedy="name a file with rows")
     return problems
 
 

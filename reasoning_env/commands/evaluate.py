@@ -172,7 +172,7 @@ def evaluate(
     names |= {setting.removeprefix("env."): argument for setting, argument in names.items()}
     given = {setting: value for setting, value in arguments.values() if value is not None}
     if request is not None and given:
-        raise ConfigError("cannot be combined with other settings", setting="request")
+        raise ConfigError("cannot be combined with other settings; put them into the request", setting="request")
     with errors_for_user(names):
         if request is None:
             request = read_request(given)

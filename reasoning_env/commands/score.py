@@ -50,7 +50,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
         judged["thinking_formats"] = list(session.thinking.names)
         print_json({**problem_as_json(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
-    read = "none found in the completion" if verdict.answer is None else printable(verdict.answer)
+    read = "no answer found in the completion" if verdict.answer is None else printable(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
     print(f"expected  {show_answer(problem)}\nanswer    {read}\nscore     {verdict.score:g}\nreason    {reason}")
     print(f"thinking  {', '.join(session.thinking.names) or 'none'}")

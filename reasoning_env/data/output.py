@@ -48,7 +48,7 @@ def unfinished_rows(
     def read(key: str, line: bytes) -> None:
         row = parse_json(line)
         if not isinstance(row, dict) or not key.isdecimal():
-            raise ValueError("the line must be a row with its position")
+            raise ValueError("the line must be a row whose key is its position")
         on_row(row)
 
     rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)
@@ -84,8 +84,9 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
         card = read_json(card_path(out))
         earlier = dict(card["made_with"])
     except (OSError, ValueError, KeyError, TypeError):
+        card_name = printable(card_path(out).name)
         raise ConfigError(
-            f"{printable(str(out))} exists, but was not written by this command: it has no card",
+            f"{printable(str(out))} exists, but this command did not write it: {card_name} is missing or damaged",
             setting=OUT_OPTION,
             remedy="choose another file, or remove this one",
         ) from None
@@ -108,7 +109,7 @@ def write_output(
 
     After an error, the rows stay in `under_way`, so that the same call can write the output later.
     """
-    with output_errors(out, f"its {len(under_way.keys)} rows are safe in {under_way.path}"):
+    with output_errors(out, f"the {len(under_way.keys)} finished rows are safe in {under_way.path}"):
         write_card(out, card)
         write_rows(out, rows, types)
 

@@ -111,7 +111,7 @@ class TaskProgress:
             levels = [LevelProgress(**level) for level in state["levels"]]
             return cls(state["task"], state["wanted"], levels, state["kept"])
         except (KeyError, TypeError) as error:
-            raise ValueError("the progress of a task has other fields") from error
+            raise ValueError("the saved progress of a task has unknown or missing fields") from error
 
 
 def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:

@@ -50,7 +50,7 @@ _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # unused, because every completion is kept
     Keep.BEST: "not the best of the group, or all scores are 0",
     Keep.CORRECT: "not correct",
-    Keep.PAIRS: "no completion left to pair with",
+    Keep.PAIRS: "the group has no completion left to pair with",
 }
 """Why a completion is not selected, for each value of `Keep`."""
 _OF_COMPLETION = {
@@ -136,7 +136,8 @@ def _check_replaceable(path: Path) -> None:
         first = lines.readline()
         if first and not all(f'"{column}": '.encode() in first for column in ("reference", "pass_rate", "group_size")):
             raise ConfigError(
-                f"{path} exists, but does not contain training rows", remedy="move it, or write the groups elsewhere"
+                f"{path} exists, but does not contain training rows",
+                remedy="move this file, or choose another file for the groups",
             )
 
 

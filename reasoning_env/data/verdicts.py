@@ -66,7 +66,7 @@ async def verdicts(
             left_out[reason] += 1
             if left_out[reason] == 1:
                 logger.warning(
-                    "skipped row %d: %s (%s); further rows with this problem are skipped without a warning",
+                    "skipped row %d: %s (%s); further rows that are skipped for this reason are not logged",
                     number,
                     reason,
                     added.get("why", reason),

@@ -176,7 +176,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     """
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
-        numbers = f"they have {len(first.problems)} and {len(second.problems)} problems"
+        numbers = f"the first has {len(first.problems)} problems, and the second {len(second.problems)}"
         causes = "; ".join([*differences(first, second), numbers])
         raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}")
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)

@@ -186,7 +186,8 @@ def load_results(path: Path) -> Results:
     try:
         return read_results(path)
     except OSError as error:
-        raise ConfigError(f"{path} is not an evaluation folder: {path / RESULTS}: {describe(error)}") from error
+        fault = f"{path} is not an evaluation folder: {path / RESULTS}: {describe(error)}"
+        raise ConfigError(fault, remedy="name a folder that `evaluate` or `serve` wrote") from error
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
 
@@ -231,7 +232,7 @@ def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]
         if changed_settings(by_present_names, made_with):
             if found.get("model") == made_with["model"]:
                 changed = ", ".join(sorted(changed_settings(_flat_identity(found), _flat_identity(made_with))))
-                others.append(f"{path} is unfinished, but has other settings ({printable(changed)})")
+                others.append(f"{path} is an unfinished evaluation with different settings ({printable(changed)})")
             continue
         with suppress(InUseError):
             earlier = {**header, "started": found.get("started", header["started"])}

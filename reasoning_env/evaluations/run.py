@@ -225,7 +225,7 @@ class Evaluation:
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)
         if budget < self._sampling.least_budget:
-            error = ConfigError(f"the prompt leaves {budget} tokens for a completion")
+            error = ConfigError(f"the prompt leaves only {budget} tokens for a completion")
             return self._drop(problem, messages, DropReason.PROMPT_TOO_LONG, error)
         started = time.monotonic()
         answered: list[SentRequest] = []
@@ -303,11 +303,15 @@ class Evaluation:
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
-            missing = f"; {self._not_made.total()} more could not be generated" if self._not_made.total() else ""
+            missing = (
+                f"; {self._not_made.total()} further problems could not be generated" if self._not_made.total() else ""
+            )
             return f"The results are in {folder}{failed}{missing}."
         if not self._folder.samples:
             return "No problem was evaluated, and no folder is kept."
-        return f"{done} of {problems} problems are done, in {folder}; the same command evaluates the other problems."
+        return (
+            f"{done} of {problems} problems are saved in {folder}. Run the same command again to evaluate the others."
+        )
 
     def _write(self, result: EvaluatedProblem) -> DumpedGroup:
         spec = result.group.problem.spec

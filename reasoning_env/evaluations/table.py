@@ -75,7 +75,8 @@ def remarks(results: Results) -> list[str]:
     found = []
     if (failed := failed_share(overall)) > MANY_FAILED:
         found.append(
-            f"{failed:.0%} of completions failed: the server never returned them, and the scores cover only the others"
+            f"{failed:.0%} of completions failed, because the server never returned them; the scores cover only the "
+            "returned completions"
         )
     change = results["sent"]["changed"].get(TOKEN_LIMIT) if "sent" in results else None
     completion_tokens = (change and change["sent"]) or results["settings"].get("max_completion_tokens")
@@ -106,7 +107,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
     requested = show_values([change["requested"]])
     as_sent = show_values([change["sent"]])
     if name == SYSTEM_MESSAGE:
-        return f"the server refused the system message, and its text was sent {change['sent']}"
+        return f"the server refused the system message; the text of this message was sent {change['sent']}"
     if name == TOKEN_LIMIT and change["sent"] is not None:
         limits = [limit for limit in (change["requested"], change["sent"]) if isinstance(limit, int)]
         was_raised = len(limits) == 2 and limits[0] < limits[1]
@@ -117,7 +118,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
     if change["sent"] is not None:
         return f"{name} was sent as {as_sent}, not {requested}"
     some = "some " if any(value is not None for value in parameters.get(name, ())) else ""
-    return f"{some}requests were sent without {name} ({requested} was requested): the server refused it"
+    return f"{some}requests were sent without {name} ({requested} was requested): the server refused this parameter"
 
 
 def describe_models(sent: SentRequests, requested: str) -> list[str]:

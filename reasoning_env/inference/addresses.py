@@ -183,7 +183,7 @@ def _read_word(word: str, name: str) -> str:
         variable = word[1:]
         word = os.environ.get(variable, "")
         if not word:
-            raise ConfigError(f"the environment variable {variable} is not set", setting=setting)
+            raise ConfigError(f"the environment variable {variable} is not set", setting=setting, remedy="set it")
     if not word.isprintable():
         raise ConfigError("contains a line end or another character that no header can have", setting=setting)
     return word

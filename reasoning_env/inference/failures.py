@@ -120,7 +120,7 @@ class BrokenOffError(Exception):
 
     def __init__(self, word: str, said: object = None, *, why: str = "") -> None:
         message = "" if not said else f": {printable(str(said), 200)}"
-        ended = f"the server broke a completion off, with the finish reason {printable(word, 60)!r}{message}"
+        ended = f"the server interrupted a completion, with the finish reason {printable(word, 60)!r}{message}"
         super().__init__(why or ended)
         self.word = word
 
@@ -276,7 +276,7 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
     """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
-            limit = "that {env.max_token_length} is not above the server's context"
+            limit = "that {env.max_token_length} does not exceed the server's context length"
             return FailureKind.REFUSED, f"check {{openai.model_name}} and {{openai.server_type}}, and {limit}"
         case 401 | 403:
             return FailureKind.REFUSED, "check {openai.api_key}, or the variable OPENAI_API_KEY"
@@ -302,7 +302,7 @@ def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; for tenacity's RetryError, the failure of the last attempt."""
     cause = _cause(error)
     if _is_unreadable(cause):
-        return f"its reply is not valid HTTP ({_first_line(cause)})"
+        return f"the reply is not valid HTTP ({_first_line(cause)})"
     if _has_no_connection(cause) and (described := _describe_connection(cause)) is not None:
         return described
     message = _first_line(cause) or ("no reply in time" if isinstance(cause, TimeoutError) else "")

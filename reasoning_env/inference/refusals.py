@@ -132,7 +132,7 @@ class Refusals:
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
             names = ", ".join(sorted(self._left_out))
-            self._log(f"the server refuses {names}: requests omit it, and the server's own default applies")
+            self._log(f"the server refuses {names}: requests omit {names}, and the server's default applies")
         limit = next((sent[name] for name in LIMIT_NAMES if name in sent), None)
         if self._limit_name is None:
             self._log("the server has no parameter for a token limit: its own limit ends completions")
@@ -200,7 +200,7 @@ class Refusals:
         if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only streams (%s): requests ask for a stream of events", printable(message, 200))
+            logger.info("the server only streams (%s): requests now ask for streamed replies", printable(message, 200))
         self._asks_for_events = True
         return True
 
@@ -226,7 +226,7 @@ class Refusals:
             return False
         if not self._system_in_question:
             logger.warning(
-                "the server refuses the system message (%s): its text is sent before the question",
+                "the server refuses the system message (%s): the text of this message is sent before the question",
                 printable(message, 200),
             )
         self._system_in_question = True

@@ -118,7 +118,7 @@ class PatientRequests:
                     raise decision from error
                 is_busy = failure.kind is FailureKind.BUSY
                 busy, failing = (
-                    "requests are refused for now, and are sent more slowly",
+                    "the server refuses some requests, so requests are sent more slowly",
                     "requests fail and are retried",
                 )
                 self._problem = f"{busy if is_busy else failing} ({failure.description})"
@@ -301,7 +301,7 @@ class ServedModel:
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         errors = [completion for completion in completions if not isinstance(completion, Rollout)]
         if not rollouts:
-            raise errors[0] if errors else UnusableCompletion("its reply contains no completion")
+            raise errors[0] if errors else UnusableCompletion("the reply contains no completion")
         if errors:
             self._unusable.note(f"unusable completions are dropped: {errors[0]}")
         else:
@@ -351,7 +351,7 @@ async def make_rollouts(
 
     def convert(completion: ServedCompletion) -> Received:
         if isinstance(completion, TokenCompletion):
-            assert isinstance(layout, ChatFormat), "tokens need a tokenizer"
+            assert isinstance(layout, ChatFormat), "a completion with tokens needs a tokenizer"
             found = rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)
         elif kind is ReplyKind.TEXT and isinstance(layout, ChatFormat):
             found = rollout_from_text(layout, prompt, sampling, completion, stop=stop)

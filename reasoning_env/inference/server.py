@@ -399,7 +399,7 @@ class Server:
         self._is_absent = False
         self._has_answered = True
         if self._limit is not None and (rate := self._limit.replied()) is not None:
-            logger.info("the server at %s accepts about %.2g requests per second: no more are sent", self.address, rate)
+            logger.info("limiting requests to %.2g per second, which the server at %s accepts", rate, self.address)
         return reply
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
@@ -517,7 +517,7 @@ async def _check_response(response: aiohttp.ClientResponse) -> None:
             body += part
         raise StatusError(response.status, body, response.headers)
     if response.content_type != EVENT_STREAM and "json" not in response.content_type:
-        raise ReplyError(f"its reply is not JSON, but {printable(response.content_type, 60)}")
+        raise ReplyError(f"the reply is not JSON, but {printable(response.content_type, 60)}")
 
 
 def is_empty(completion: ServedCompletion) -> bool:

@@ -74,9 +74,7 @@ class DrawAttempts:
         if why is Rejection.REPEATED:
             self.repeats += 1
         if self.rejected >= MAX_REJECTED or self.repeats >= MAX_REPEATS:
-            raise ExhaustedError(
-                f"{self.rejected} draws in a row gave no new question that may be served; the last was {why}"
-            )
+            raise ExhaustedError(f"{self.rejected} generated problems in a row could not be served; the last was {why}")
 
     def fail(self, error: GenerationError) -> None:
         """Count a failure. Raises GenerationError at the limit."""
@@ -415,7 +413,7 @@ class ProblemStream(Generic[T]):
             try:
                 ready = await draw_problem(partial(self._attempt, position), DrawAttempts())
             except GenerationError as error:
-                logger.debug("position %d is drawn again: %s", position.index, error)
+                logger.debug("problem %d is replaced by a new one: %s", position.index, error)
                 self._exclusions.record_failure(position.spec.task, error)
                 position.redraw(self._sampler.draw(position.index, position.spec.attempt + 1))
             else:

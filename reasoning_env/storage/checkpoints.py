@@ -97,7 +97,9 @@ def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint
         content = read_json(path)
         record = _RECORD.validate_python(content)
         if record.version != VERSION:
-            raise ValueError(f"it has version {record.version}, but this program reads only version {VERSION}")
+            raise ValueError(
+                f"the checkpoint has version {record.version}, but this program reads only version {VERSION}"
+            )
         _ENVIRONMENT.validate_python(record.state)
         check_state(record.state)
     except FileNotFoundError:
@@ -309,7 +311,9 @@ class CheckpointStore:
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
     """Return the checkpoint without unfinished problems, because they were drawn with other settings. Keep the rest."""
-    logger.warning("%s has other %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed))
+    logger.warning(
+        "%s was saved with a different %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed)
+    )
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})
 

@@ -245,7 +245,7 @@ class KeyedFile:
             if key in self._places:
                 return
             place = self._file.size_bytes
-            with output_errors(self.path, f"its {len(self._places)} lines are intact"):
+            with output_errors(self.path, f"the {len(self._places)} earlier lines are intact"):
                 self._file.append(f'{{"key": {json.dumps(key)}, '.encode(), memoryview(pieces[0])[1:], *pieces[1:])
             self._places[key] = place
 

@@ -68,7 +68,8 @@ def check_writable(folder: Path, setting: str) -> None:
     """
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
-        raise ConfigError(f"{folder} cannot be made, because {nearest} is not a folder", setting=setting)
+        fault = f"{folder} cannot be made, because {nearest} is not a folder"
+        raise ConfigError(fault, setting=setting, remedy="name another folder")
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass

@@ -39,7 +39,7 @@ def require_regular(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         kind = FILE_KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
-        raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read", str(path))
+        raise OSError(errno.EINVAL, f"the path is {kind}, and only regular files are read", str(path))
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -100,7 +100,7 @@ def _read_line(line: bytes, *, is_last: bool) -> Sequence[object]:
         return [Malformed(describe(error))]
     except ValueError as error:
         if is_last and (not line.endswith(b"\n") or b"\0" in line):
-            return [Malformed("the last line is torn", torn=True)]
+            return [Malformed("the last line is incomplete", torn=True)]
         return [Malformed(describe(error))]
 
 

@@ -186,7 +186,7 @@ class WorkerPool:
             if workers and all(worker.is_stopped for worker in workers):
                 return f"no {role.name.lower()} replies: all of them were stopped by a signal (SIGSTOP)"
             if not workers:
-                failure = self._failures.get(role, "none is ready yet")
+                failure = self._failures.get(role, "none has started yet")
                 return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
         return None
 

@@ -206,8 +206,8 @@ class BatchScorer:
             batch.budget_s -= min(used.cpu_s, self._deadline_s)
         self._stats.over_budget += 1
         spec = batch.problem.spec
-        message = f"{spec.task}, seed {spec.seed}: the group's answers need more processor time than its limit"
-        logger.warning("%s; the group is dropped; scoring_deadline_s raises the limit", message)
+        message = f"{spec.task}, seed {spec.seed}: the group's answers need more processor time than the group's limit"
+        logger.warning("%s; the group is dropped; to raise the limit, raise scoring_deadline_s", message)
         raise CannotBeScored(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 

@@ -126,7 +126,10 @@ def test_problems_with_different_questions_are_named(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"eval_seed": 5, "model": "y"}, "common: eval_seed: 4 and 5; model: 'x' and 'y'; they have 1 and 1 problems$"),
+        (
+            {"eval_seed": 5, "model": "y"},
+            "common: eval_seed: 4 and 5; model: 'x' and 'y'; the first has 1 problems, and the second 1$",
+        ),
         ({"model": "y"}, "eval_seed: 4 and None"),
         ({"eval_seed": 4, "model": "y"}, "model: 'x' and 'y'"),
         ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),

@@ -107,9 +107,8 @@ def test_table_of_a_preset_notes_a_refused_temperature(
     words = ["--base-url", f"{server.url}/v1", "--preset", "rg-hard", "--tasks", "gcd", "--limit", "1"]
     assert evaluate_command(["m", *words], folder=tmp_path) == 0
     table = capsys.readouterr().out
-    assert (
-        "Not as published: requests were sent without temperature (0.6 was requested): the server refused it." in table
-    )
+    said = "Not as published: requests were sent without temperature (0.6 was requested): the server refused this"
+    assert said in table
     assert "Not as requested" not in table
 
 
@@ -129,7 +128,7 @@ def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: 
     server.refuse = refuse_temperature
     evaluate()
     [run] = report(Path("evals"))["runs"]
-    said = "requests were sent without temperature (0.6 was requested): the server refused it"
+    said = "requests were sent without temperature (0.6 was requested): the server refused this parameter"
     assert ["not as requested", said] in run["facts"]
 
 

@@ -156,7 +156,9 @@ def test_changed_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytes
     append(folder, 0)
     folder.close()
     begin(tmp_path, settings={"system_prompt": "Think first.", "eval_seed": 1})
-    expected = f"{folder.path} is unfinished, but has other settings (system_prompt): starting a new folder"
+    expected = (
+        f"{folder.path} is an unfinished evaluation with different settings (system_prompt): starting a new folder"
+    )
     assert expected in caplog.messages
 
 

@@ -66,7 +66,7 @@ def test_note_on_missing_answers_names_likely_causes() -> None:
 
 def test_notes_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_results(results())
-    assert "\n25% of completions failed: the server never returned them" in capsys.readouterr().out
+    assert "\n25% of completions failed, because the server never returned them" in capsys.readouterr().out
 
 
 def test_table_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:

@@ -245,7 +245,9 @@ async def test_outage_is_logged_again_during_a_long_pause(caplog: pytest.LogCapt
     now_s = 40.0
     requests.log_state()
     asking.cancel()
-    assert re.fullmatch(r"requests are refused for now, .*asks to wait 600 s\) \(for 40 s now\)", caplog.messages[1])
+    assert re.fullmatch(
+        r"the server refuses some requests, .*asks to wait 600 s\) \(for 40 s now\)", caplog.messages[1]
+    )
 
 
 async def test_time_of_an_outage_does_not_count_as_reply_time() -> None:

@@ -69,7 +69,7 @@ async def failure_of(reply: bytes) -> BaseException:
 async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
     failure = explain_failure(await failure_of(reply))
     assert (failure.kind, failure.status) == (FailureKind.UNUSABLE, None)
-    assert failure.description.startswith("its reply is not valid HTTP (400, message=")
+    assert failure.description.startswith("the reply is not valid HTTP (400, message=")
 
 
 @pytest.mark.parametrize(

@@ -255,14 +255,14 @@ JSON = {"Content-Type": "application/json"}
         ((418, "teapot", {}), "cannot be used: it does not answer .*418 teapot"),
         (
             (200, "<html>", {"Content-Type": "text/html"}),
-            r"its reply is not JSON, but text/html\); check openai.base_url",
+            r"the reply is not JSON, but text/html\); check openai.base_url",
         ),
-        ((200, "", JSON), "its reply is incomplete JSON"),
-        ((200, '{"choices": [', JSON), "its reply is incomplete JSON"),
-        ((200, "[]", JSON), "its reply contains no completion"),
-        ((200, '{"choices": []}', JSON), "its reply contains no completion"),
+        ((200, "", JSON), "the reply is incomplete JSON"),
+        ((200, '{"choices": [', JSON), "the reply is incomplete JSON"),
+        ((200, "[]", JSON), "the reply contains no completion"),
+        ((200, '{"choices": []}', JSON), "the reply contains no completion"),
         ((200, refusal("your plan has ended"), JSON), "ErrorReply: your plan has ended"),
-        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply contains no completion"),
+        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "the reply contains no completion"),
         ((None, "", {}), "ServerDisconnectedError"),
         ((302, "", {"Location": "/v1/chat/completions"}), r"StatusError: 302 Found\); check openai.base_url"),
     ],
@@ -306,7 +306,7 @@ BROKEN_OFF = [
 async def test_repeatedly_interrupted_completion_raises(server: Server, choice: Any, said: str) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server, tries=2) as model:
-        with pytest.raises(ServerError, match=f"broke a completion off.*{said}"):
+        with pytest.raises(ServerError, match=f"interrupted a completion.*{said}"):
             await model.complete(PROMPT, 1, SAMPLING)
         assert model.ended.total() == 1
 
@@ -314,7 +314,7 @@ async def test_repeatedly_interrupted_completion_raises(server: Server, choice: 
 async def test_interrupted_completion_at_start_raises(server: Server) -> None:
     server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}]
     async with client(server) as model:
-        with pytest.raises(ServerError, match=r"was ready within 0 s .*broke a completion off.*'abort'"):
+        with pytest.raises(ServerError, match=r"was ready within 0 s .*interrupted a completion.*'abort'"):
             await model.check(0.0)
 
 

@@ -46,7 +46,7 @@ async def test_draw_returns_the_first_acceptable_problem() -> None:
 )
 async def test_draw_raises_after_too_many_rejections(rejections: list[Rejection], last: str) -> None:
     assert await draw_of([*rejections[:-1], SERVED], DrawAttempts()) == SERVED
-    with pytest.raises(ExhaustedError, match=f"^{len(rejections)} draws in a row .* {last}$"):
+    with pytest.raises(ExhaustedError, match=f"^{len(rejections)} generated problems in a row .* {last}$"):
         await draw_of([*rejections, SERVED], DrawAttempts())
 
 

@@ -150,7 +150,9 @@ def test_full_disk_leaves_no_partial_line(reopen: Open, path: Path, monkeypatch:
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
-        with pytest.raises(OutputError, match=r"rows cannot be written \(No space left .*its 1 lines are intact; free"):
+        with pytest.raises(
+            OutputError, match=r"rows cannot be written \(No space left .*the 1 earlier lines are intact; free"
+        ):
             file.append_row("2", {"a": 2})
     assert path.read_bytes() == before
 

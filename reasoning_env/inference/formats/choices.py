@@ -62,13 +62,13 @@ class ChoicesFormat(ReplyFormat):
         try:
             reply = await asyncio.to_thread(read, body)
         except ValueError as fault:
-            raise ReplyError("its reply is incomplete JSON") from fault
+            raise ReplyError("the reply is incomplete JSON") from fault
         if error := getattr(reply, "error", None):
             raise ErrorReply(error)
         token_count = getattr(getattr(reply, "usage", None), "completion_tokens", None)
         choices = getattr(reply, "choices", None)
         if not isinstance(choices, list) or not choices:
-            raise ReplyError("its reply contains no completion")
+            raise ReplyError("the reply contains no completion")
         choice = choices[0]
         # If the server broke the completion off because of overload, the request counts as refused.
         broken_off = getattr(choice, "error", None)
@@ -219,7 +219,7 @@ def rollout_from_text(
     finished = Ending.of(finish_reason) is Ending.FINISHED and not stopped
     tokens = chat.completion_tokens(text, finished=finished)
     if not tokens:
-        return "no text, and says that it was cut short"
+        return "a completion without text whose finish reason says that it was truncated"
     room = sampling.token_limit - 1 - len(prompt.tokens)
     if len(tokens) > room:
         # Tokenizing the text may give more tokens than the server sampled.
@@ -277,7 +277,8 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server does not return the stop string %s: completions are cut after it here", ANSWER_END
+                    "the server's replies do not contain the stop string %s, so completions are cut here instead",
+                    ANSWER_END,
                 )
             self._is_kept = False
             return await self.request_each(n, request, parameters)
