@@ -111,6 +111,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--count", type=int, default=100, help="problems of each task (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     parser.add_argument("--at", nargs="+", default=["defaults", "random_levels"], choices=["defaults", "random_levels"])
     asyncio.run(main(parser.parse_args()))

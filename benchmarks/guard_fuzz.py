@@ -281,7 +281,7 @@ def main() -> int:
     parser.add_argument("--answers", type=int, default=400, help="honest and wrong answers to each task")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=1.0, help="CPU seconds that an input may take")
-    parser.add_argument("--tasks", nargs="*", default=GUARDED, help="tasks whose guards are tried")
+    parser.add_argument("--tasks", nargs="*", default=GUARDED, help="tasks whose guards are tested")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sys.dont_write_bytecode = True

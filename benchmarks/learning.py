@@ -73,10 +73,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
     parser.add_argument("--steps", type=int, default=200, help="batches of each run")
-    parser.add_argument("--minutes", type=float, default=30.0, help="limit of each run")
-    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
-    parser.add_argument("--picture", type=Path, help="draw the curves into this file")
-    parser.add_argument("--saved", action="store_true", help="start no run; read the runs in --folder")
+    parser.add_argument("--minutes", type=float, default=30.0, help="time limit per run, in minutes")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="folder for the runs")
+    parser.add_argument("--picture", type=Path, help="plot the curves into this file")
+    parser.add_argument("--saved", action="store_true", help="start no run, and read the runs in --folder")
     options = parser.parse_args(argv)
     histories: dict[str, list[Any]] = {}
     for arm in options.arms:

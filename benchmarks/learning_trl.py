@@ -289,14 +289,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="learning_trl", description="Compare selections of problems for a training with TRL."
     )
-    parser.add_argument("--folder", type=Path, default=Path("data_dumps/rows"), help="for models and runs")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/rows"), help="folder for models and runs")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=["uniform"])
     parser.add_argument("--also", nargs="*", default=list(ALSO), help="tasks that the model has never seen")
-    parser.add_argument("--full-stops", type=float, default=0.0, help="share of such answers in the warm start")
+    parser.add_argument(
+        "--full-stops", type=float, default=0.0, help="share of warm-start answers that end in a full stop"
+    )
     parser.add_argument("--warm-steps", type=int, default=1000, help="limit of supervised steps")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--seconds", type=float, default=60.0, help="of training, at most")
-    parser.add_argument("--steps", type=int, default=1000, help="at most")
+    parser.add_argument("--seconds", type=float, default=60.0, help="maximum seconds of training")
+    parser.add_argument("--steps", type=int, default=1000, help="maximum training steps")
     parser.add_argument("--batch", type=int, default=128, help="completions a step")
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument("--interval", type=int, default=10, help="steps between two tests")

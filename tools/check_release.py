@@ -30,11 +30,14 @@ from .running import run_tool
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "checkout", nargs="?", type=Path, help="a folder with `reasoning_gym` (default: the installed release)"
+        "checkout",
+        nargs="?",
+        type=Path,
+        help="folder that contains the package reasoning_gym (default: the installed release)",
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
-    parser.add_argument("--problems", type=int, default=3, help="problems of each level (default: %(default)s)")
-    parser.add_argument("--questions", type=int, default=500, help="training problems of each task (default: 500)")
+    parser.add_argument("--problems", type=int, default=3, help="problems per task and level (default: %(default)s)")
+    parser.add_argument("--questions", type=int, default=500, help="training problems per task (default: 500)")
     options = parser.parse_args(argv)
     settings = ReasoningSettings(tasks=options.tasks, num_eval_samples_per_task=5, num_verifiers=1)
 

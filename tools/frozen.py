@@ -345,12 +345,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "compare", "judge"))
     parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
-    parser.add_argument(
-        "--kind", action="append", choices=KINDS, help=f"{', '.join(KINDS)}; may be repeated (default: all)"
-    )
+    parser.add_argument("--kind", action="append", choices=KINDS, help=f"{', '.join(KINDS)}; repeatable (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
-    parser.add_argument("--problems", type=int, help="use only the first problems of each task and level")
-    parser.add_argument("--seed", type=int, default=1, help="judge: another seed draws other problems")
+    parser.add_argument(
+        "--problems", type=int, help="number of problems per task and level (default: all recorded problems)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="with `judge`: seed of the problems")
     parser.add_argument("--one-in", type=int, default=1, metavar="N", help="compare only one answer in N")
     parser.add_argument("--defaults", action="store_true", help="compare only problems at the library's defaults")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="published answers, in the files of a folder")

@@ -194,21 +194,21 @@ WORK: Mapping[str, Callable[[Drawn], float]] = {
 }
 
 HARDLY_HARDER: Mapping[str, str] = {
-    "arc_agi": "its levels turn and mirror whole puzzles, examples included",
-    "codeio": "its levels are marks that a model gave to programs; programs with higher marks are shorter",
-    "puzzle24": "in every range of numbers up to 10, the library's largest, about one way of 200 makes 24",
-    "rearc": "its levels follow two measures of the puzzles' authors; lengths say nothing of the rule to be found",
-    "syllogism": "three statements at every level; questions about one premise become rarer",
+    "arc_agi": "levels rotate and mirror whole puzzles, including their examples",
+    "codeio": "levels are difficulty ratings by a model; programs with higher ratings are shorter",
+    "puzzle24": "in every number range up to the library's largest (10), about 1 expression in 200 equals 24",
+    "rearc": "levels follow two measures by the puzzles' authors; a puzzle's length does not show how hard its rule is",
+    "syllogism": "questions have three statements at every level; those about one premise become rarer",
 }
 """Tasks whose levels change little that can be measured, with the reason."""
 FEW_QUESTIONS: Mapping[str, str] = {
-    "caesar_cipher": "from level 0.5 on the library's text has a hundred sentences or fewer of a level's length",
-    "coin_flip": "at level 0 there are 68 pairs of throws and heads",
-    "jugs": "the library's answer is one of many right plans; at level 0 it has some forty",
-    "knight_swap": "at level 0 one plan of eight moves solves several boards",
-    "modulo_grid": "at level 0 the answer is one of some forty grids, each of a divisor and a remainder",
-    "n_queens": "at level 0 the answer is one of the 40 solutions on a board of seven",
-    "products": "at level 0 both factors have one digit",
-    "sentence_reordering": "at level 1 the library's texts have some hundred sentences that are long enough",
+    "caesar_cipher": "from level 0.5 on, the library's text has at most a hundred sentences of the required length",
+    "coin_flip": "at level 0, there are 68 pairs of a number of throws and a number of heads",
+    "jugs": "the library's answer is one of many right plans; at level 0, there are about forty different answers",
+    "knight_swap": "at level 0, one plan of eight moves solves several boards",
+    "modulo_grid": "at level 0, the answer is one of about forty grids, one for each divisor and remainder",
+    "n_queens": "at level 0, the answer is one of the 40 solutions on a board of size seven",
+    "products": "at level 0, both factors have one digit",
+    "sentence_reordering": "at level 1, only about a hundred sentences of the library's texts are long enough",
 }
 """Tasks whose questions, or long answers, repeat at some level, with the reason."""

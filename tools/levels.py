@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--count", type=int, default=200, help="problems of each task and level (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     options = parser.parse_args(argv)
     measured = measure(options.tasks, options.count, options.seed)
     for one in measured:

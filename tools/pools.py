@@ -38,7 +38,7 @@ DEADLINE_S = 60.0
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     options = parser.parse_args(argv)
     measure(options.tasks, options.seed)
     return 0

@@ -45,7 +45,7 @@ def draw_parser(description: str | None, count: int) -> argparse.ArgumentParser:
     parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument("--count", type=int, default=count, help="problems of each task (default: %(default)s)")
     parser.add_argument("--level", type=float, help="a level from 0 to 1 (default: the library's defaults)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     return parser
 
 

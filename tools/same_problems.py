@@ -71,15 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=50, help="problems of each task and level (default: %(default)s)")
     parser.add_argument("--levels", default="defaults,0,0.5,1", help="levels from 0 to 1 (default: %(default)s)")
     parser.add_argument(
-        "--judged", type=int, default=5, help="of these, scored by reference in other runs (default: %(default)s)"
+        "--judged",
+        type=int,
+        default=5,
+        help="problems per task that the other runs score by reference (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     parser.add_argument("--python", action="append", default=[], metavar="PATH", help="another interpreter")
     parser.add_argument(
         "--folder",
         type=Path,
         default="/dev/shm",
-        help="a folder on another file system than /tmp (default: %(default)s)",
+        help="folder on a different file system than /tmp (default: %(default)s)",
     )
     # Hidden options for the processes that this tool starts.
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
@@ -256,7 +259,7 @@ def _differences(first: Made, other: Made, tasks: Iterable[str] | None = None) -
             differing.setdefault(f"{task} {level}", []).append(reference or digest)
     lines += [f"{place}: {len(found)} differ, the first is {found[0]}" for place, found in differing.items()]
     if tasks is None and first.stream != other.stream:
-        lines.append("training gets other problems, or in another order")
+        lines.append("training gets different problems, or a different order")
     return lines + [f"{name}: {fault}" for name, fault in other.judged.items()]
 
 

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         default="defaults,0,0.25,0.5,0.75,1",
         help="levels from 0 to 1, and `defaults` for the library's own parameters (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems (default: %(default)s)")
     parser.add_argument("--draws", action="store_true", help="print only draws and rejected problems")
     options = parser.parse_args(argv)
     problems: list[Problem] = []

@@ -24,7 +24,9 @@ HEAD = """| task | level | problems | a tree earns | bound | the tree uses |
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = draw_parser(__doc__, count=2000)
-    parser.add_argument("--all", action="store_true", help="print a row for each task, also below the bound")
+    parser.add_argument(
+        "--all", action="store_true", help="print a row for each task, even if the tree earns at most the bound"
+    )
     options = parser.parse_args(argv)
     library = fast_library()
     print(HEAD)

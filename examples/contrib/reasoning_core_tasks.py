@@ -20,15 +20,15 @@ from reasoning_gym import factory
 from reasoning_gym.coaching import BaseCurriculum, ScalarAttributeDefinition
 
 LEFT_OUT = {
-    "game_best_move": "its games need a package that is not on PyPI",
-    "game_forced_win": "its games need a package that is not on PyPI",
-    "metamath_core_select": "it downloads its theorems",
-    "metamath_entailment": "it downloads its theorems",
-    "constraint_satisfaction": "a problem takes over ten seconds",
-    "sequential_induction": "a problem takes over ten seconds",
-    "qualitative_causal_reasoning": "it draws from a generator of numpy that has no seed",
-    "constrained_continuation": "its problem depends on the problems before",
-    "syntax_error_detection": "its problem depends on the problems before",
+    "game_best_move": "the task's games need a package that is not on PyPI",
+    "game_forced_win": "the task's games need a package that is not on PyPI",
+    "metamath_core_select": "the task downloads theorems",
+    "metamath_entailment": "the task downloads theorems",
+    "constraint_satisfaction": "generating a problem takes more than ten seconds",
+    "sequential_induction": "generating a problem takes more than ten seconds",
+    "qualitative_causal_reasoning": "the task uses a numpy random generator without a seed",
+    "constrained_continuation": "a problem depends on the problems generated earlier",
+    "syntax_error_detection": "a problem depends on the problems generated earlier",
 }
 LEVELS = [0, 1, 2, 3, 4]
 """The difficulties of reasoning-core that level 0 to level 1 use. reasoning-core itself has no maximum difficulty."""
