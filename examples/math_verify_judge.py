@@ -20,7 +20,7 @@ parse("$1$", parsing_timeout=None)  # compiles math-verify's patterns once, befo
 
 
 def score(completion: str, answer: str, **row: Any) -> dict[str, float]:
-    """Return `score`, 1.0 if the completion's last expression equals the answer; and `found`, 1.0 if there is one."""
+    """Return `score`, 1.0 if the completion's last expression is right, and `found`, 1.0 if it has an expression."""
     expected = parse(f"${answer}$", parsing_timeout=None)
     if not expected:
         raise ValueError(f"the row's answer {answer!r} cannot be parsed")

@@ -5,7 +5,7 @@ One step, in the order of this file:
 1. `GET /batch` returns groups: completions of one prompt, with their scores.
 2. A right completion earns 1, any other 0. With partial credit, a small model would stop at nearly right answers. The
    *advantage* of a completion is its reward minus the mean of its group. The advantage is not divided by the group's
-   standard deviation, which would favour problems that are nearly always or nearly never solved (Dr. GRPO,
+   standard deviation, because that would favour problems nearly always or nearly never solved (Dr. GRPO,
    arXiv:2503.20783).
 3. The weights that sampled the completions are a few steps old. The *importance ratio* of a token corrects this: its
    probability now, divided by its probability at sampling, which the server reported. Clipping (PPO, arXiv:1707.06347;

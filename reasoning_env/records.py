@@ -64,7 +64,7 @@ class Reason(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
     VERIFIER_ERROR = "verifier_error"
-    """The verifier raised or returned no finite number, for every form of the answer."""
+    """The verifier raised or returned no finite number, for every notation of the answer that was tried."""
     TIMEOUT = "timeout"
     """The verifier exceeded the answer's deadline and was killed."""
     OUT_OF_MEMORY = "out_of_memory"

@@ -159,7 +159,7 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Processor time limit, in seconds, for generating a reference's problem. The first `remake` fixes it."""
+        """Processor time limit, in seconds, for generating a reference's problem. Fixed by the first `remake`."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
         """Time limit, in seconds, for generating a problem that no other problem can replace."""
 
@@ -460,7 +460,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """Information about the library in the workers. This property and the next three raise before `start`."""
+        """The library in the workers. Raises RuntimeError before `start`, as `plan` and `evaluation_set` do."""
         return self._require(self._library)
 
     @property

@@ -184,7 +184,7 @@ class FaultyServer:
         asyncio.run_coroutine_threadsafe(self.__aexit__(), _background_loop()).result()
 
     def _open_or_close(self) -> None:
-        """Listen, or stop listening for the faults `refuse` and `linger`; before the start, do nothing."""
+        """Listen; during the faults `refuse` and `linger`, stop listening. Before the start, do nothing."""
 
         async def on_loop() -> None:
             self._open_or_close()

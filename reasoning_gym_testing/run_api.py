@@ -73,7 +73,7 @@ class RunApi:
 
 @dataclass(frozen=True)
 class Registration:
-    """The registration of an environment, `at` in seconds of the monotonic clock: its `env_id` and wandb name."""
+    """An environment's registration: time (`at`, seconds of the monotonic clock), `env_id` and wandb name."""
 
     at: float
     env_id: int

@@ -268,7 +268,7 @@ class Run:
 
 
 def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `beginnings` has prompts, as bytes and as numbers, that need no new conversion."""
+    """Return a sequence as a list. `beginnings` has prompts as bytes and numbers, so each is converted only once."""
     if isinstance(sequence, array):
         for in_bytes, numbers in beginnings:
             if sequence.tobytes().startswith(in_bytes):

@@ -139,7 +139,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods differ in `asked` and `usual`; [] if `usual` is not its class."""
+    """Return the kinds of replies whose methods in `asked` are not those of class `usual`; [] for other classes."""
     if not issubclass(type(asked), usual):
         return []
     return [

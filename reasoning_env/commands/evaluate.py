@@ -141,7 +141,7 @@ def evaluate(
         seed: Seed of the problems.
         concurrency: Problems in flight; by default 16.
         folder: Folder in which to create the evaluation's own folder; by default `evals/`.
-        request: All settings as one object, instead of the other settings.
+        request: All settings as one object, instead of the arguments above.
         show: Called with the results of the complete or interrupted evaluation, and a line about its folder.
         run: Runs the evaluation's coroutine and returns its result.
         settings: Further settings (`eval_level=0.5`; `chat_template="plain"` for a base model).
@@ -228,7 +228,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings; if they name no checkout of the library, use the checkout in `folder`, if it exists."""
+    """Return the settings with the checkout of the library in `folder`, if there is one and the user set none."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings

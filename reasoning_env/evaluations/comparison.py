@@ -257,7 +257,7 @@ def describe_difference(name: str, first: object, second: object) -> str:
 
 
 class PairedTest(NamedTuple):
-    """The 95 % interval of a weighted mean change, and its two-sided p-value: p <= 0.05 if 0 is outside."""
+    """The 95 % interval of a weighted mean change, and its two-sided p-value (<= 0.05 if the interval excludes 0)."""
 
     low: float
     high: float

@@ -174,7 +174,7 @@ def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
 
 
 def read_results(folder: Path) -> Results:
-    """Return the content of results.json; raises OSError, and ValueError for another format or wrong types."""
+    """Return the content of results.json; raises OSError, and ValueError for an unknown format or wrong types."""
     content = read_json(folder / RESULTS)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"not the results of an evaluation in format {FORMAT}")

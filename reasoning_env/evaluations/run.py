@@ -126,7 +126,7 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Reasons of drops before the first completion, by count. They are logged later, or are the final error."""
+        """Counts of the reasons for drops before the first completion, to be logged later or as the final error."""
         self._has_completion = False
         """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
         self._dropped: list[EvaluatedProblem] = []

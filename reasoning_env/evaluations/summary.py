@@ -96,7 +96,7 @@ class TaskTally:
     )
     """For each statistic, a list of the problems' means over their completions."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many problems have a given number of completions and of correct completions."""
+    """Numbers of problems, by their number of completions and number of correct completions."""
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
@@ -273,7 +273,7 @@ def bootstrap_interval(
 
 
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
-    """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
+    """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
     The interval is a bootstrap over the means. A few means may be nearly equal by chance, which makes a bootstrap too
     narrow. So the interval is at least as wide as the given intervals imply if the means are independent.

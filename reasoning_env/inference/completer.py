@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Completer(Protocol):
-    """The source of completions: a `Server`, or the methods of another class (`atropos/servers.py`)."""
+    """An object that returns completions: a `Server`, or a `MethodCompleter` (`atropos/methods.py`)."""
 
     formats: Sequence[ReplyFormat]
     """The formats to try, the best first."""

@@ -23,7 +23,7 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, printable
 
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
-"""Errors for lost connections that are no OSError, by name, because this module imports no client."""
+"""Names of clients' errors for lost connections that are not OSErrors; this module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
 """Maximum pause for which a server may ask, because a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
@@ -173,7 +173,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
 
 
 MAX_MESSAGE_CHARACTERS = 4096
-"""Maximum number of characters of an error that are searched for the reason of a refusal."""
+"""Only this many characters of an error body are searched for why the server refused the request."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
 """Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 

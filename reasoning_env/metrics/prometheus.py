@@ -63,7 +63,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """The families of readings, and the families of a registry except the creation times of its histograms."""
+    """Metric families for Prometheus: those made from readings, and a registry's, without its creation times."""
 
     made: Iterable[Family]
     registry: CollectorRegistry

@@ -233,7 +233,7 @@ def check_score_options(options: argparse.Namespace) -> None:
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the function of --score. Its paths are absolute, because other nodes have other working directories."""
+    """Return the function named by --score, with absolute paths, because cluster nodes differ in working directory."""
     from ..sources.score_function import ScoreFunction
 
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)

@@ -67,8 +67,8 @@ EXIT_GRACE_S = 1.0
 that time, so it exits within milliseconds even on a busy machine."""
 
 MIN_GROWTH_MB = 128
-"""If the kernel kills a worker for lack of memory, the worker is to blame only if it grew by at least this many
-megabytes. Otherwise, other processes probably took the memory."""
+"""A worker that grew by fewer megabytes is not to blame if the kernel kills it for lack of memory, because other
+processes probably took the memory."""
 
 
 def freeze_imports() -> None:

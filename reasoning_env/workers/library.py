@@ -41,7 +41,7 @@ class Library(Source):
     `rewards` is the setting `rewards`, and may be assigned. With "strict", verifiers that reward wrong answers are
     corrected. With "library", problems and scores are the library's own.
 
-    The constructor raises any error of importing reasoning_gym and of reading its registry of tasks.
+    The constructor raises any error that occurs while it imports reasoning_gym and reads the registry of tasks.
     """
 
     def __init__(self, checkout: str | None) -> None:

@@ -212,7 +212,7 @@ class BatchScorer:
 
 
 def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:
-    """Return the first answers, up to REQUEST_CHARACTERS, which the event loop encodes in a millisecond."""
+    """Return as many answers as have REQUEST_CHARACTERS together: the event loop encodes these in a millisecond."""
     size = 0
     for count, answer in enumerate(answers):
         if count > 0 and size + len(answer) > REQUEST_CHARACTERS:

@@ -99,7 +99,7 @@ def _is_last_step_queued(env: Environment) -> bool:
 
 
 def _is_queue_full(env: Environment) -> bool:
-    """Return True if run-api has `max_batches_offpolicy` batches and, if this environment has a share, its share."""
+    """Return True if run-api's queue has enough groups: in total, and of this environment if it has a minimum share."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict

@@ -41,7 +41,7 @@ def names_of_types() -> list[str]:
 
 
 def names_of_kind(kind: ReplyKind) -> str:
-    """Return the names of the formats of a kind of replies, as a phrase: `a, b or c`."""
+    """Return the names of all formats whose replies are of this kind, as a phrase: `a, b or c`."""
     *names, last = [each.name for each in REPLY_FORMATS if each.kind is kind]
     return f"{', '.join(names)} or {last}" if names else last
 

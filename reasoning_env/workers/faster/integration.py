@@ -16,7 +16,7 @@ from typing import Any
 from . import edited
 
 Formula = Callable[[Any, Any, Any, Any], Any]
-"""Takes sympy, a factor, a function and its variable. Returns the product's integral; None if it does not apply."""
+"""Takes sympy, a factor, a function and its variable. Returns the product's integral, or None if it cannot."""
 
 
 def install(module: ModuleType) -> None:

@@ -20,7 +20,7 @@ Operation = Callable[[Any, Any], Any]
 
 
 class Chain:
-    """Replaces a sympy symbol, or a chain of operations on symbols from left to right."""
+    """Stands in for a sympy expression: a symbol, and operations that are applied to it from left to right."""
 
     def __init__(self, symbol: object, *operations: tuple[Operation, Operation, object]) -> None:
         self._symbol = symbol

@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """Values that depend only on the boxes: boxes not on goals, their part of the estimate, and if it is a deadlock."""
+    """Values that depend only on the boxes: boxes not on goals, their part of the estimate, whether all is lost."""
 
     loose: list[int]
     cost: int
