@@ -189,14 +189,14 @@ def test_too_long_line_is_skipped(
 def test_fifo_in_a_folder_is_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
-    with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(it is a FIFO"):
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(the path is a FIFO"):
         list(stream_groups(tmp_path))
     assert indices(stream_groups(tmp_path, strict=False)) == [2]
 
 
 def test_fifo_as_dump_path_raises(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(OSError, match="it is a FIFO, and only regular files are read"):
+    with pytest.raises(OSError, match="the path is a FIFO, and only regular files are read"):
         stream_groups(tmp_path / "a.jsonl")
 
 

@@ -165,6 +165,6 @@ async def test_number_of_completions_and_tokens_is_logged_before_evaluation(
     env = await make_env(tasks="gcd,lcm", num_eval_samples_per_task=3, eval_repeats=2, eval_max_completion_tokens=50)
     with caplog.at_level("INFO"):
         await evaluated(env, tmp_path)
-    [said] = [message for message in caplog.messages if "completions" in message]
+    [said] = [message for message in caplog.messages if "12 completions" in message]
     assert "6 problems of 2 tasks, 12 completions, at most 600 tokens of completions" in said
     assert "prompt: this environment's; temperature 0.6, top_p 0.95; at most 50 tokens a completion" in said
