@@ -14,7 +14,7 @@ from pathlib import Path
 import reasoning_env
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-MAX_LINES = 18_900
+MAX_LINES = 18_700
 """Maximum number of lines in the modules that `Session` and `Bridge` import, including worker processes."""
 PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions"}
 """The packages that the kernel imports. Worker processes also import reasoning-gym and its dependencies."""

@@ -106,7 +106,6 @@ POLYNOMIAL_EQUATIONS = Task(
     "polynomial_equations",
     "algebra",
     has_small_pool=True,
-    faster=Replacement("algebra.polynomial_equations", "d41b84e2daf73105", "equations.install"),
     rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
     answer=AnswerRules(notations.roots),
 )
@@ -116,9 +115,6 @@ POLYNOMIAL_MULTIPLICATION = Task(
     "algebra",
     has_small_pool=True,
     question_counts=(None, None, None),
-    faster=Replacement(
-        "algebra.polynomial_multiplication", "4a2d9db4b720f178", "small.install_polynomial_multiplication"
-    ),
     answer=AnswerRules(
         expressions.expression,
         several_right_answers=True,
@@ -164,7 +160,6 @@ SIMPLE_INTEGRATION = Task(
     "simple_integration",
     "algebra",
     has_small_pool=True,
-    faster=Replacement("algebra.simple_integration", "15e275301091a609", "small.install_simple_integration"),
     levels=(
         FieldLevels(
             ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "one more term is a large step"

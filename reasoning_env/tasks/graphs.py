@@ -7,7 +7,7 @@ from typing import Any
 
 from ..answers import types, values
 from ..answers.rules import AnswerRules, Entry
-from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Replacement, Task, added, easy, frequent
+from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Task, added, easy, frequent
 
 FEW_PREREQUISITES = (
     "with one or two prerequisites per course, a cycle adds so many that their number reveals the answer"
@@ -97,7 +97,6 @@ QUANTUM_LOCK = Task(
     "quantum_lock",
     "graphs",
     has_small_pool=True,
-    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "quantum_lock.install"),
     question_counts=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10, all solutions have the same length"),),
     rejected=(easy("pressing one button repeatedly is a shortest solution", _solved_by_one_button),),

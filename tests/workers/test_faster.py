@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import AsyncIterator
-from itertools import product
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 import reasoning_gym
-import sympy
 
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
 from reasoning_env.workers.faster import bf, edited
-from reasoning_env.workers.faster.printing import read_sum
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S
 
@@ -36,19 +33,6 @@ def test_endless_brainfuck_program_times_out() -> None:
     assert bf.interpret("++++++++[>++++++++<-]>+.") == "A"
     with pytest.raises(TimeoutError):
         bf.interpret("+[>+<]")
-
-
-@pytest.mark.parametrize("powers", [(0, 1), (0, 2), (1, 2), (0, 1, 3), (1, 2, 5), (0, 2, 3, 9)])
-def test_fast_polynomial_printing_equals_the_output_of_sympy(powers: tuple[int, ...]) -> None:
-    x = sympy.Symbol("x")
-    for numbers in product((-7, -1, 1, 12), repeat=len(powers)):
-        polynomial = sympy.Add(*(number * x**power for number, power in zip(numbers, powers, strict=True)))
-        assert str(read_sum(polynomial)) == sympy.sstr(polynomial)
-
-
-@pytest.mark.parametrize("text", ["x + y", "x + 1/2", "x + 0.5", "1/x + 1", "x**y + 1", "sin(x) + 1", "sqrt(x) + x"])
-def test_unsupported_expressions_are_left_to_sympy(text: str) -> None:
-    assert read_sum(sympy.sympify(text)) is None
 
 
 def test_brainfuck_cells_wrap_at_8_bits() -> None:

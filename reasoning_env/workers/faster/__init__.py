@@ -20,7 +20,6 @@ from typing import Any
 from ...tasks import find_task
 from ...tasks.declaration import Replacement
 from .facts import answer_integer_facts, cache_deductions
-from .printing import write_polynomials_at_once
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
@@ -50,7 +49,6 @@ class FasterGenerators:
         if "sympy" in sys.modules:  # a checkout may not use sympy, whose import takes 0.3 s
             cache_deductions(import_module("sympy.core.facts").FactKB)
             answer_integer_facts(import_module("sympy").Integer)
-            write_polynomials_at_once(import_module("sympy.printing.str").StrPrinter)
         for replacement in self._fitting:
             module, function = replacement.installer.split(".")
             install = getattr(import_module(f".{module}", __name__), function)

@@ -1,16 +1,14 @@
-"""Faster functions for countdown, game_of_life, polynomial_multiplication and simple_integration."""
+"""Faster functions for countdown and game_of_life."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import edited
-from .printing import Polynomial
 
 
 def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
@@ -60,71 +58,3 @@ def install_game_of_life(module: Any) -> None:
     board if its block of nine has three live cells, or four including itself. The library uses only the last board.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
-
-
-def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
-    """Return the expanded product of polynomials with integer coefficients."""
-    symbols = sorted(set().union(*(factor.free_symbols for factor in factors)), key=str)
-    if not symbols:
-        return sympy.expand(sympy.prod(factors))
-    if len(symbols) > 1:
-        return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
-    product = {0: 1}
-    for factor in factors:
-        multiplied: defaultdict[int, int] = defaultdict(int)
-        for power, coefficient in factor.as_coefficients_dict().items():
-            degree = 0 if power.is_number else int(power.as_base_exp()[1])
-            for exponent, other in product.items():
-                multiplied[exponent + degree] += other * int(coefficient)
-        product = {exponent: number for exponent, number in multiplied.items() if number}
-    return Polynomial(symbols[0], product)
-
-
-def add_up(sympy: Any, terms: Sequence[tuple[int, Any]]) -> Any:
-    """Return the sum of terms, each given as a coefficient and a monomial."""
-    numbers: dict[Any, int] = {}
-    for number, monomial in terms:
-        numbers[monomial] = numbers.get(monomial, 0) + number
-    return sympy.Add(*(number * monomial for monomial, number in numbers.items()))
-
-
-def install_polynomial_multiplication(module: ModuleType) -> None:
-    """Multiply and add coefficients, and build the expression once.
-
-    Problems are the same: sympy sorts the terms of a sum, so equal polynomials become equal expressions.
-    """
-    dataset = module.PolynomialMultiplicationDataset
-    dataset.__getitem__ = edited(
-        dataset.__getitem__,
-        {
-            "sp.expand(polynomial_expr)": "multiply(sp, polynomial_terms)",
-            "format(polynomial_expr=polynomial_expr)": "format(polynomial_expr=(text := str(polynomial_expr)))",
-            '"polynomial_expr": str(polynomial_expr)': '"polynomial_expr": text',
-        },
-        multiply=multiply,
-    )
-    dataset._generate_polynomial = edited(
-        dataset._generate_polynomial,
-        {
-            "polynomial_expr = 0": "terms = []",
-            "polynomial_expr += coeff * var": "terms.append((coeff, var))",
-            "return polynomial_expr": "return add_up(sp, terms)",
-        },
-        add_up=add_up,
-    )
-
-
-def differentiate(sympy: Any, polynomial: Any, x: Any) -> Any:
-    terms = sympy.sympify(polynomial).as_coefficients_dict().items()
-    powers = [(coefficient, power.as_base_exp()[1]) for power, coefficient in terms if power.has(x)]
-    return sympy.Add(*(coefficient * exponent * x ** (exponent - 1) for coefficient, exponent in powers))
-
-
-def install_simple_integration(module: ModuleType) -> None:
-    """Differentiate a polynomial term by term, because sympy's `diff` does more work for each term.
-
-    Derivatives are the same, because sympy has only one form for a sum of terms with different powers.
-    """
-    dataset = module.SimpleIntegrationDataset
-    by_terms = {"sympy.diff(polynomial, symbol)": "differentiate(sympy, polynomial, symbol)"}
-    dataset.__getitem__ = edited(dataset.__getitem__, by_terms, differentiate=differentiate)
