@@ -8,11 +8,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -28,14 +25,14 @@ from hypothesis import HealthCheck, settings
 
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
-from reasoning_gym_testing.processes import PRELOADED, Processes
+from reasoning_gym_testing.processes import PRELOADED
 from tests.preloaded_library import FOLDER_VARIABLE, fresh_children, preloading, share_launcher, use_preloaded
 
 # Modules, tests and parameters are a million objects that are never freed.
 gc.set_threshold(100_000, 20, 100)
 
 # All test processes share one import of the modules that take seconds to import.
-PRELOADED += ["reasoning_gym", "reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
+PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
 
 settings.register_profile("any_speed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_speed")
@@ -101,7 +98,6 @@ def levels_of_logs() -> Iterator[None]:
 
 
 BEFORE_WORKERS = ExitStack()
-STAND_IN, WAITING = (Path(__file__).with_name(name) for name in ("python_stand_in.py", "waiting_python.py"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,18 +107,6 @@ def pytest_configure(config: pytest.Config) -> None:
         share_launcher(os.environ[FOLDER_VARIABLE])
     elif not config.option.collectonly:
         BEFORE_WORKERS.enter_context(preloading())
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(specs: list[Any]) -> None:
-    """Let the processes of pytest-xdist be forks of the launcher, because importing the slow modules takes 4 s."""
-    folder = Path(os.environ[FOLDER_VARIABLE])
-    processes = BEFORE_WORKERS.enter_context(Processes(folder))
-    for number, spec in enumerate(specs):
-        place = folder / f"python-{number}.socket"
-        waiting = processes.start(place.stem, [WAITING, place], python=True, cwd=Path.cwd())
-        waiting.announcement()
-        spec.python = shlex.join([sys.executable, "-I", "-S", str(STAND_IN), str(place)])
 
 
 def pytest_unconfigure() -> None:
