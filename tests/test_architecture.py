@@ -131,7 +131,7 @@ def test_package_imports_have_no_cycles(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_lowest_modules_import_no_other_module(rooms: dict[str, set[str]]) -> None:
+def test_modules_listed_as_lowest_import_no_module_of_the_package(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "errors"} < set(bottom)
@@ -139,19 +139,19 @@ def test_lowest_modules_import_no_other_module(rooms: dict[str, set[str]]) -> No
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_problems_rewards_and_dumps_import_not_each_other(rooms: dict[str, set[str]]) -> None:
+def test_packages_problems_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
 
-def test_only_integrations_and_commands_import_session(rooms: dict[str, set[str]]) -> None:
+def test_only_the_listed_packages_import_the_session_module(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "data", "integrations", "program")}
     hosts.add("reasoning_env")
     inside = {name for name in rooms if name.startswith("reasoning_env")}
     assert {name for name in inside if "reasoning_env/session" in rooms[name]} <= hosts
 
 
-def test_only_commands_import_reports(rooms: dict[str, set[str]]) -> None:
+def test_only_the_commands_package_imports_the_reports_package(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_audit"}
     assert {name for name, known in rooms.items() if "reasoning_env/reports" in known} - above == {
         "reasoning_env/commands"
@@ -167,7 +167,7 @@ def test_audit_imports_no_trainer(rooms: dict[str, set[str]]) -> None:
     assert rooms["reasoning_audit"] & hosts == set()
 
 
-def test_only_front_door_imports_commands(rooms: dict[str, set[str]]) -> None:
+def test_only_the_front_door_package_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
     beside = {"benchmarks", "reasoning_env/commands"}
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 
@@ -221,7 +221,7 @@ def test_modules_listed_as_public_exist() -> None:
 
 
 @pytest.mark.parametrize("folder", ["reasoning_audit", "examples", "hub", "learn"])
-def test_audit_examples_and_hub_import_only_public_names(folder: str) -> None:
+def test_folders_outside_the_core_import_only_its_public_names(folder: str) -> None:
     ours = {
         (path.name, ".".join(name[1:]))
         for path in (ROOT / folder).rglob("*.py")
@@ -345,7 +345,7 @@ def test_importing_the_core_loads_no_framework() -> None:
     assert not {"reasoning_gym", "sympy", "torch", "aiohttp", "rich"} & set(loaded)
 
 
-def test_error_without_atropos_names_the_extra() -> None:
+def test_import_error_names_the_package_extra_if_atropos_is_missing() -> None:
     script = "import sys; sys.modules['atroposlib'] = None; import reasoning_gym_environment"
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 1

@@ -145,7 +145,7 @@ def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text:
 
 
 @pytest.mark.parametrize("problem", [None, 7])
-def test_judging_with_a_subject_of_wrong_type_raises(bridge: Bridge, problem: Any) -> None:
+def test_judging_raises_on_a_value_that_is_no_problem_reference_or_row(bridge: Bridge, problem: Any) -> None:
     with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
 
@@ -234,7 +234,7 @@ def test_bridge_state_resumes_the_problem_stream(bridge: Bridge) -> None:
     assert restored == state["stream"]["positions"][0][2]
 
 
-def test_unpickling_in_the_process_returns_the_same_bridge(bridge: Bridge) -> None:
+def test_unpickling_in_the_same_process_returns_the_same_bridge(bridge: Bridge) -> None:
     assert pickle.loads(pickle.dumps(bridge)) is bridge
 
 

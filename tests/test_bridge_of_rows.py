@@ -32,7 +32,7 @@ def scores(verdicts: list[Verdict | None]) -> list[float | None]:
     return [None if verdict is None else verdict.score for verdict in verdicts]
 
 
-async def test_judge_server_reports_a_function_that_always_raises() -> None:
+async def test_bridge_raises_if_the_score_function_always_raises_on_the_judge() -> None:
     class AlwaysRaises:
         fault = None
 
@@ -85,7 +85,7 @@ def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return given
 
 
-async def test_compute_score_of_row_returns_verl_fields(options: dict[str, Any]) -> None:
+async def test_asynchronous_verl_function_returns_score_and_parts_of_a_row(options: dict[str, Any]) -> None:
     info = {"numbers": [1, 2], "one": 1, "ground_truth": "another"}
     settings = {"score": "my:score", "num_verifiers": 1}
     found = await verl.compute_score_of_row("data", "numbers", "42", info, settings, reward_router_address=None)
@@ -93,7 +93,7 @@ async def test_compute_score_of_row_returns_verl_fields(options: dict[str, Any])
     assert options == settings
 
 
-def test_synchronous_compute_score_of_row_returns_the_score(options: dict[str, Any]) -> None:
+def test_synchronous_verl_function_returns_the_score_of_a_row(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 

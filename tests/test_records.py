@@ -44,7 +44,7 @@ def test_verdict_has_format_answer_and_length_parts(score: float, reason: Reason
     assert Verdict(score, reason).parts == {"format": form, "answer": score, "length": 1.0}
 
 
-def test_reward_parts_of_a_score_function_replace_the_parts() -> None:
+def test_verdict_has_the_reward_parts_that_a_score_function_returned() -> None:
     assert Verdict(0.5, Reason.SCORED, own_parts={"style": 2.0}).parts == {"style": 2.0}
 
 
@@ -82,7 +82,7 @@ def test_replaced_library_answer_is_read_from_metadata(metadata: str, answer: st
 
 @pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
 @pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_known_answer_is_the_example_if_the_problem_has_no_answer(key: str, example: object, answer: str) -> None:
+def test_example_answer_is_used_if_a_problem_has_no_reference_answer(key: str, example: object, answer: str) -> None:
     metadata = json.dumps({"moves": 3, key: example})
     assert make_problem(answer=None, metadata=metadata).known_answer == answer
     assert make_problem(answer="7", metadata=metadata).known_answer == "7"

@@ -215,7 +215,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["short text on the loop", "long text in a thread"])
-async def test_verdicts_of_score_texts_keep_the_order_of_completions(
+async def test_function_score_texts_returns_verdicts_in_the_order_of_completions(
     padding: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
@@ -317,7 +317,7 @@ def test_last_answer_is_extracted_for_library_scores(text: str, answer: str | No
 
 
 @given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
-def test_last_answer_extraction_equals_the_library_pattern(text: str) -> None:
+def test_last_answer_is_extracted_as_the_library_does(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 

@@ -111,7 +111,7 @@ async def test_session_state_resumes_the_problem_stream(make_session: MakeSessio
 
 
 @on_module_loop
-async def test_curriculum_resumed_from_an_older_state_samples_equal_problems(make_session: MakeSession) -> None:
+async def test_curriculum_resumed_from_an_older_state_serves_the_same_problems(make_session: MakeSession) -> None:
     """The first run continued after it saved the state, as a run does before kill -9.
 
     The second run resumes from this state.
@@ -235,7 +235,7 @@ async def test_stream_without_a_fitting_problem_raises(
 
 
 @on_module_loop
-async def test_rejections_at_one_position_by_the_fits_callback_end_no_run(
+async def test_run_continues_if_the_fits_callback_rejects_many_at_one_position(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -410,6 +410,6 @@ def test_workers_get_only_the_settings_they_need() -> None:
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 
-def test_session_with_an_empty_checkout_raises(tmp_path: Path) -> None:
+def test_session_raises_if_the_library_checkout_lacks_the_package(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not contain the package reasoning_gym"):
         Session(ReasoningSettings(), checkout=tmp_path)

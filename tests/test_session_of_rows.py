@@ -68,7 +68,7 @@ async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -
 
 
 @on_module_loop
-async def test_score_function_may_return_many_parts(session: Session[Problem]) -> None:
+async def test_score_function_returns_32_reward_parts_with_long_names(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
 
@@ -168,7 +168,7 @@ async def test_row_with_a_completion_field_raises(session: Session[Problem]) -> 
 
 
 @on_module_loop
-async def test_row_may_have_numpy_values(session: Session[Problem]) -> None:
+async def test_row_with_numpy_values_is_judged(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
@@ -249,7 +249,7 @@ async def test_score_function_cannot_read_other_files(session: Session[Problem],
 
 
 @pytest.mark.slow
-async def test_score_function_may_use_granted_files_and_threads(
+async def test_score_function_uses_files_variables_and_threads_granted_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("content")
@@ -263,7 +263,7 @@ async def test_score_function_may_use_granted_files_and_threads(
 
 
 @pytest.mark.usefixtures("fresh_fork_servers")
-async def test_score_function_may_be_in_the_running_script(tmp_path: Path) -> None:
+async def test_score_function_defined_in_the_running_script_is_used(tmp_path: Path) -> None:
     """As in examples/math_verify_judge.py, one file may contain a score function and the script that uses it."""
     (tmp_path / "mine.py").write_text(
         "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
@@ -302,7 +302,7 @@ async def test_error_names_a_score_module_that_raises(tmp_path: Path) -> None:
         await session_of(f"{tmp_path}/broken.py:score").start()
 
 
-def test_missing_path_granted_to_a_function_raises(tmp_path: Path) -> None:
+def test_missing_path_granted_to_a_score_function_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
@@ -323,7 +323,7 @@ async def test_row_with_missing_arguments_raises() -> None:
 RAISING = "tests.score_functions:raising"
 
 
-async def test_function_that_raises_for_a_whole_group_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_is_logged_if_the_score_function_raises_for_a_whole_group(caplog: pytest.LogCaptureFixture) -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong"])
         assert not caplog.records
@@ -335,14 +335,14 @@ async def test_function_that_raises_for_a_whole_group_is_logged(caplog: pytest.L
     ]
 
 
-async def test_function_that_always_raises_stops_judging() -> None:
+async def test_score_function_that_always_raises_stops_judging() -> None:
     async with session_of(RAISING) as session:
         assert {verdict.score for verdict in await session.judge(ROW, ["wrong"] * 99)} == {0.0}
         with pytest.raises(RaisingFunctionError, match=r"at each of the first 100 completions; .*: ValueError"):
             await session.judge(ROW, ["wrong"])
 
 
-async def test_one_success_prevents_the_stop_of_judging() -> None:
+async def test_judging_continues_if_the_score_function_raises_for_all_but_one() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", *["wrong"] * 99])
         assert len(await session.judge(ROW, ["wrong"])) == 1
@@ -355,7 +355,7 @@ async def test_report_counts_verdict_reasons() -> None:
     assert (report["verdicts/scored"], report["verdicts/verifier_error"], report["verdicts/timeout"]) == (1, 2, 0)
 
 
-async def test_server_returns_503_if_the_function_always_raises() -> None:
+async def test_judge_server_returns_503_if_the_score_function_always_raises() -> None:
     async with session_of(RAISING) as session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         reply = await client.post("/score", json={"row": ROW, "texts": ["wrong"] * 100})
         assert (reply.status, (await reply.json())["kind"]) == (503, "raises")
@@ -369,7 +369,7 @@ async def test_server_returns_503_if_the_function_always_raises() -> None:
 
 
 @on_module_loop
-async def test_judging_a_reference_raises_if_session_has_a_score_function(session: Session[Problem]) -> None:
+async def test_judging_a_reference_raises_in_a_session_with_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 

@@ -98,7 +98,7 @@ def test_default_prompt_ends_with_an_example_reply() -> None:
     assert NATIVE_SYSTEM_PROMPT.rpartition("\n\n")[2] == answer
 
 
-def test_copied_default_prompt_contains_no_answer() -> None:
+def test_completion_that_copies_the_default_prompt_contains_no_answer() -> None:
     assert extract_answer(SYSTEM_PROMPT, 100).reason is Reason.SEVERAL_ANSWERS
 
 

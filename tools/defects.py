@@ -133,7 +133,7 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "The environment uses other default parameters than the library.",
-    "tests/workers/test_library.py::test_served_problems_get_default_params_unless_the_seed_is_exact",
+    "tests/workers/test_library.py::test_problem_with_an_exact_seed_gets_no_default_params_for_training",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(
@@ -163,7 +163,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.CALLS_DIFFER: Fix(
         "fresh entry",
         "Each call gets a fresh copy of the problem.",
-        "tests/workers/test_hostile.py::test_no_hostile_answer_gets_a_score_or_an_effect",
+        "tests/workers/test_hostile.py::test_hostile_answers_score_zero_and_have_no_side_effect",
     ),
     Defect.PROCESSES_DIFFER: Fix(
         "hash seed",

@@ -108,7 +108,7 @@ def test_strict_rewards_give_nonsense_the_lowest_score(task: str) -> None:
 
 
 @each_task
-def test_library_rewards_give_nonsense_a_higher_score(task: str) -> None:
+def test_library_rewards_score_nonsense_higher_than_strict_rewards_do(task: str) -> None:
     scores = _scores(task, "nonsense")
     assert len([scored for scored in scores if scored.library > scored.strict]) >= 10
     assert [scored for scored in scores if scored.plain != pytest.approx(scored.library)] == []

@@ -87,7 +87,7 @@ def test_decimals_are_evaluated_exactly() -> None:
     assert value_of("0.1234567890123456789012345678901") == Fraction("0.1234567890123456789012345678901")
 
 
-def test_expression_may_span_several_lines() -> None:
+def test_expression_over_several_lines_is_parsed() -> None:
     tree = parse_expression("(1.50 +\r\n 2e3 *\n .5)", MANY)
     assert sorted(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)) == [".5", "1.50", "2e3"]
 

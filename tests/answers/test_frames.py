@@ -117,7 +117,7 @@ def test_nested_formatting_is_removed_outermost_first() -> None:
     assert texts('**Answer:** "$\\boxed{16}$".')["16"] == ("label", "full_stop", "quotes", "mathematics", "signs")
 
 
-def test_too_many_layers_of_formatting_are_not_removed() -> None:
+def test_formatting_is_not_removed_from_an_answer_in_9_pairs_of_brackets() -> None:
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 

@@ -156,7 +156,7 @@ def test_cube_answer_with_too_many_moves_is_wrong() -> None:
     assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
 
 
-def test_formula_with_12_variables_earns_0_05() -> None:
+def test_propositional_logic_formula_with_12_variables_earns_0_05() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
 

@@ -183,5 +183,5 @@ def test_longest_formulas_do_not_crash_the_logic_check() -> None:
 
 
 @pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
-def test_premises_true_for_equal_truth_values_are_no_contradiction(premises: list[str]) -> None:
+def test_premises_that_are_true_together_are_not_contradictory(premises: list[str]) -> None:
     assert not are_contradictory(premises)

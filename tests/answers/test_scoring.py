@@ -31,7 +31,7 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_credit_starts_above_the_score_of_a_copied_question() -> None:
+def test_partial_credit_is_given_only_above_the_score_of_a_copied_question() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
@@ -122,7 +122,7 @@ def test_right_answer_calls_the_verifier_once() -> None:
     assert asked == ["`d`"]
 
 
-def test_verifier_error_on_every_notation_of_an_answer_is_raised() -> None:
+def test_error_is_raised_if_the_verifier_fails_on_every_notation() -> None:
     with pytest.raises(ValueError, match="five"):
         scored("five", float, accepts_forms=True)
 

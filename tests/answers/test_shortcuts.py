@@ -25,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_parts_of_the_question_are_found_as_guesses() -> None:
+def test_text_pieces_copied_from_the_question_become_guessed_answers() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -42,7 +42,7 @@ def test_shortcuts_replace_the_numbers_of_an_answer_by_constants() -> None:
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
-def test_shortcut_boards_fill_empty_cells_by_simple_rules() -> None:
+def test_simple_rules_fill_the_empty_cells_of_a_board_as_shortcuts() -> None:
     boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
     assert boards["empty cells filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["empty cells filled with a digit that the row lacks"].splitlines()[1] == "1 2 3 4"
@@ -50,13 +50,13 @@ def test_shortcut_boards_fill_empty_cells_by_simple_rules() -> None:
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_choice_shortcut_returns_the_answer_at_the_blank_cell() -> None:
+def test_shortcut_fills_a_blank_cell_with_the_value_of_the_right_answer() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_shortcut_boards_may_contain_inequality_signs() -> None:
+def test_board_with_inequality_signs_is_filled_as_a_shortcut() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
@@ -64,7 +64,7 @@ def test_shortcut_boards_may_contain_inequality_signs() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_question_without_board_has_no_shortcut_boards(question: str) -> None:
+def test_question_without_board_gives_no_filled_boards_as_shortcuts(question: str) -> None:
     assert filled_boards(question) == {}
 
 
@@ -88,7 +88,7 @@ def test_shortcuts_of_a_long_question_take_linear_time(piece: str) -> None:
     assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))
 
 
-def test_content_comparison_ignores_notation() -> None:
+def test_answers_with_the_same_values_in_two_notations_count_as_equal() -> None:
     same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
     others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
     assert [pair for pair in [*same, *others] if same_content(*pair)] == same

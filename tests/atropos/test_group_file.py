@@ -37,7 +37,7 @@ def read(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_group_line_has_packed_fields_and_dump_fields() -> None:
+def test_line_of_the_group_file_has_trainer_fields_and_dump_fields() -> None:
     fields = {"tokens": [[1, 2], [3]], "scores": [1.0, 0.0], "advantages": None, "overrides": [{}, {"a": True}]}
     group = make_group([make_rollout(1.0), make_rollout(0.0)], "gcd")
     line = json.loads(b"".join(encode_line(fields, group)))

@@ -44,7 +44,7 @@ def test_several_config_files_are_merged(tmp_path: Path) -> None:
     assert (server.model_name, server.timeout) == ("b", 7)
 
 
-def test_list_of_servers_replaces_an_earlier_file(tmp_path: Path) -> None:
+def test_servers_in_a_later_config_file_replace_servers_of_an_earlier_file(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text("openai: {timeout: 7}")
     (tmp_path / "second.yaml").write_text(TWO)
     built = build_launch(
@@ -75,7 +75,7 @@ def test_commands_serve_and_process_have_different_defaults(tmp_path: Path) -> N
         ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
     ],
 )
-def test_setting_values_may_be_strings(tmp_path: Path, name: str, value: str, read: object) -> None:
+def test_settings_are_converted_from_strings(tmp_path: Path, name: str, value: str, read: object) -> None:
     assert getattr(launch(tmp_path, **{f"env__{name}": value}).config, name) == read
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
@@ -121,7 +121,7 @@ def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> 
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_settings_reported_by_the_config_class_are_not_listed_again(tmp_path: Path) -> None:
+def test_settings_reported_by_the_config_class_are_not_reported_twice(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 

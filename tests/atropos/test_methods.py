@@ -272,7 +272,7 @@ class Chat:
     ("stand_in", "kind"), [(Tokens(), ReplyKind.TOKENS), (Text(), ReplyKind.TEXT), (Chat(), ReplyKind.CHAT)]
 )
 @pytest.mark.parametrize("as_manager", [True, False])
-async def test_stand_in_server_needs_one_completion_method(
+async def test_fake_server_needs_only_one_completion_method(
     make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))

@@ -99,7 +99,7 @@ async def test_server_without_endpoints_raises_a_one_line_error(found: Found) ->
     assert server.url in str(raised.value)
 
 
-async def test_least_capable_server_decides_the_reply_kind(found: Found) -> None:
+async def test_servers_of_unequal_abilities_all_use_the_reply_kind_of_the_weakest(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 
@@ -293,7 +293,7 @@ async def test_chunked_and_compressed_replies_are_read(manage: Manage, way: str)
         await ask_once(manager)
 
 
-async def test_token_completion_returns_lists_to_atropos(manage: Manage) -> None:
+async def test_server_manager_returns_tokens_and_logprobs_to_atropos_as_lists(manage: Manage) -> None:
     async with InferenceServer() as server:
         manager = manage(server.config("completions"))
         prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(

@@ -135,7 +135,9 @@ def test_problems_with_different_questions_are_named(
         ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),
     ],
 )
-def test_error_without_common_problems_names_settings(write: Write, settings: dict[str, Any], words: str) -> None:
+def test_error_names_differing_settings_if_evaluations_share_no_problem(
+    write: Write, settings: dict[str, Any], words: str
+) -> None:
     first = write("a", {"task": [1.0]}, settings={"eval_seed": 4, "model": "x"})
     second = write("b", {"other": [1.0]}, settings=settings)
     with pytest.raises(ConfigError, match=words) as refusal:
@@ -173,7 +175,7 @@ def test_comparison_table_names_both_folders_and_setting_differences(
     assert "-1.000" in lines[6].split()
 
 
-def test_report_page_has_the_numbers_of_the_compare_command(write: Write, compare: Compare) -> None:
+def test_report_page_shows_the_same_numbers_as_the_compare_command(write: Write, compare: Compare) -> None:
     folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
     (told,) = compare(*folders)
     data = report(*folders)

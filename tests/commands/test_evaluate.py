@@ -206,7 +206,7 @@ def test_server_type_option_selects_the_endpoint(
     assert json.loads(capsys.readouterr().out)["server"]["type"] == server_type
 
 
-def test_base_server_option_without_chat_template_raises(folder: Path, url: str) -> None:
+def test_chat_option_raises_if_the_server_has_no_chat_template(folder: Path, url: str) -> None:
     with pytest.raises(ReasoningEnvError, match="no chat template"):
         evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "1", "--chat")
 

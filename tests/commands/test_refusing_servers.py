@@ -180,7 +180,9 @@ def test_renamed_token_limit_is_recorded_by_its_new_name(server: RefusingServer,
         "System role not supported",
     ],
 )
-def test_moved_system_message_is_recorded(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
+def test_system_prompt_moved_into_the_question_is_recorded(
+    server: RefusingServer, evaluate: Evaluate, said: str
+) -> None:
     server.refuse = lambda request: said if request["messages"][0]["role"] == "system" else None
     sent = evaluate("--env.system_prompt", "Think.")["sent"]
     assert sent["changed"]["system_message"]["sent"] == "in front of the question"
@@ -274,7 +276,7 @@ def test_token_limit_is_lowered_after_a_validation_error(server: RefusingServer,
 # ------------------------------------------------------------------ identity
 
 
-def test_compare_command_names_different_chat_template_options(
+def test_compare_command_lists_chat_template_options_that_differ(
     evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = evaluate(model="a")
@@ -285,7 +287,7 @@ def test_compare_command_names_different_chat_template_options(
     assert "chat_template_kwargs" in capsys.readouterr().out
 
 
-def test_compare_command_names_different_sent_parameters(
+def test_compare_command_lists_the_sent_parameters_that_differ(
     server: RefusingServer, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(model="a")

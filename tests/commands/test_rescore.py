@@ -65,7 +65,7 @@ def test_rollout_of_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
 
 
-def test_changed_rollout_shows_both_scores(dumped: Dump, rescore: Rescore) -> None:
+def test_rollout_with_a_changed_score_is_listed_with_old_and_new_score(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG, PAID_FOR_NOTHING])))
     assert [tuple(change.values()) for change in result["changes"]] == [
         ("exact", 5, 0.0, 1.0, "scored", "15"),
@@ -73,7 +73,7 @@ def test_changed_rollout_shows_both_scores(dumped: Dump, rescore: Rescore) -> No
     ]
 
 
-def test_task_row_has_means_before_and_after(dumped: Dump, rescore: Rescore) -> None:
+def test_rescore_command_reports_old_and_new_mean_score_of_each_task(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG])))
     assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
 

@@ -48,7 +48,7 @@ def test_task_listing_can_be_printed_as_json(show: Show) -> None:
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
 
 
-def test_named_tasks_show_the_whole_question(show: Show) -> None:
+def test_tasks_command_shows_whole_questions_of_tasks_named_as_arguments(show: Show) -> None:
     output = show("exact", "broken", "games/*", "--samples", "2", "--seed", "5")
     assert output.count("More of it. " * 30) == 6
     assert "(many answers are right)" in output
@@ -140,7 +140,7 @@ def test_tasks_command_reads_parameters_from_the_config_file(show: Show, tmp_pat
     assert [task["task"] for task in json.loads(show("--json", "--config", str(config)))["tasks"]] == ["exact"]
 
 
-def test_named_task_shows_its_levels(show: Show) -> None:
+def test_tasks_command_shows_the_levels_of_a_task_named_as_argument(show: Show) -> None:
     shown = json.loads(show("exact", "--json"))
     assert [sample["level"] for sample in shown["samples"]] == [None, 0.0, 0.5, 1.0]
     terms = {"default": None, "levels": {"0.0": 2, "0.5": 4, "1.0": 6}}
@@ -148,7 +148,7 @@ def test_named_task_shows_its_levels(show: Show) -> None:
 
 
 @pytest.mark.parametrize(("rewards", "default"), [("strict", "1.0 (reasoning-gym: 0.5)"), ("library", "0.5")])
-def test_parameters_show_the_default_that_is_served(
+def test_tasks_command_shows_the_parameter_default_used_in_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rewards: str, default: str
 ) -> None:
     """Here the library is reasoning-gym, because the small library has no task with another default."""

@@ -83,7 +83,7 @@ async def test_session_bridge_and_judge_give_equal_scores(session: Session[Probl
     assert others == [by_session, by_session]
 
 
-def test_evaluation_scores_equal_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rlve_evaluation_scores_equal_a_direct_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the scores of an evaluation of all environments with direct judging."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
@@ -98,7 +98,7 @@ def test_evaluation_scores_equal_the_session(tmp_path: Path, monkeypatch: pytest
 
 
 @on_module_loop
-async def test_references_give_the_same_rlve_problems(session: Session[Problem]) -> None:
+async def test_rlve_problem_is_made_again_from_its_reference(session: Session[Problem]) -> None:
     for task in session.plan.tasks[::20]:
         problem = await session.make(task, 8, level=0.5)
         assert (await session.remake(problem.reference)).question == problem.question

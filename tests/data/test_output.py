@@ -39,7 +39,7 @@ def test_output_rows_are_sorted_by_number(out: Path) -> None:
         assert [row["a"] for row in rows_by_position(rows)] == [9, 10]
 
 
-def test_temporary_rows_are_removed_when_the_work_ends(out: Path) -> None:
+def test_temporary_rows_are_removed_when_the_output_is_complete(out: Path) -> None:
     with unfinished_rows(out, MADE_WITH):
         pass
     assert not list(out.parent.iterdir())

@@ -110,7 +110,7 @@ async def test_every_column_has_one_type(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_equal_calls_write_identical_files(write: Write, tmp_path: Path) -> None:
+async def test_repeated_call_with_the_same_arguments_writes_an_identical_file(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         await write(tmp_path / name, 60)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()

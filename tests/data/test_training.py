@@ -75,11 +75,11 @@ def test_keep_option_selects_completions(path: Path, keep: Keep, expected: list[
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_keep_option_best_writes_no_row_for_only_wrong_completions(path: Path) -> None:
+def test_no_row_is_written_for_wrong_completions_if_the_keep_option_is_best(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_keep_option_pairs_writes_the_best_and_worst_completion(path: Path) -> None:
+def test_best_and_worst_completion_are_written_if_the_keep_option_is_pairs(path: Path) -> None:
     [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]

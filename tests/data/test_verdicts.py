@@ -134,7 +134,7 @@ async def test_reasons_for_skipped_rows_are_grouped(rescore: Rescore, problem: P
 
 
 @on_module_loop
-async def test_reference_of_another_release_is_scored_if_equal(
+async def test_reference_of_another_release_is_scored_if_its_problem_is_the_same(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
@@ -222,7 +222,7 @@ async def test_unused_completions_are_counted_by_reason(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_selecting_training_rows_without_groups_raises(
+async def test_selecting_training_rows_from_rows_without_groups_raises(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
@@ -375,7 +375,7 @@ def as_batch(reference: str, text: str) -> dict[str, Any]:
         (as_batch, {"reference": "custom_id", "completion": "response.body.choices.0.message"}),
     ],
 )
-async def test_columns_option_reads_lines_of_other_tools(
+async def test_lines_written_by_other_tools_are_read_with_the_columns_option(
     rescore: Rescore, problem: Problem, tmp_path: Path, line: Any, columns: Mapping[str, str]
 ) -> None:
     path = write(tmp_path / "a.jsonl", *(line(problem.reference, text) for text in (right(problem), "none")))
@@ -440,7 +440,9 @@ async def test_repeated_group_line_is_skipped(rescore: Rescore, problem: Problem
         ("a.csv", "must end in"),
     ],
 )
-async def test_rescoring_paths_without_rows_raises(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
+async def test_rescoring_a_path_that_contains_no_rows_raises(
+    rescore: Rescore, tmp_path: Path, name: str, said: str
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigError, match=f"PATH: .*{said}"):

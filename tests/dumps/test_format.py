@@ -97,7 +97,7 @@ def test_values_unknown_to_json_become_strings() -> None:
 
 @pytest.mark.parametrize("kind", [PASSED, FAILED])
 @pytest.mark.parametrize("number", [0, 9999, 12345])
-def test_dump_names_are_recognised(kind: DumpKind, number: int) -> None:
+def test_file_names_of_dumps_are_recognised(kind: DumpKind, number: int) -> None:
     assert is_dump(kind.path(Path("folder"), "a_1.b", number))
 
 

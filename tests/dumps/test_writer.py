@@ -59,7 +59,7 @@ def test_dump_files_are_filled_in_order(make_dumper: MakeDumper, dumps: Path) ->
         ((0.0,), {"dump_failed": False}, None),
     ],
 )
-def test_group_scores_select_the_passed_or_the_failed_dump(
+def test_group_scores_decide_whether_the_group_is_dumped_as_passed_or_failed(
     make_dumper: MakeDumper, scores: tuple[float, ...], options: dict[str, Any], kind: str | None
 ) -> None:
     dumper = make_dumper(**options)

@@ -157,7 +157,7 @@ def test_ended_environment_disconnects_and_logs_the_signal(ended: Futures, name:
 
 
 @pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
-def test_problems_in_flight_at_the_end_are_saved(ended: Futures, name: str, finished: bool) -> None:
+def test_problems_in_flight_when_a_run_ends_are_saved(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
     done = {group.index for group in scored(end.environment)}
     assert end.in_flight <= (done if finished else end.put_back)

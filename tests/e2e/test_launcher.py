@@ -26,7 +26,7 @@ def test_ctrl_c_during_imports_prints_nothing(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_evaluate_imports_no_atropos(tmp_path: Path) -> None:
+def test_evaluate_command_imports_no_atropos(tmp_path: Path) -> None:
     (tmp_path / "atroposlib.py").write_text(CTRL_C)
     ended = run("evaluate", "--dry-run", "x", path=tmp_path)
     assert (ended.returncode >= 0, "Traceback" in ended.stderr) == (True, False)

@@ -76,7 +76,7 @@ def test_error_names_the_wrong_argument(url: str, wrong: dict[str, Any], said: s
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_package_exports_evaluate() -> None:
+def test_package_exports_the_function_evaluate() -> None:
     assert reasoning_gym_environment.evaluate is evaluate
 
 

@@ -22,7 +22,7 @@ def test_preset_has_the_number_of_published_tasks(name: str, tasks: int, asked: 
 
 
 @each_preset
-def test_preset_settings_name_tasks_of_the_preset(name: str) -> None:
+def test_every_task_named_in_a_preset_exception_belongs_to_the_preset(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source

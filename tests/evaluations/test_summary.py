@@ -38,7 +38,7 @@ def test_overall_means_weight_tasks_equally() -> None:
     assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
-def test_interval_over_all_tasks_is_narrower_than_of_one() -> None:
+def test_interval_over_all_tasks_is_narrower_than_that_of_a_single_task() -> None:
     right = {"gcd": 4, "lcm": 5, "maze": 6}
     samples = [make_sample(task, float(index < right[task]), index=index) for task in right for index in range(10)]
     found = summary_of(*samples)
@@ -61,7 +61,7 @@ def test_summary_of_no_samples_has_no_tasks() -> None:
     assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 
 
-def test_summary_has_the_library_score_beside_the_strict() -> None:
+def test_evaluation_summary_has_both_library_score_and_strict_score() -> None:
     found = summary_of(make_sample("gcd", 0.0, library_score=1.0), make_sample("lcm", 0.0, library_score=0.5))
     assert (found["overall"]["library_score"], found["overall"]["mean_score"]) == (0.75, 0.0)
 
@@ -77,7 +77,7 @@ def test_unknown_token_counts_are_not_averaged_as_zero() -> None:
 REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
 
 
-def test_parameter_sent_in_some_requests_is_recorded_with_null() -> None:
+def test_parameter_missing_in_some_requests_is_recorded_with_a_null_value() -> None:
     refused = SentRequest(REQUESTED, {"model": "m", "messages": [], "max_tokens": 900}, "m")
     record = record_requests([SentRequest(REQUESTED, REQUESTED, "m"), refused])
     assert record["parameters"] == {"temperature": [0.6, None], "max_tokens": [900]}

@@ -130,7 +130,7 @@ async def count_shared(serve: ServeGroups, environments: Sequence[Env]) -> int:
     return len(seeds) - len(set(seeds))
 
 
-async def test_environment_instances_share_no_problem(
+async def test_environments_with_different_instance_numbers_share_no_problem(
     resume: MakeEnv, make: MakeEnv, serve: ServeGroups, api: ServedRunApi, tmp_path: Path
 ) -> None:
     environments = [await resume(0), await make(instance=1)]
@@ -141,11 +141,13 @@ async def test_environment_instances_share_no_problem(
     assert await count_shared(serve, environments) == 0
 
 
-async def test_environments_without_checkpoint_dir_share_no_problem(make: MakeEnv, serve: ServeGroups) -> None:
+async def test_environments_that_save_no_checkpoints_serve_different_problems(
+    make: MakeEnv, serve: ServeGroups
+) -> None:
     assert await count_shared(serve, [await make(), await make()]) == 0
 
 
-async def test_second_environment_of_the_same_instance_raises(resume: MakeEnv, make: MakeEnv) -> None:
+async def test_second_environment_with_the_same_instance_number_raises(resume: MakeEnv, make: MakeEnv) -> None:
     await resume(0)
     with pytest.raises(ConfigError, match=r"env\.instance"):
         await make()

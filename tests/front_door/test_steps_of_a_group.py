@@ -161,7 +161,9 @@ async def test_group_with_equal_scores_is_no_longer_in_flight(make_env: MakeEnv,
     env._run.mode = Imported()
 
 
-async def test_directly_collected_group_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_group_returned_by_collect_trajectories_is_no_longer_in_flight(
+    make_env: MakeEnv, collect: Collect
+) -> None:
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0

@@ -43,7 +43,7 @@ def test_lm_eval_groups_contain_every_task() -> None:
         assert {path.stem.removeprefix("reasoning_gym_") for path in (FOLDER / category).glob("r*.yaml")} == names
 
 
-def test_lm_eval_files_load_the_task_in_their_name() -> None:
+def test_lm_eval_file_loads_the_task_named_in_its_file_name() -> None:
     for path in FOLDER.glob("*/r*.yaml"):
         config = yaml.safe_load(path.read_text())
         name = path.stem.removeprefix("reasoning_gym_")

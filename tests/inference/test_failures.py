@@ -94,13 +94,13 @@ def test_error_of_an_unknown_host_has_the_system_message() -> None:
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
-def test_retry_after_may_be_seconds(header: str, seconds: float | None) -> None:
+def test_retry_after_header_is_read_as_a_number_of_seconds(header: str, seconds: float | None) -> None:
     error = HTTPError(429)
     error.headers = {"Retry-After": header}
     assert explain_failure(error).retry_after_s == seconds
 
 
-def test_retry_after_may_be_a_date() -> None:
+def test_retry_after_header_is_read_as_a_date() -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
     assert explain_failure(error).retry_after_s == 3600.0

@@ -239,7 +239,7 @@ def test_hostile_text_does_not_change_token_ids(separators: tuple[str, str]) -> 
     assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
 
 
-def test_reply_keys_may_have_any_order() -> None:
+def test_reply_is_read_whatever_the_order_of_its_keys() -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
     turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
     assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]

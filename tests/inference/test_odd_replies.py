@@ -147,7 +147,7 @@ async def test_text_that_matches_its_tokens_is_accepted(token_format: TokenForma
 
 @each_format
 @pytest.mark.parametrize("word", ["stop", "length"])
-async def test_reply_without_text_and_tokens_is_interrupted(
+async def test_reply_with_neither_text_nor_tokens_counts_as_interrupted(
     token_format: TokenFormat, chat: ChatFormat, word: str
 ) -> None:
     found = await received(token_format, chat, "", [], word)

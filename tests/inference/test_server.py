@@ -311,7 +311,7 @@ async def test_repeatedly_interrupted_completion_raises(server: Server, choice: 
         assert model.ended.total() == 1
 
 
-async def test_interrupted_completion_at_start_raises(server: Server) -> None:
+async def test_server_check_raises_if_the_server_interrupts_a_completion(server: Server) -> None:
     server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}]
     async with client(server) as model:
         with pytest.raises(ServerError, match=r"was ready within 0 s .*interrupted a completion.*'abort'"):
@@ -384,7 +384,9 @@ MAGISTRAL = [
         pytest.param(None, "", "", id="null"),
     ],
 )
-async def test_message_content_may_be_a_list_of_parts(server: Server, content: Any, text: str, thinking: str) -> None:
+async def test_message_content_is_read_from_a_list_of_parts(
+    server: Server, content: Any, text: str, thinking: str
+) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)

@@ -171,7 +171,9 @@ def test_openenv_validate_url_passes(server: RunningServer) -> None:
     assert '"passed": true' in ended.stdout or "Verdict: PASS" in ended.stdout
 
 
-async def test_concurrent_episodes_score_as_a_direct_session(server: RunningServer, client_module: Any) -> None:
+async def test_concurrent_openenv_episodes_get_the_scores_of_a_direct_judge(
+    server: RunningServer, client_module: Any
+) -> None:
     async with Session(**SETTINGS) as session:
         problems = [await session.draw(index) for index in range(200)]
         texts = [completion(problem, number) for number, problem in enumerate(problems)]
@@ -329,7 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_numbered_training_task_equals_the_problem_of_that_seed(server: RunningServer, socket: Socket) -> None:
+def test_training_index_and_equal_seed_give_the_same_openenv_problem(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",

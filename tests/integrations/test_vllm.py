@@ -196,7 +196,9 @@ async def test_completion_that_stopped_has_an_end_of_turn(make_client: Any, mode
 
 
 @both
-async def test_closing_answer_tag_is_kept_at_a_stop_text(make_client: Any, model: Any, server_type: str) -> None:
+async def test_closing_answer_tag_is_kept_when_it_ends_a_completion(
+    make_client: Any, model: Any, server_type: str
+) -> None:
     rollouts = await make_client(server_type, stop_after_answer=True).complete(64)
     closing = model[1].convert_tokens_to_ids("</answer>")
     ended = [one for one in rollouts if one.tokens[-1] == closing]
@@ -231,7 +233,9 @@ async def test_cancelled_request_is_aborted_on_the_server(make_client: Any, serv
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # vLLM writes its log with a delay
 
 
-async def test_completions_follow_new_weights(processes: Processes, folder: Path, model: Any) -> None:
+async def test_completions_are_sampled_from_newly_loaded_weights(
+    processes: Processes, folder: Path, model: Any
+) -> None:
     other = build(2, width=128, layers=2)[0]
     learning = Vllm(folder, processes.folder / "served")
     own = Processes(processes.folder / "learning")

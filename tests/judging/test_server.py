@@ -156,7 +156,7 @@ def test_completion_is_found_after_the_prompt_of_a_query(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_that_repeats_the_prompt_is_found_in_the_query() -> None:
+def test_completion_is_found_in_a_query_if_it_repeats_the_prompt() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
@@ -582,7 +582,7 @@ async def test_reply_that_nobody_reads_times_out(judge: Judge, monkeypatch: pyte
         ),
     ],
 )
-async def test_request_with_too_many_texts_is_refused(
+async def test_request_with_too_many_completions_is_refused(
     client: Client, path: str, body: dict[str, Any], line: str
 ) -> None:
     reply = await client.post(path, data=io.BytesIO(json.dumps(body).encode()))
@@ -590,7 +590,7 @@ async def test_request_with_too_many_texts_is_refused(
     assert line in await error_of(reply)
 
 
-async def test_maximum_number_of_texts_is_judged(client: Client) -> None:
+async def test_request_with_the_maximum_number_of_completions_is_judged(client: Client) -> None:
     texts = [f"{number}" for number in range(4096)]
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": texts})
     assert [row["answer"] for row in (await reply.json())["verdicts"]] == texts

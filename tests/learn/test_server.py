@@ -52,7 +52,7 @@ async def test_greedy_completions_of_a_prompt_are_equal(server: ModelServer) -> 
     assert len(set(reply["text"])) == 1
 
 
-async def test_server_uses_published_weights(server: ModelServer, tmp_path: Path) -> None:
+async def test_server_samples_from_the_weights_that_the_trainer_sent(server: ModelServer, tmp_path: Path) -> None:
     await generate(server, PROMPTS[0])
     other, _ = build(2, width=16, layers=1)
     save_weights(other, tmp_path / "new.safetensors")

@@ -89,7 +89,7 @@ def test_mean_metric_without_values_is_not_reported() -> None:
     assert scraped(mean) == ["reasoning_train_score_count 0.0", "reasoning_train_score_sum 0.0"]
 
 
-def test_unknown_value_metric_is_not_reported() -> None:
+def test_value_metric_is_not_reported_if_its_value_is_unknown() -> None:
     assert list(read([Metric[None]("trainer/step", Kind.NOW, "words", lambda _: None)], None)) == []
 
 

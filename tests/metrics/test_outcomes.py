@@ -83,6 +83,6 @@ def test_tally_accumulates_count_sum_and_maximum() -> None:
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_group_with_a_length_penalty_is_not_all_right() -> None:
+def test_group_with_a_length_penalty_is_not_counted_as_all_correct() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

@@ -101,7 +101,7 @@ def test_outcome_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_report_has_shares_of_removed_formatting() -> None:
+def test_metrics_report_the_share_of_answers_per_kind_of_formatting() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
     report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}

@@ -50,7 +50,7 @@ async def test_draw_raises_after_too_many_rejections(rejections: list[Rejection]
         await draw_of([*rejections, SERVED], DrawAttempts())
 
 
-async def test_draw_counts_rejections_of_an_interrupted_draw() -> None:
+async def test_rejections_before_an_interruption_count_towards_the_draw_limit() -> None:
     with pytest.raises(ExhaustedError):
         await draw_of([Rejection.REPEATED], DrawAttempts(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
@@ -62,7 +62,7 @@ async def test_draw_raises_after_consecutive_failures() -> None:
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_draw_raises_the_error_of_a_single_failure_unchanged() -> None:
+async def test_drawing_raises_the_error_of_a_failed_generation() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], DrawAttempts())
     assert raised.value is FAILURE

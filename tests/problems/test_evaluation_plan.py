@@ -75,7 +75,7 @@ def test_evaluation_of_composite_uses_its_training_members() -> None:
     }
 
 
-def test_preset_conflicts_with_training_parameters() -> None:
+def test_preset_combined_with_training_parameters_raises() -> None:
     with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
         plan(eval_preset="rg-easy", eval_level="training")
 
@@ -89,7 +89,7 @@ def test_preset_sets_tasks_repeats_and_prompt() -> None:
 
 
 @pytest.mark.parametrize("asked", [5, 9])
-def test_preset_may_be_limited_to_fewer_problems(asked: int) -> None:
+def test_preset_is_limited_to_the_configured_number_of_problems(asked: int) -> None:
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 

@@ -57,7 +57,7 @@ async def test_evaluation_problem_depends_on_seed_task_and_number() -> None:
     assert not {problem.spec.seed for problem in others} & {problem.spec.seed for problem in problems}
 
 
-async def test_evaluation_uses_task_params_and_one_level() -> None:
+async def test_evaluation_problems_have_the_configured_level_and_task_params() -> None:
     workers = FakeWorkers()
     await make_set(workers, params={"gcd": {"size": 3}}, samples_per_task=1, level=0.5).problems()
     assert [(spec.params, spec.level) for spec in workers.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
@@ -144,7 +144,7 @@ async def test_evaluation_questions_do_not_repeat() -> None:
     assert len({problem.question for problem in problems}) == 9
 
 
-async def test_larger_set_begins_with_the_questions_of_a_smaller() -> None:
+async def test_larger_evaluation_set_begins_with_the_questions_of_a_smaller_set() -> None:
     few = await build(one_of(12), [FEW], samples_per_task=4)
     assert few == (await build(one_of(12), [FEW], samples_per_task=9))[:4]
 
@@ -247,7 +247,7 @@ async def test_resumed_set_generates_each_problem_once() -> None:
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
 
 
-async def test_lower_numbered_problem_keeps_a_repeated_question() -> None:
+async def test_equal_question_stays_with_the_problem_of_the_lower_number() -> None:
     """The set does not depend on which problem is generated first."""
     late = asyncio.Event()
 

@@ -136,7 +136,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", INVALID)
-async def test_invalid_plan_names_the_setting(case: str) -> None:
+async def test_error_names_the_setting_that_makes_a_plan_invalid(case: str) -> None:
     fields, message = INVALID[case]
     sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
     with pytest.raises(ConfigError, match="^" + message):

@@ -65,14 +65,14 @@ def test_reference_string_round_trips(reference: Reference) -> None:
         (TEXT.replace('{"min_value": 10}', "[1]"), "a JSON object"),
     ],
 )
-def test_invalid_reference_raises_one_line(text: str, problem: str) -> None:
+def test_invalid_reference_raises_a_one_line_error(text: str, problem: str) -> None:
     with pytest.raises(InvalidReferenceError) as caught:
         Reference.parse(text)
     assert problem in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_reference_params_may_reach_the_maximum_depth() -> None:
+def test_params_nested_to_the_maximum_depth_are_accepted_in_a_reference() -> None:
     text = TEXT.replace("10", "[" * 31 + "]" * 31)
     assert Reference.parse(text).params["min_value"]
 
@@ -94,7 +94,7 @@ def test_reference_with_another_question_is_rejected() -> None:
     ("made", "here", "told"),
     [("1", "2", "reasoning-gym 1, but 2 is installed"), ("my@1", "my@2", "my@1, but my@2 is installed")],
 )
-def test_reference_error_names_the_other_release(made: str, here: str, told: str) -> None:
+def test_reference_error_names_the_release_that_made_the_problem(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)
     with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
         reference.check(make_problem(question="another"), here)

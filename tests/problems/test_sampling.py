@@ -118,7 +118,7 @@ def test_new_attempt_at_a_position_may_sample_a_different_task() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
-def test_new_attempt_after_rejection_changes_only_the_seed() -> None:
+def test_problem_spec_after_a_rejection_differs_only_in_seed_and_attempt() -> None:
     sampler = make_sampler()
     drawn = [sampler.draw(7, 0)]
     for attempt in range(1, 30):
@@ -192,7 +192,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_updates_the_level_that_was_served() -> None:
+def test_group_scores_change_the_estimate_at_the_served_level() -> None:
     """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)

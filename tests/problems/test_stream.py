@@ -138,7 +138,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_replaced_levels_are_counted_and_logged_once(
+async def test_levels_that_workers_replaced_are_counted_and_logged_once(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""
@@ -358,7 +358,7 @@ async def test_restored_problem_with_changed_question_is_replaced(
     assert "the question differs from the question of the earlier run" in caplog.text
 
 
-async def test_resumed_stream_samples_missing_positions(make_stream: MakeStream) -> None:
+async def test_resumed_stream_samples_problems_only_for_unfinished_positions(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
@@ -415,7 +415,7 @@ def test_resumed_stream_continues_the_sequence(runs: list[tuple[int, list[int]]]
 # ---------------------------------------------------------------------------- the rest of the state
 
 
-async def test_resumed_stream_keeps_redrawn_problems(make_stream: MakeStream) -> None:
+async def test_resumed_stream_keeps_the_new_problem_drawn_for_a_failed_problem(make_stream: MakeStream) -> None:
     workers = Held()
     first = await started(make_stream(workers, depth=1))
     workers.fail(0)
@@ -424,7 +424,7 @@ async def test_resumed_stream_keeps_redrawn_problems(make_stream: MakeStream) ->
     assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec(ProblemRequest("b", 1), Split.TRAIN, 0, 1)]
 
 
-async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
+async def test_resumed_stream_still_excludes_quarantined_tasks(make_stream: MakeStream) -> None:
     """The problem at a position depends on seed and state, so the state must contain the quarantined tasks."""
     expected = await take(make_stream(FakeWorkers(b_fails)), 24)
     first = make_stream(FakeWorkers(b_fails))

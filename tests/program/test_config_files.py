@@ -51,7 +51,7 @@ def test_error_names_the_unreadable_config_file(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
-def test_wide_config_file_raises(tmp_path: Path, encoding: str) -> None:
+def test_config_file_in_utf_16_or_utf_32_raises(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("env: {tasks: gcd}", encoding=encoding)
     with pytest.raises(ConfigError, match=f"is not YAML: the text is {encoding[:6].upper()}, and must be UTF-8"):

@@ -62,7 +62,7 @@ def test_template_that_omits_a_message_raises(tokenizer: Any, template: str, fau
     assert "\n" not in str(refused.value)
 
 
-def test_template_may_add_a_header_after_every_turn(tokenizer: Any) -> None:
+def test_template_that_adds_a_header_after_every_turn_is_accepted(tokenizer: Any) -> None:
     template = "{% for m in messages %}{{ m.content }}<|im_end|><|im_start|>{% endfor %}"
     text = ChatFormat(tokenizer_with(tokenizer, template), "odd").prompt(MESSAGES).text
     assert text.endswith("<|im_end|><|im_start|>")

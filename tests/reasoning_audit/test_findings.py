@@ -109,7 +109,7 @@ def test_findings_with_the_same_defect_are_merged() -> None:
     assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
 
 
-def test_one_reference_answer_below_full_score_has_medium_severity() -> None:
+def test_single_reference_answer_below_full_score_has_medium_severity() -> None:
     gold = ProbeTally()
     for seed in range(30):
         gold.add(Verdict(float(seed != 7), Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
@@ -148,13 +148,13 @@ def test_timeout_or_memory_error_is_a_finding(reason: Reason, defect: Defect) ->
     assert [one.defect for one in _found(_audit({"0": 0.0}, reason))] == [defect]
 
 
-def test_finding_of_an_untrained_task_has_low_severity() -> None:
+def test_finding_on_a_task_left_out_of_training_has_low_severity() -> None:
     [finding] = _found(BAD, left_out={"maze"})
     assert finding.severity is Severity.LOW
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_untrained_task_that_rejects_its_answer_has_high_severity() -> None:
+def test_rejected_answer_has_high_severity_in_a_task_left_out_of_training() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 

@@ -42,7 +42,7 @@ def test_probe_answers_survive_extraction_from_a_completion() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_problem_without_reference_answer_has_no_probes_that_need_it() -> None:
+def test_probes_that_need_a_reference_answer_are_left_out_if_there_is_none() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())

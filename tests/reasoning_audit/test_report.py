@@ -26,7 +26,7 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_audit_report_result_follows_the_findings(audit: TaskAudit, result: AuditOutcome) -> None:
+def test_audit_result_of_a_task_depends_on_its_probe_scores(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 
@@ -39,7 +39,7 @@ def test_outcome_line_counts_passed_tasks() -> None:
     assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
-def test_outcome_line_says_failed_if_only_findings_failed() -> None:
+def test_outcome_line_says_failed_if_only_the_findings_fail_the_audit() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 

@@ -131,7 +131,7 @@ def _findings() -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_score_function_without_defects_passes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_function_without_defects_passes_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("boxed", "--fail-on", "low") == 0
     printed = capsys.readouterr().out
     assert "of the form '\\\\boxed{ANSWER}'" in printed
@@ -153,7 +153,9 @@ def test_score_function_that_accepts_substrings_is_found() -> None:
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-def test_score_function_may_read_granted_files(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
+def test_audited_score_function_reads_files_only_if_they_are_granted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool
+) -> None:
     (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
     (folder / "data").mkdir()
     (folder / "data" / "secret.txt").write_text("")

@@ -41,7 +41,7 @@ def test_score_bound_depends_on_the_number_of_options(options: int, bound: float
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_problem_without_a_probe_counts_as_score_0_for_it() -> None:
+def test_probe_scores_0_on_a_problem_for_which_no_probe_answer_exists() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -93,7 +93,7 @@ async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_faults_of_untrained_tasks_are_confirmed_once() -> None:
+async def test_fault_of_a_task_left_out_of_training_is_confirmed_only_once() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 

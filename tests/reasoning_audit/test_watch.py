@@ -52,14 +52,14 @@ def _raise(_answer: str) -> float:
         (_raise, 0.0, {"failed": 1.0}),
     ],
 )
-def test_watched_verifier_records_both_call_results(
+def test_audit_records_what_both_verifier_calls_returned(
     verify: Callable[[str], object], score: float, parts: dict[str, float]
 ) -> None:
     watched = WatchedAnswers(verify, StillWatch())
     assert (watched.score("42"), watched.parts) == (score, parts)
 
 
-def test_watched_verifier_is_called_twice() -> None:
+def test_audit_calls_the_verifier_twice_for_each_answer() -> None:
     numbers = iter([0.25, 0.75])
     watched = WatchedAnswers(lambda _answer: next(numbers), StillWatch())
     watched.score("42")

@@ -38,13 +38,13 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-async def test_policy_function_may_return_token_ids(server: InferenceServer) -> None:
+async def test_server_returns_token_ids_that_its_policy_function_returns(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
     _, reply = await post(server, "/generate", RAW)
     assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
 
 
-async def test_policy_function_may_raise_an_http_error(server: InferenceServer) -> None:
+async def test_server_returns_an_http_error_that_its_policy_function_raises(server: InferenceServer) -> None:
     server.policy = AsyncMock(side_effect=web.HTTPTooManyRequests)
     assert (await post(server, "/v1/completions", RAW))[0] == 429
 

@@ -71,7 +71,7 @@ def test_training_series_are_named_by_folder(tmp_path: Path) -> None:
     ]
 
 
-def test_repeated_step_belongs_to_the_resumed_training(tmp_path: Path) -> None:
+def test_evaluations_after_a_repeated_step_stay_in_the_same_training_series(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 30, 20, 40])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     data = report(*folders)

@@ -37,7 +37,7 @@ def test_task_module_file_is_imported(tmp_path: Path, registry: dict[str, Any]) 
     assert (list(found), found["mine"].name, found["mine"].read_paths) == (["mine"], "my_tasks", (path,))
 
 
-def test_task_module_may_be_an_importable_name(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_is_imported_by_its_dotted_name(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab/__init__.py", "")
     write(tmp_path, "lab/words.py", REGISTERS.format("mine"))
     found = import_task_modules(["lab.words"], registry, str(tmp_path)).modules
@@ -50,7 +50,7 @@ def test_verifier_of_a_task_package_may_read_the_package_folder(tmp_path: Path, 
     assert found["mine"].read_paths == (str(tmp_path / "lab_of_words"),)
 
 
-def test_task_module_may_import_a_helper_beside_it(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_imports_a_helper_module_from_the_same_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "helper_of_mine.py", "NAME = 'helped'")
     text = "from helper_of_mine import NAME\nfrom registry_of_test import DATASETS\nDATASETS[NAME] = object()"
     assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry).modules) == ["helped"]

@@ -153,7 +153,7 @@ def test_checkpoint_round_trips(tmp_path: Path) -> None:
     assert read_checkpoint(path) == Checkpoint(path, 5, {"made_with": MADE_WITH, **STATE})
 
 
-def test_checkpoint_error_names_the_other_version(tmp_path: Path) -> None:
+def test_error_names_the_unsupported_version_of_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / LATEST
     path.write_text('{"version": 3, "step": 5, "state": {}}')
     with pytest.raises(CheckpointError, match=rf"{LATEST} .* version 3, but this program reads only version \d+"):
@@ -236,7 +236,7 @@ def hanging_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     answers.set()
 
 
-def test_store_reports_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
+def test_checkpoint_store_is_busy_while_it_writes(take: Take, hanging_disk: threading.Event) -> None:
     store = take()
     store.save(1, STATE)
     assert store.busy

@@ -198,7 +198,7 @@ def test_rows_without_a_settings_header_raise(reopen: Open, path: Path) -> None:
         reopen()
 
 
-def test_empty_file_accepts_other_settings(reopen: Open) -> None:
+def test_file_without_rows_is_reopened_with_other_settings(reopen: Open) -> None:
     for seed in (1, 2):
         file = reopen({"seed": seed})
     file.append_row("1", {"a": 1})
@@ -217,7 +217,7 @@ def test_header_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> 
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 
 
-def test_remove_rows_also_deletes_the_header(reopen: Open, tmp_path: Path) -> None:
+def test_removing_a_file_of_rows_also_deletes_its_header_file(reopen: Open, tmp_path: Path) -> None:
     reopen().remove()
     assert list(tmp_path.iterdir()) == []
 

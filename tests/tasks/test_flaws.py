@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_knights_knaves_problem_is_rejected_if_all_and_reading_solves_it(
+def test_knights_knaves_problem_is_rejected_if_reading_claims_as_and_solves_it(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}

@@ -90,7 +90,7 @@ def _fresh(task: str, seed: int, params: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_cached_dataset_gives_the_items_of_a_new_one(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: DatasetCache, task: str) -> None:
     for seed, params in enumerate([EASY, HARD, {}, HARD, EASY, {}, EASY] * 2):
         item = _item(cache, task, seed, params)
         # A new codeio dataset overwrites the class attributes of all others.
@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_items_of_a_new_one(cache: DatasetCache, task: 
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_datasets_are_built_once_per_params_or_seed(
+def test_dataset_is_built_once_or_for_each_params_or_seed_as_declared(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
@@ -126,14 +126,16 @@ def test_scoring_uses_a_dataset_with_the_given_params(cache: DatasetCache, task:
         assert (config.width, config.words) == (params.get("width", 5), params.get("words", []))
 
 
-def test_verifier_that_ignores_params_reuses_any_dataset(cache: DatasetCache, factory: Factory) -> None:
+def test_dataset_is_reused_for_other_params_if_the_verifier_ignores_params(
+    cache: DatasetCache, factory: Factory
+) -> None:
     for params in (EASY, HARD, {}):
         cache.get("spell_backward", params, None)
     assert factory.built == ["spell_backward"]
     assert _item(cache, "spell_backward", 3, HARD) == _fresh("spell_backward", 3, HARD)
 
 
-def test_cached_dataset_is_found_in_any_order_of_params(cache: DatasetCache, factory: Factory) -> None:
+def test_cached_dataset_is_found_if_its_params_are_in_another_order(cache: DatasetCache, factory: Factory) -> None:
     cache.get(KEPT, {"width": 1, "words": []}, 0)
     cache.get(KEPT, {"words": [], "width": 1}, 0)
     assert len(factory.built) == 1
@@ -166,13 +168,13 @@ def test_least_recently_used_dataset_is_evicted(cache: DatasetCache, factory: Fa
     assert {dataset.config.width for dataset in factory.alive} == {0, *range(2, most + 1)}
 
 
-def test_dataset_with_all_items_is_built_once(cache: DatasetCache, factory: Factory) -> None:
+def test_several_items_of_one_dataset_are_read_from_a_single_build(cache: DatasetCache, factory: Factory) -> None:
     items = [cache.get_whole(PER_SEED, EASY, 7, 50)[number] for number in range(3)]
     assert items == [{"index": number, "seed": 7, "size": 50, **EASY} for number in range(3)]
     assert factory.built == [PER_SEED]
 
 
-def test_dataset_with_all_items_leaves_the_cache_unchanged(cache: DatasetCache) -> None:
+def test_building_a_dataset_of_all_items_does_not_change_cached_datasets(cache: DatasetCache) -> None:
     _item(cache, ON_CLASS, 0, EASY)
     cache.get_whole(ON_CLASS, HARD, 0, 2)
     assert _item(cache, ON_CLASS, 1, EASY)["data"] == "data of width 1"

@@ -57,7 +57,7 @@ def _package(folder: Path, **files: str) -> Path:
 
 
 @fresh
-async def test_configured_checkout_is_preferred_to_the_installation(fake_library: Path) -> None:
+async def test_workers_import_the_configured_checkout_of_the_library(fake_library: Path) -> None:
     info = await library_info(fake_library)
     assert (info.path, info.version) == (str(fake_library / "reasoning_gym"), "0.0.fake")
     names = [task.name for task in info.tasks]

@@ -201,7 +201,7 @@ OFFENCES: Mapping[str, Callable[[Attack], bool]] = {
 
 @on_one_loop
 @pytest.mark.parametrize("offends", OFFENCES.values(), ids=OFFENCES)
-async def test_no_hostile_answer_gets_a_score_or_an_effect(
+async def test_hostile_answers_score_zero_and_have_no_side_effect(
     campaign: Campaign, offends: Callable[[Attack], bool]
 ) -> None:
     offenders = [one for one in campaign.attacks if offends(one)]

@@ -127,7 +127,7 @@ CHANGES: dict[str, Callable[[Folders], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_granted_path_that_changes_after_start_grants_no_new_access(
+async def test_changing_a_granted_path_after_start_gives_workers_no_new_access(
     folders: Folders, change: Callable[[Folders], object]
 ) -> None:
     async with _scoring(folders) as pool:
@@ -155,7 +155,7 @@ async def test_renamed_granted_folder_stays_readable(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_replaced_fork_server_grants_no_replaced_folder(folders: Folders, linked: bool) -> None:
+async def test_new_fork_server_gives_no_access_to_a_replaced_granted_folder(folders: Folders, linked: bool) -> None:
     async with _scoring(folders) as pool:
         if linked:
             _replace_by_link(folders.data, folders.secret)
@@ -165,7 +165,7 @@ async def test_replaced_fork_server_grants_no_replaced_folder(folders: Folders, 
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_replaced_fork_server_grants_the_original_folders(folders: Folders) -> None:
+async def test_new_fork_server_gives_access_to_unchanged_granted_folders(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ
@@ -246,7 +246,7 @@ async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_replaced_fork_server_needs_the_same_sandbox_layers(failing: FailingSandbox) -> None:
+async def test_new_fork_server_that_lacks_a_sandbox_layer_of_the_first_raises(failing: FailingSandbox) -> None:
     failing.skip_without(SECCOMP)
     pool = failing.pool
     problem = await make(pool, seed=3)

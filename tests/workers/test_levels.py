@@ -107,7 +107,7 @@ def test_parameter_range_rises_with_the_level(levels: list[int]) -> None:
         assert [window[end] for window in windows] == sorted(window[end] for window in windows)
 
 
-def test_falling_parameter_range_keeps_low_below_high() -> None:
+def test_lower_bound_stays_below_the_upper_if_values_fall_with_the_level() -> None:
     assert Attribute(("low", "high"), (9, 5, 1)).at(1.0) == {"low": 1, "high": 5}
     attribute = Attribute(("low", "high"), ((1, 4), (1, 8)))
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]
@@ -128,7 +128,7 @@ def test_level_0_is_not_harder_than_the_library_defaults(attribute: SimpleNamesp
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_level_attributes_may_have_different_numbers_of_steps() -> None:
+def test_parameters_with_different_numbers_of_levels_are_interpolated() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
@@ -225,7 +225,7 @@ def test_members_of_composite_get_its_level(difficulty: DifficultyMap) -> None:
     assert resolved.level == 0.75
 
 
-def test_all_but_the_listed_tasks_have_levels(difficulty: DifficultyMap) -> None:
+def test_every_task_except_the_listed_exceptions_has_levels(difficulty: DifficultyMap) -> None:
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 

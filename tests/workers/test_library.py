@@ -31,7 +31,7 @@ def test_answer_is_scored_at_the_given_level(library: Library) -> None:
     assert [scorer.score(near) for scorer in scorers] == [1.0, 0.0, 1.0]
 
 
-def test_decimal_precision_of_a_task_does_not_leak(library: Library) -> None:
+def test_decimal_precision_set_by_a_task_does_not_change_other_tasks(library: Library) -> None:
     made = []
     for precision in (5, 28):
         library.generate(ProblemRequest("decimal_arithmetic", 1, {"precision": precision}))
@@ -39,7 +39,7 @@ def test_decimal_precision_of_a_task_does_not_leak(library: Library) -> None:
     assert made[0] == made[1]
 
 
-def test_tasks_that_use_numpy_depend_on_the_seed(library: Library) -> None:
+def test_seed_determines_the_problem_of_a_task_that_uses_numpy(library: Library) -> None:
     request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
     first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
@@ -84,7 +84,7 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_served_problems_get_default_params_unless_the_seed_is_exact(library: Library) -> None:
+def test_problem_with_an_exact_seed_gets_no_default_params_for_training(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}

@@ -82,7 +82,7 @@ async def test_answer_options_of_a_translated_library_are_scored(pool: WorkerPoo
 
 
 @on_module_loop
-async def test_moves_of_a_translated_library_are_scored(pool: WorkerPool) -> None:
+async def test_answers_in_the_language_of_a_translated_library_are_scored(pool: WorkerPool) -> None:
     problem = await make(pool, "jugs", 1)
     verdicts = await pool.score(problem, [str(problem.answer), '["f\\u00fclle B", "gie\\u00dfe B->A"]', '["fill A"]'])
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0, 0.0]

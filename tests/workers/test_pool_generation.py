@@ -38,7 +38,7 @@ ODD_ENTRIES = {
 }
 
 
-async def test_unusual_task_entries_become_problems(pool: WorkerPool) -> None:
+async def test_dataset_items_of_unusual_form_become_problems(pool: WorkerPool) -> None:
     for task, (answer, metadata) in ODD_ENTRIES.items():
         problem = await make(pool, task)
         assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata)), task
@@ -46,7 +46,7 @@ async def test_unusual_task_entries_become_problems(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_evaluation_problems_are_generated_before_training(pool: WorkerPool) -> None:
+async def test_queued_evaluation_problems_are_generated_before_training_problems(pool: WorkerPool) -> None:
     made: list[Split] = []
 
     async def note(split: Split) -> None:

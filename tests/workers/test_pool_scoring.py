@@ -113,7 +113,7 @@ async def test_repeatedly_killed_worker_gives_no_score(pool: WorkerPool) -> None
     assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
-async def test_every_answer_is_scored_after_one_killed_worker_each(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_answers_that_each_kill_a_worker_once_are_all_scored(pool: WorkerPool, tmp_path: Path) -> None:
     answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
     verdicts = await pool.score(await make(pool, seed=3), answers)
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4

@@ -77,7 +77,7 @@ async def ends() -> AsyncIterator[tuple[Channel, socket.socket]]:
 Ends = tuple[Channel, socket.socket]
 
 
-async def test_frame_may_arrive_in_pieces(ends: Ends) -> None:
+async def test_frame_that_arrives_in_pieces_is_read(ends: Ends) -> None:
     channel, peer = ends
     receiving = asyncio.create_task(channel.receive(PATIENCE_S))
     for byte in encode_frame({"id": 1}, b"blob"):

@@ -348,7 +348,7 @@ def _landlock_fails(code: int, reason: str) -> str:
         (LANDLOCK, "sandbox._landlock = lambda *_: lambda: open('/no/such/file')", "No such file or directory"),
     ],
 )
-def test_sandbox_layer_refused_by_the_kernel_is_reported(layer: str, changes: str, reason: str) -> None:
+def test_missing_sandbox_layer_is_reported_with_the_cause(layer: str, changes: str, reason: str) -> None:
     usual = _entered("")
     entered = _entered(changes)
     if layer in usual.missing:
@@ -367,7 +367,9 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_makes_memory_private_unless_proc_hides_workers(tmp_path: Path, mounts: str, is_missing: bool) -> None:
+def test_sandbox_protects_worker_memory_unless_proc_hides_other_processes(
+    tmp_path: Path, mounts: str, is_missing: bool
+) -> None:
     (tmp_path / "mounts").write_text(mounts)
     entered = _entered(f"sandbox.MOUNTS = sandbox.Path({str(tmp_path / 'mounts')!r})")
     assert ("private memory" in entered.missing) == is_missing

@@ -69,7 +69,7 @@ def test_last_curve_point_has_at_least_a_third_of_the_usual_problems(tmp_path: P
     assert last >= max(others) / 3
 
 
-def test_training_curve_handles_a_distant_index(tmp_path: Path) -> None:
+def test_training_curve_is_made_if_a_problem_index_is_very_large(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in [*range(300), 10**12]))
     assert sum(curve["groups"]) == 301
 
@@ -106,7 +106,7 @@ def test_report_shows_lengths_in_tokens_if_known(tmp_path: Path) -> None:
     assert (known["lengths"]["unit"], known["tokens"], known["lengths"]["bins"]) == ("tokens", 4, [[4, 1, 0, 0]])
 
 
-def test_report_of_an_evaluation_has_published_comparison(tmp_path: Path) -> None:
+def test_report_compares_an_evaluation_with_published_models(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0)
     folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
     [run] = report(folder)["runs"]

@@ -442,7 +442,7 @@ def test_page_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
     assert view.page.title().split(" · ")[0] == view.page.locator("#run option:checked").inner_text()
 
 
-def test_page_does_not_rank_runs_over_different_tasks(tab: Any, tmp_path: Path) -> None:
+def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: Path) -> None:
     few = write_evaluation(tmp_path / "few", group(rollout(1.0), task="gcd"))
     many = write_evaluation(tmp_path / "many", *(group(rollout(0.0), task=task) for task in ("gcd", "lcm")))
     page = tmp_path / "page.html"

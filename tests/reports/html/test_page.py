@@ -19,7 +19,7 @@ from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
-def test_published_comparison_uses_comparable_tasks(tmp_path: Path) -> None:
+def test_page_compares_published_scores_only_on_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
@@ -30,7 +30,7 @@ def test_published_comparison_uses_comparable_tasks(tmp_path: Path) -> None:
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
-def test_tasks_of_other_sources_get_categories(tmp_path: Path) -> None:
+def test_task_from_outside_the_library_gets_its_source_as_category(tmp_path: Path) -> None:
     groups = [
         group(rollout()),
         group(rollout(), task="rlve/Sorting", reference=reference_of("rlve/Sorting", 0, release="rlve@0.0.1")),
@@ -85,14 +85,18 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_report_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+def test_page_shows_a_tasks_command_with_the_seed_if_there_is_no_reference(
+    tmp_path: Path, facts: dict[str, Any], words: list[str]
+) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
     assert shlex.split(data["groups"][0]["command"]) == ["env", *words, "--system_prompt", ""]
 
 
 @pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
-def test_report_command_has_reference_and_system_prompt(tmp_path: Path, system: str, words: list[str]) -> None:
+def test_page_shows_a_tasks_command_with_reference_and_system_prompt(
+    tmp_path: Path, system: str, words: list[str]
+) -> None:
     asked = rollout()
     asked["conversation"].insert(0, {"role": "system", "content": system})
     line = group(asked)

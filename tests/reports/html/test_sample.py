@@ -39,7 +39,7 @@ def test_page_sample_keeps_small_tasks_whole(tmp_path: Path) -> None:
     assert tasks["gcd"] > 10
 
 
-def test_page_sample_has_the_same_problems_of_two_runs(tmp_path: Path) -> None:
+def test_page_sample_has_the_same_problems_for_both_of_two_runs(tmp_path: Path) -> None:
     def lines(text: str) -> list[dict[str, Any]]:
         return [group(rollout(text=text * 500), seed=seed, index=seed) for seed in range(60)]
 
