@@ -63,7 +63,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 NO_VALUE = object()
-"""Marks that an error shows no value."""
+"""Stands for a missing `got`, because None may be a wrong value."""
 
 
 class ReasoningEnvError(Exception):
@@ -71,7 +71,7 @@ class ReasoningEnvError(Exception):
 
     Args:
         problem: What was expected ("must be at least 1"), or what is wrong ("the folder cannot be made").
-        setting: The wrong setting or option: `section.name`, `name` in code that works without Atropos, or `--config`.
+        setting: The wrong setting, parameter or option, such as `env.seed`, `level` or `--config`.
         got: The wrong value; shown with `repr`.
         remedy: What to do. Settings in braces are shown by the name that the user knows: "correct {openai.base_url}".
 

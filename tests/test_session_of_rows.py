@@ -145,7 +145,7 @@ async def test_score_function_that_returns_true_gives_score_1(session: Session[P
         ("text", "ScoreError: the function must return a number from 0 to 1; got '1.0'"),
         (
             "only parts",
-            "ScoreError: the function must return a number, or a mapping with `score`; the mapping has none",
+            "ScoreError: the function must return a number, or a mapping with `score`; got one without `score`",
         ),
         ("infinite part", "ScoreError: 'length' in the mapping must be a finite number; got inf"),
         ("many parts", "ScoreError: the mapping may have at most 32 numbers besides `score`; got 33"),
@@ -313,7 +313,7 @@ async def test_row_with_missing_arguments_raises() -> None:
             await session.judge(ROW, ["right", "wrong"])
     assert str(raised.value) == (
         "row: the function does not accept the row: missing a required argument: 'answr'; got ['answer']; "
-        "accept every column, or add **columns: the call is score(completion, **row)"
+        "accept every column as an argument, or add **columns: the call is score(completion, **row)"
     )
 
 

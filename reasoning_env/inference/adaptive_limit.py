@@ -22,8 +22,8 @@ class AdaptiveLimit:
 
     If the server does not say how long to wait, a span lasts a quarter of the time since the server last accepted a
     request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. After a span without a refusal, the spans become
-    half as long, because a server that was restarted may have no limit. `sent` is the number of requests up to the
-    first refusal.
+    half as long, because a server that was restarted may have no limit. `sent` is the number of requests that were
+    sent up to the first refusal.
     """
 
     GROWTH = 1.25
@@ -48,10 +48,10 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """When the server last accepted requests: the time of the last refusal in a span with an accepted request."""
+        """About when the server last accepted a request: the last refusal that ended a span with accepted requests."""
 
     async def wait(self) -> float:
-        """Wait until a request may be sent. Return the time, which is the argument `sent_s` of `refused`."""
+        """Wait until the limit allows a request. Return the time at the end of the wait, for `sent_s` of `refused`."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s

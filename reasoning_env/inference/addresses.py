@@ -141,7 +141,7 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers: options override files, and files override the first of `defaults`.
+    """Return the settings of the servers. Options override files. Files override the first element of `defaults`.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if neither the files, the options nor the variable have a setting.
@@ -177,7 +177,7 @@ def read_servers(
 
 
 def _read_word(word: str, name: str) -> str:
-    """Return a word of the setting `name`; for `$NAME`, the environment variable's value. Raises ConfigError."""
+    """Return the key or header `word`; for `$NAME`, that environment variable's value. Raises ConfigError."""
     setting = f"openai.{name}"
     if word.startswith("$"):
         variable = word[1:]
@@ -216,7 +216,7 @@ class StatusError(Exception):
         self._body = body
 
     def __str__(self) -> str:
-        """Return the status and the message of the error in one line; without a message, the start of the reply."""
+        """Return the status and the message of the error in one line; if the reply has no message, its beginning."""
         error = error_in_place(self._body)
         text = self._body[:1000].decode(errors="replace") if error is None else str(error)
         phrase = HTTPStatus(self.status).phrase if self.status in set(HTTPStatus) else ""
@@ -299,7 +299,7 @@ def path_remedy(failure: Failure, url: str) -> str | None:
     before, version, _ = parts.path.partition("/v1/")
     path = before if version else re.sub(r"/v\d+$", "", parts.path)
     where = parts._replace(path=f"{path}/v1", query="", fragment="").geturl().replace("{", "{{").replace("}", "}}")
-    return f"check {{openai.base_url}}: most servers want {where}"
+    return f"check {{openai.base_url}}: for most servers it would be {where}"
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
@@ -325,7 +325,7 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
-    """Make a completer use its first format that returns a token; if the format is known, only try it.
+    """Select the first of a completer's formats that returns a token. If a format is already selected, try only that.
 
     Returns None if a format works. If the server is absent or busy, or refuses the key or the only format, returns the
     format that was tried and the error. Raises ServerError if no format gives a token.
@@ -349,7 +349,7 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
         if works:
             completer.format = reply_format
             if CHAT in formats[: formats.index(reply_format)]:
-                logger.warning("no chat completions (%s): using /v1/completions without a chat template", refusals[0])
+                logger.warning("no chat completions (%s): /v1/completions is used without a chat template", refusals[0])
             return None
         refusals.append(f"{place}: {refusal}")
     if passing is not None:
@@ -400,7 +400,7 @@ async def check_servers(
 
     Raises:
         ServerError: A server refuses the request, or sends no completion.
-        ServerError: For `timeout_s`, all servers are absent or cannot serve.
+        ServerError: For `timeout_s` seconds, no server was ready.
     """
 
     async def probe(timeout_s: float) -> Sequence[Failure]:
@@ -424,7 +424,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Failure | None]:
-    """For each server, return why it does not work yet, or None. Once a server works, other probes get OTHERS_S."""
+    """For each server, return why it does not work yet, or None. Once one works, the others get OTHERS_S more."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

@@ -81,7 +81,7 @@ class ServerSettings(BaseModel):
     Without this setting, the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and
     `process`, list them under `openai` in a file."""
     model_name: str | None = None
-    """Name of the model on the server (`--openai.model_name`). None: in `evaluate`, the only model of the server."""
+    """Name of the model on the server (`--openai.model_name`). None: `evaluate` uses the server's only model."""
     api_key: str | None = None
     """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: OPENAI_API_KEY."""
     headers: Headers = Field(default_factory=dict)
@@ -90,7 +90,7 @@ class ServerSettings(BaseModel):
     server_type: Annotated[str, AfterValidator(check_type)] = Field(
         default=AUTO, json_schema_extra={"enum": [*names_of_types()]}
     )
-    """Type of the server. `auto`: the best type that the server supports. `evaluate` uses `auto` and `chat` only."""
+    """Type of the server. `auto`: the best type that the server supports. `evaluate` accepts only `auto` and `chat`."""
     timeout: Annotated[int, Field(ge=1)] = 1200
     """Time limit of a request, in seconds."""
     stream: Stream = "auto"

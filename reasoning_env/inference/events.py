@@ -63,7 +63,7 @@ def join_events(events: Iterable[Any]) -> Any:
 
 
 def _join(pieces: list[Any]) -> Any:
-    """Join pieces into a string, or into a list of parts if a piece is a list of parts. Return None without pieces."""
+    """Join pieces into a string, or into a list of parts if a piece is a list of parts. None if there are no pieces."""
     if all(isinstance(piece, str) for piece in pieces):
         return "".join(pieces) if pieces else None
     parts: list[Any] = []

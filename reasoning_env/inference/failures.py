@@ -50,10 +50,10 @@ class Failure:
     - `description`: one line with the kind of the error, its message, and how long the server asks to wait.
     - `kind`: what the failure says about the next request.
     - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
-    - `status`: the HTTP status; None without a reply.
+    - `status`: the HTTP status; None if there is no reply.
     - `timed_out`: whether the request ended by a time limit.
     - `retry_after_s`: how long the server asks to wait, in seconds; None if it does not say.
-    - `is_unreachable`: True if no connection could be made, or if the server became unreachable.
+    - `is_unreachable`: True if no connection was made, or if the server became unreachable while the request waited.
     """
 
     description: str
@@ -108,13 +108,13 @@ def explain_failure(error: BaseException) -> Failure:
 
 
 class ServerAwayError(ConnectionError):
-    """The server became unreachable after the request was sent, so the request will get no reply."""
+    """The server could not be reached while the request waited, so the request will get no reply."""
 
 
 class BrokenOffError(Exception):
     """The server ended a completion before the model did, because of a failure.
 
-    `word` is the finish reason, under which the case is counted, and `said` the error message in the reply. If the
+    `word` is the finish reason, by which these errors are counted, and `said` the error message in the reply. If the
     finish reason does not show that the completion is incomplete, `why` is the whole message of this exception.
     """
 
@@ -149,7 +149,7 @@ def message_of(error: object) -> str:
 
 
 def names_of_error(error: object) -> list[str]:
-    """Return the code, type and status of an error in a reply. A plain string is returned itself."""
+    """Return the code, type and status of an error in a reply. An error that is a string is returned unchanged."""
     if isinstance(error, str):
         return [error]
     return [str(value) for name in ("code", "type", "status") if (value := _field(error, name)) is not None]
@@ -236,13 +236,13 @@ def is_overload(cause: BaseException) -> bool:
 
 
 def _header(cause: BaseException, name: str) -> str | None:
-    """Return a header of an error's reply; None without one."""
+    """Return a header of the reply that caused an error; None if there is no reply or no such header."""
     headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
     return headers.get(name) or headers.get(name.lower())
 
 
 def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float | None:
-    """Return how many seconds a header Retry-After (a number or a date) asks to wait; None without the header.
+    """Return how many seconds a header Retry-After (a number or a date) asks to wait; None if there is no header.
 
     `sent_at` is the reply's header Date. A date in Retry-After is compared with it, because the server's clock may
     differ from this machine's clock. The result is at most LONGEST_WAIT_S.
@@ -261,7 +261,7 @@ def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float 
 
 
 def http_status(error: BaseException) -> Any:
-    """Return the HTTP status of an error of OpenAI's client or of aiohttp; None without one."""
+    """Return the HTTP status of an error of OpenAI's client or of aiohttp; None if the error has no status."""
     if _is_unreadable(error):
         return None
     return getattr(error, "status_code", None) or getattr(error, "status", None)
@@ -273,7 +273,7 @@ def _is_unreadable(error: BaseException) -> bool:
 
 
 def _explain_status(status: int | None) -> tuple[FailureKind, str]:
-    """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
+    """Return what a reply's HTTP status means, and what a user can do; `status` is None if there is no reply."""
     match status:
         case 400 | 413 | 422:
             limit = "that {env.max_token_length} does not exceed the server's context length"
@@ -322,7 +322,7 @@ def _describe_connection(error: BaseException) -> str | None:
     """Return why a client has no connection, more precisely than the client's message; None if the cause is unknown."""
     root = _root(error)
     if isinstance(root, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE names further certificates"
+        return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE can name trusted certificates"
     if isinstance(root, ssl.SSLError):
         return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
     return describe_connection(root) if isinstance(root, OSError) and root.errno else None
@@ -355,7 +355,7 @@ class History:
     - `failures`: failed requests of this group.
     - `failures_beside_successes`: failed requests of this group while other groups' requests succeeded. A failure does
       not count here if the server is busy or unavailable, or if no connection was made: the request may be valid.
-    - `successes`: successful requests of all groups, up to this group's last failure (before one: its first request).
+    - `successes`: successful requests of all groups until this group's last failure (if none: its first request).
     - `others_succeeded`: whether any request succeeded between this group's last two failures.
     - `outage_s`: how long requests of all groups have failed without a success.
     - `pause_s`: how long to wait before this group's request is retried.
@@ -383,9 +383,9 @@ class RequestOutage(OutageLog):
     _absent_at = -math.inf
 
     def counted_s(self, failure: Failure) -> float:
-        """Return for how many seconds requests have failed, as `decide` counts them after `failure`.
+        """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        If a server answered, the time during which no server answered does not count.
+        If a server answered with `failure`, only the time since the last failure without an answer counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()
@@ -400,7 +400,7 @@ class Timeouts:
     - `reply_s`: one attempt; None for no limit.
     - `outage_s`: how long requests may fail or no server may be healthy; infinite for no limit.
     - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
-    - `tries`: limit the number of attempts instead, without pauses between them.
+    - `tries`: if set, limits the number of attempts instead of the time; there are no pauses between attempts.
     """
 
     reply_s: float | None
@@ -420,8 +420,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
        replace the server.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
     4. `limits.tries` failures: give up.
-    5. Requests of all groups have failed for `limits.outage_s`, or while no server answers, for `limits.away_s`: give
-       up. If the server says how long to wait, the limit is at least `limits.reply_s`.
+    5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, the limit is at
+       least `limits.away_s`. If the server says how long to wait, the limit is at least `limits.reply_s`.
     6. Otherwise: retry after the pause, or after the time that the server asks for.
     """
     said = failure.description
@@ -445,5 +445,5 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:
-        return ServerError(f"requests may fail for at most {limit_s:g} s: {said}")
+        return ServerError(f"a retry would exceed the limit of {limit_s:g} s for failing requests: {said}")
     return pause_s

@@ -54,7 +54,7 @@ class Attempts:
     """The attempts to send one request.
 
     - `estimate`: an upper bound of the number of the prompt's tokens.
-    - `by_server`: the number of the prompt's tokens in an error of the server; None until an error has it.
+    - `by_server`: the number of the prompt's tokens that an error of the server states; None until an error states it.
     - `changes`: how often the request was changed and sent again.
     """
 
@@ -141,7 +141,7 @@ class Refusals:
         elif limit is not None and self._context is not None:
             self._log(
                 f"the server allows {self._context:,} tokens for prompt and completion together: requests set "
-                "max_tokens to what the prompt leaves"
+                "max_tokens to the number that the prompt leaves"
             )
 
     def _log(self, line: str) -> None:
@@ -207,7 +207,7 @@ class Refusals:
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
         """Leave out each of the parameters that the error names, one at a time, and then all of them.
 
-        So of two parameters that exclude each other, only one is left out, and a parameter that the error only mentions
+        If a server refuses two parameters together, only one is left out, and a parameter that the error only mentions
         is kept. Return False if the error names no parameter that can be left out.
         """
         if not self._left_out.isdisjoint(sent):
@@ -226,7 +226,7 @@ class Refusals:
             return False
         if not self._system_in_question:
             logger.warning(
-                "the server refuses the system message (%s): the text of this message is sent before the question",
+                "the server refuses the system message (%s): requests now have its text in front of the question",
                 printable(message, 200),
             )
         self._system_in_question = True

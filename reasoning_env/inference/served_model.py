@@ -53,7 +53,7 @@ Received = Rollout | BrokenOffError | UnusableCompletion
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""The log reports a request once it waits this much longer than the slowest reply so far."""
+"""A request is logged once it has waited this many seconds longer than the slowest request with a reply so far."""
 
 
 class PatientRequests:
@@ -140,16 +140,16 @@ class PatientRequests:
         return reply
 
     def log_state(self) -> None:
-        """Log at intervals what fails, and the number of requests that wait unusually long.
+        """Log the current outage at intervals, and the number of requests that wait unusually long.
 
-        During a long Retry-After no request fails, so the requests themselves do not log the outage again.
+        While requests wait because the server asked them to, none fails, so only this method logs the outage again.
         """
         if self.outage_s:
             self._outage.note(self._problem)
         waits = [time.monotonic() - sent_s for sent_s in self._sent_at]
         late = [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
         if late:
-            self._waits.note(f"requests wait for a reply: {len(late)}, the oldest for {max(late):.0f} s")
+            self._waits.note(f"{len(late)} requests still wait for a reply, the oldest for {max(late):.0f} s")
         else:
             self._waits.over("all late replies have arrived")
 
@@ -224,7 +224,7 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The kind of replies: the worst kind of all servers, because all servers get the same kind of request.
+        """The worst kind of replies that any server sends, because all servers get the same kind of requests.
 
         TOKENS until the kind of any server is detected.
         """

@@ -65,8 +65,8 @@ T = TypeVar("T")
 class RequestOptions:
     """Options of all requests, from the settings.
 
-    - `stop_after_answer`: whether generation ends with the first closing answer tag. None: only in requests for text,
-      which are for base models.
+    - `stop_after_answer`: whether generation ends with the first closing answer tag. None: only in requests
+      for text completions (not chat), because these are for base models.
     - `template_options`: options of the chat template, for servers that apply it.
     - `reasoning_effort`: for chat requests; None to use the server's default.
     - `keep_special_tokens`: request texts with special tokens, because some models mark thinking with them.
@@ -82,7 +82,7 @@ class RequestOptions:
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
-        """Return the parameters of requests for this kind of replies, with OpenAI's names or the server's names."""
+        """Return the request parameters that these options set, if replies of this kind are requested."""
         parameters: dict[str, object] = {}
         if self.stops(kind):
             parameters["stop"] = [ANSWER_END]
@@ -138,12 +138,12 @@ class Endings:
 
 
 REACH_POLL_S = 1.0
-"""Seconds between two attempts to connect while requests wait. Atropos checks servers' health as often."""
+"""Seconds between two attempts to connect while requests wait. Atropos checks its servers equally often."""
 CONNECT_S = 2.0
 """Time limit of an attempt to connect. A server on the same network accepts within milliseconds."""
 AWAY_S = 10.0
-"""Seconds for which a server must be unreachable before the requests to it are ended. After a network failure of some
-seconds, requests still get their replies."""
+"""Requests to a server are ended after the server has been unreachable for this many seconds. During a shorter network
+failure, the requests stay open and still get their replies."""
 
 
 class Reachability:
@@ -182,7 +182,7 @@ class Reachability:
                 if sent < self._lost_before:
                     break
             if sent < self._lost_before and not (work.done() and work.exception() is None):
-                raise ServerAwayError(f"the server {public_url(self._url)} was unreachable since the request was sent")
+                raise ServerAwayError(f"server {public_url(self._url)} could not be reached while the request waited")
             reply = work.result()
         finally:
             if not work.done():
@@ -356,7 +356,7 @@ class Server:
 
         Raises:
             StatusError: The server answers with a status of 300 or more.
-            ServerAwayError: The server was unreachable since the request was sent.
+            ServerAwayError: The server could not be reached while the request waited.
             TimeoutError: The reply took longer than `reply_s`.
             other errors: ReplyError, ErrorReply, errors of aiohttp, and any error that an unexpected reply causes.
         """
@@ -399,7 +399,7 @@ class Server:
         self._is_absent = False
         self._has_answered = True
         if self._limit is not None and (rate := self._limit.replied()) is not None:
-            logger.info("limiting requests to %.2g per second, which the server at %s accepts", rate, self.address)
+            logger.info("sending %.2g requests per second, as many as the server at %s accepts", rate, self.address)
         return reply
 
     async def _post(self, reply_format: ReplyFormat, request: Mapping[str, object]) -> ServerReply:
@@ -439,7 +439,7 @@ class Server:
         return find_context_length(models, self._model)
 
     async def read_text(self, text: str) -> list[int] | int | None:
-        """Return a text's tokens by the server's tokenizer, or only their number; None if the server sends neither.
+        """Return the tokens into which the server splits a text, or only their number; None if it sends neither.
 
         Raises the errors of `ask`.
         """
@@ -507,7 +507,7 @@ class Server:
 
 
 async def _check_response(response: aiohttp.ClientResponse) -> None:
-    """Raise StatusError for a redirect or a refusal, and ReplyError for other replies than JSON and events.
+    """Raise StatusError for a redirect or a refusal, and ReplyError for a reply that is neither JSON nor events.
 
     Redirects are not followed, because the headers may contain keys that the other server must not get.
     """

@@ -19,7 +19,7 @@ PROBE_TEXT = (
 
 
 async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat) -> None:
-    """Raise ConfigError if a server splits a text into other tokens than this environment's tokenizer.
+    """Raise ConfigError if a server splits a test text into other tokens than this environment's tokenizer.
 
     Servers that do not return the tokens of a text pass. A server may add special tokens at both ends.
     """
@@ -33,7 +33,7 @@ async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat
         if not _reads_alike(ours, theirs):
             raise ConfigError(
                 f"{layout.name!r} is not the tokenizer of the inference server at {completer.address}: the server "
-                f"tokenizes a text as {_summarize_tokens(theirs)}, the tokenizer as {_summarize_tokens(ours)}",
+                f"splits a test text into {_summarize_tokens(theirs)}, this tokenizer into {_summarize_tokens(ours)}",
                 setting="env.tokenizer_name",
                 remedy="name the tokenizer of the model that the server serves",
             )

@@ -36,7 +36,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If the previous outage was logged in the last REPEAT_S, log a new outage only after it lasted this long."""
+    """If a line was logged in the last REPEAT_S seconds, a new outage is logged only once it has lasted this long."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True

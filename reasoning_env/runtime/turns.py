@@ -16,15 +16,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""A thread that builds prompts and decodes tokens, which releases the interpreter lock. The thread is separate from
-BACKGROUND, so that replies, which take much memory, do not wait for other work."""
+"""A thread that builds prompts and decodes tokens. This work releases the interpreter lock. The thread is separate from
+BACKGROUND, because replies that wait for other work would take much memory."""
 
 NUMBERS_PER_TURN = 2**15
 """Maximum numbers to convert per iteration of the loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 PIECES_PER_BATCH = 8
-"""Maximum number of calls that are sent to the thread at a time."""
+"""Maximum number of calls that are sent to the thread DECODER at a time."""
 MAX_BATCH_S = 0.005
-"""Seconds after which the thread starts no further call of a batch, so that the results of finished calls arrive."""
+"""The thread DECODER starts no call of a batch after this many seconds, so that the batch's results return soon."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
@@ -37,7 +37,7 @@ async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
 
 @dataclass(frozen=True)
 class _Piece:
-    """One call for the thread, and the future that gets its result or error."""
+    """One call for the thread DECODER, and the future that gets the result or the error of the call."""
 
     work: Callable[[], Any]
     result: asyncio.Future[Any]
@@ -51,7 +51,7 @@ class _Pieces:
         self._is_busy = False
 
     def add(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Return the future result of `work`. If the future is cancelled before `work` begins, `work` never runs."""
+        """Return a future for `work`'s result. If the future is cancelled before `work` begins, `work` never runs."""
         piece = _Piece(work, asyncio.get_running_loop().create_future())
         self._waiting.append(piece)
         if not self._is_busy:
@@ -96,7 +96,7 @@ def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
 class _Turns:
     """The queue, the lock and the semaphore that all callers on one event loop share.
 
-    `room` lets at most two replies be read and parsed at a time: a reply takes several times its rollouts' memory.
+    `room` lets at most two replies be parsed at a time, because parsing needs several times the memory of the rollouts.
     """
 
     pieces: _Pieces = field(default_factory=_Pieces)

@@ -32,7 +32,7 @@ class SourceTask:
     - `has_levels` is whether a level changes the task's problems.
     - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. For reasoning-gym's
       tasks it is always "", because their declarations contain the reason.
-    - `needs_trial`: generate a problem when a session starts, so that errors in the task are reported at once.
+    - `needs_trial`: whether each session generates one problem at its start, to report errors in the task at once.
     """
 
     category: str
@@ -63,8 +63,8 @@ class Generated:
 class Answers(Protocol):
     """Scores answers to one problem.
 
-    An object may have two more attributes, which are copied into the verdict of the last answer: `frames`, the names of
-    the formatting that was removed before the value was read, and `parts`, further numbers by name.
+    A scorer may have two more attributes, which describe the last answer and are copied into its verdict: `frames`, the
+    names of the formatting that was removed from the answer, and `parts`, further numbers by name.
     """
 
     def score(self, answer: str) -> float:

@@ -86,7 +86,7 @@ def check_row(row: Row, signature: inspect.Signature | None, *, setting: str = "
             f"the function does not accept {name}: {error}",
             setting=setting,
             got=sorted(map(str, row)),
-            remedy="accept every column, or add **columns: the call is score(completion, **row)",
+            remedy="accept every column as an argument, or add **columns: the call is score(completion, **row)",
         ) from None
 
 
@@ -127,7 +127,7 @@ class FunctionSource(Source):
         if function is None:
             raise TaskModuleError(f"{entry} has no function {attribute}")
         self.parameters = _check_plain(name, function)
-        """For each parameter: its name, kind, and whether it has a default. None for a function written in C."""
+        """Name and kind of each parameter of the function, and whether it has a default. None if they are unknown."""
         self._function: Callable[..., Any] = function
         self.read_paths = read_paths(module)
 
@@ -171,7 +171,9 @@ class ScoredRow:
         returned = self._function(answer, **json.loads(self._row_json))
         if isinstance(returned, Mapping):
             if "score" not in returned:
-                raise ScoreError("the function must return a number, or a mapping with `score`; the mapping has none")
+                raise ScoreError(
+                    "the function must return a number, or a mapping with `score`; got one without `score`"
+                )
             self.parts = _parts(returned)
             returned = returned["score"]
         number = as_number(returned)
@@ -210,7 +212,7 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
 
 
 def _parts(returned: Mapping[object, object]) -> dict[str, float]:
-    """Return the numbers besides `score`. Raises ScoreError for values that are not finite numbers, or too many."""
+    """Return the numbers besides `score`. Raises ScoreError if there are too many, or if one is not finite."""
     parts = {}
     for name, value in returned.items():
         if name == "score":

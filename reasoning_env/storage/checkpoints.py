@@ -62,7 +62,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _EnvironmentState:
-    """The keys of a state that the environment saves. The session saves the other keys."""
+    """The part of a saved state that the environment itself adds. The session adds the other keys."""
 
     made_with: Mapping[str, object]
     registration: Count
@@ -295,13 +295,13 @@ class CheckpointStore:
         checkpoint = find_checkpoint(folder, step, registration, self._check_state)
         if checkpoint is None:
             logger.warning(
-                "no checkpoint in %s fits step %d; the problem stream starts from its beginning", folder, step
+                "no checkpoint in %s can be used at step %d; the problem stream starts from its beginning", folder, step
             )
             return None
         changed = changed_settings(checkpoint.state["made_with"], self._made_with)
         if changed and not self._accept_changes:
             raise ConfigError(
-                f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}",
+                f"the checkpoint {checkpoint.path} was made with different values of {' and '.join(changed)}",
                 remedy="resume with the same settings, set {env.resume_with_changes}, set another {env.instance}, or "
                 "move the folder away",
             )
@@ -312,7 +312,7 @@ class CheckpointStore:
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
     """Return the checkpoint without unfinished problems, because they were drawn with other settings. Keep the rest."""
     logger.warning(
-        "%s was saved with a different %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed)
+        "%s has different values of %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed)
     )
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})

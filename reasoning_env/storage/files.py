@@ -1,10 +1,10 @@
 """Write files that are never damaged, even if the process is killed or the disk is full.
 
 `KeyedFile` stores the rows of commands that can be resumed. The file has one JSON object per line, in any order. Each
-line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has the settings that
-decided the rows, as `made_with`. A later call with the same settings continues after the existing rows. If the process
-is killed, at most the last line is incomplete, and the next call removes this line with a warning. A power failure may
-lose the lines that the system had not written to the disk.
+line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has, as `made_with`,
+the settings that determine the rows. If the command is run again with the same settings, it adds the missing rows.
+If the process is killed, at most the last line is incomplete, and the next run removes it with a warning. A power
+failure may lose the lines that the system had not written to the disk.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class LineFile:
         self.size_bytes += len(lines)
 
     def cut(self) -> bool:
-        """Cut off the torn line after the complete lines, if any. Return True if there was one. Raises OSError."""
+        """Cut off an incomplete last line. Return True if there was such a line. Raises OSError."""
         torn = os.fstat(self._file.fileno()).st_size > self.size_bytes
         if torn:
             self._file.truncate(self.size_bytes)
@@ -112,7 +112,7 @@ class LineFile:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
-    """Replace a file by `pieces`, whole or not at all. Raises OSError, and any error of `pieces`."""
+    """Replace a file by `pieces`, whole or not at all. Raises OSError, and any error that `pieces` raises."""
     with replacing(path, mode=mode) as file:
         file.writelines(pieces)
 
@@ -173,7 +173,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Convert an OSError of the block, which writes `path`, to an OutputError whose message ends with `kept`."""
+    """Convert an OSError of the block, which writes `path`, to an OutputError. The error's message ends with `kept`."""
     try:
         yield
     except OSError as error:
@@ -190,7 +190,7 @@ class KeyedFile:
 
     Args:
         path: The file. The file and its folder are made if they are missing.
-        made_with: The settings that decide the rows; None if the caller stores these settings.
+        made_with: The settings that determine the rows; None if the caller stores these settings.
         setting: Name of the setting for error messages.
         on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
             which then stays in the file and is ignored.
@@ -233,11 +233,11 @@ class KeyedFile:
 
     @property
     def keys(self) -> KeysView[str]:
-        """The keys of all rows, including those of earlier calls."""
+        """The keys of all rows, including the rows that were in the file when it was opened."""
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row: one line of JSON without its key, given in pieces. Do nothing if the key exists.
+        """Write a row as one line. Do nothing if the file has the key. `pieces` are the line's JSON without `"key"`.
 
         Raises OutputError; then no part of the row is written.
         """

@@ -145,7 +145,7 @@ def history(**fields: Any) -> History:
     [
         (ABSENT, history(), PATIENT, 0.5),
         (ABSENT, history(outage_s=59.5), PATIENT, 0.5),
-        (ABSENT, history(outage_s=59.6), PATIENT, "requests may fail for at most 60 s: gone"),
+        (ABSENT, history(outage_s=59.6), PATIENT, "a retry would exceed the limit of 60 s for failing requests: gone"),
         (ABSENT, history(outage_s=1e9), ENDLESS, 0.5),
         (ABSENT, history(**BESIDE, failures_beside_successes=MAX_REQUEST_FAILURES - 1), PATIENT, 0.5),
         (
@@ -156,7 +156,12 @@ def history(**fields: Any) -> History:
         ),
         (BUSY, history(**BESIDE, failures=100), PATIENT, 0.5),
         (ASKS_TO_WAIT, history(), PATIENT, 90.0),
-        (ASKS_TO_WAIT, history(), Timeouts(reply_s=80.0, outage_s=60.0), "requests may fail for at most 80 s: busy"),
+        (
+            ASKS_TO_WAIT,
+            history(),
+            Timeouts(reply_s=80.0, outage_s=60.0),
+            "a retry would exceed the limit of 80 s for failing requests: busy",
+        ),
         (TIMED_OUT, history(), PATIENT, 0.5),
         (ABSENT, history(failures=2), TESTING, 0.0),
         (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),
@@ -230,7 +235,7 @@ async def test_replies_that_take_long_are_logged(
     assert caplog.messages == []
     monkeypatch.setattr(served_model, "LONG_WAIT_S", 0.0)
     requests.log_state()
-    assert caplog.messages == ["requests wait for a reply: 2, the oldest for 0 s"]
+    assert caplog.messages == ["2 requests still wait for a reply, the oldest for 0 s"]
     replies.set()
     await asyncio.gather(*groups)
 

@@ -95,7 +95,7 @@ async def test_server_that_stays_down_raises(former: Former, monkeypatch: pytest
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
         await until(lambda: former.held)
         former.fail(linger)
-        with pytest.raises(ServerError, match="requests may fail for"):
+        with pytest.raises(ServerError, match="a retry would exceed the limit"):
             await asking
 
 

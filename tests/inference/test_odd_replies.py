@@ -132,7 +132,10 @@ async def test_text_longer_than_its_tokens_counts_as_interrupted(token_format: T
     cut = chat.encode(WORDS)[:-3]
     found = await received(token_format, chat, WORDS, cut)
     assert isinstance(found, BrokenOffError)
-    assert str(found) == f"the server returned a text of {len(cut) + 3} tokens with the log-probabilities of {len(cut)}"
+    assert (
+        str(found)
+        == f"the server returned a text of {len(cut) + 3} tokens, but log-probabilities for only {len(cut)} of them"
+    )
 
 
 @each_format

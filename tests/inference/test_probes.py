@@ -16,11 +16,13 @@ def remedy(url: str, status: int = 404) -> str | None:
     ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
 )
 def test_base_url_without_v1_gets_a_suggestion(url: str) -> None:
-    assert remedy(url) == "check {openai.base_url}: most servers want http://host:9001/v1"
+    assert remedy(url) == "check {openai.base_url}: for most servers it would be http://host:9001/v1"
 
 
 def test_suggested_base_url_keeps_the_proxy_path() -> None:
-    assert remedy("https://host/openai/") == "check {openai.base_url}: most servers want https://host/openai/v1"
+    assert (
+        remedy("https://host/openai/") == "check {openai.base_url}: for most servers it would be https://host/openai/v1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_base_url_with_v1_gets_no_suggestion(url: str, status: int) -> None:
 
 
 def test_braces_in_a_suggested_base_url_are_escaped() -> None:
-    assert remedy("http://host/{a}") == "check {openai.base_url}: most servers want http://host/{{a}}/v1"
+    assert remedy("http://host/{a}") == "check {openai.base_url}: for most servers it would be http://host/{{a}}/v1"
 
 
 @pytest.mark.parametrize(

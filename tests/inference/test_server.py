@@ -537,5 +537,5 @@ async def test_error_explains_https_url_of_an_http_server(server: Server, server
 async def test_base_url_without_v1_gets_a_suggestion(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
-        with pytest.raises(ReasoningEnvError, match=r"404.*most servers want http://\S+/v1$"):
+        with pytest.raises(ReasoningEnvError, match=r"404.*for most servers it would be http://\S+/v1$"):
             await model.check(0.0)

@@ -45,7 +45,7 @@ THINKING = ("reasoning_content", "reasoning")
 
 @dataclass(frozen=True, kw_only=True)
 class ChoicesFormat(ReplyFormat):
-    """A format whose replies have `choices`. `prompt_fields` returns the fields of a request for a prompt."""
+    """A format whose replies have `choices`. `prompt_fields` returns the request fields that contain the prompt."""
 
     prompt_fields: Callable[[Prompt], dict[str, object]]
 
@@ -138,7 +138,7 @@ def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
 def _ending_word(choice: object, content: Content) -> str:
     """Return the finish reason of a choice: `error` or `refusal` if the choice has one, else the server's word.
 
-    Returns "" for a choice without a message and a text, because it contains no completion.
+    Returns "" for a choice with neither a message nor a text, because such a choice contains no completion.
     """
     message = getattr(choice, "message", None)
     if getattr(choice, "error", None):
@@ -211,7 +211,7 @@ def rollout_from_text(
 ) -> Rollout | str:
     """Tokenize the server's text and return a rollout, or the reason why the text is unusable for training.
 
-    `stop` is the request's stop string. If the text ends with it, the model has not produced the end of its turn.
+    `stop` is the request's stop string. If the text ends with `stop`, the model has not sampled its end-of-turn token.
     """
     text = chat.strip_end_of_turn(completion.text)
     finish_reason = completion.word
@@ -258,13 +258,13 @@ class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
     The stop string is the closing answer tag, without which an answer does not count. Most servers remove the stop
-    string unless the request asks to keep it, and some ignore this. Such servers get requests without a stop string,
-    and this class cuts the completions after the tag.
+    string unless the request asks to keep it, and some remove it even then. Requests to those servers have no stop
+    string, and this class cuts the completions after the tag.
     """
 
     def __init__(self) -> None:
         self._is_kept: bool | None = None
-        """Whether the server keeps the stop string; None until a completion shows it."""
+        """Whether the server keeps the stop string; None until a completion shows whether it does."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
         """Request completions that end with their first closing answer tag. Raises the errors of `request_each`."""
@@ -277,7 +277,7 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server's replies do not contain the stop string %s, so completions are cut here instead",
+                    "the server removes the stop string %s, so requests omit it and this program cuts the completions",
                     ANSWER_END,
                 )
             self._is_kept = False

@@ -123,7 +123,7 @@ class ReplyFormat(ABC):
     - `name`: the value of `openai.server_type`.
     - `kind`: the content of the replies.
     - `path`: is added to the server's address. Without `below_v1`, the address's final `/v1` is removed first.
-    - `note`: what messages add to the path.
+    - `note`: words that messages show after the path.
     """
 
     name: str

@@ -47,7 +47,7 @@ NO_IDS = msgspec.Raw(b"null")
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
-"""A reply is given up if its body stops arriving for this many seconds: servers send a whole group at once."""
+"""Seconds without data after which a reply is given up. Servers send all completions at once, without long pauses."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw` is a list of `count` elements that look like `element` without their numbers."""
+    """Raise ReplyError unless `raw` is a list of `count` elements that, without their numbers, equal `element`."""
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
@@ -226,7 +226,7 @@ def rollout_from_tokens(
     text = chat.completion_text(tokens)
     given_text = completion.text.rstrip("\ufffd")  # U+FFFD: the token limit cut a character
     if len(given_text) > len(text) and (count := chat.count_tokens(given_text)) > len(tokens):
-        why = f"the server returned a text of {count} tokens with the log-probabilities of {len(tokens)}"
+        why = f"the server returned a text of {count} tokens, but log-probabilities for only {len(tokens)} of them"
         return BrokenOffError("fewer_tokens", why=why)
     in_bytes = tokens.astype(np.int32).tobytes()
     return Rollout(
@@ -240,6 +240,6 @@ def rollout_from_tokens(
 
 
 def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
-    """Append the completion's values to the prompt's. An array needs a tenth of the memory of a list."""
+    """Return the prompt's values followed by the completion's. An array needs a tenth of the memory of a list."""
     values.frombytes(of_completion)
     return values
