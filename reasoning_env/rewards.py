@@ -21,7 +21,7 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
-"""Limit for the answer tags that are compared. With more tags, the answers count as different."""
+"""If a completion has more answer tags, its answers are not compared, and count as different."""
 WINDOW = 1 << 16
 """Number of characters per search. A search keeps the interpreter lock, and takes 0.3 s for 16 MB of `<`."""
 MAX_ANSWER_BYTES = 20_000
@@ -159,7 +159,7 @@ async def score_texts(
 
 
 def without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts of rollouts. A refused rollout scores 0, even if it contains an answer."""
+    """Return the verdicts, with a score of 0 for rollouts in which the model or its server refused to answer."""
     refused = Verdict(0.0, Reason.REFUSED)
     return [
         refused if rollout.ending is Ending.REFUSED else verdict
@@ -182,7 +182,7 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
     """Return the scores after the length penalty, which applies only if all scores are at least 0.5.
 
-    `lengths` counts the tokens of prompt and completion, or of the completion only if the prompt's number is unknown.
+    `lengths` counts the tokens of prompt and completion, or of the completion alone if the prompt's length is unknown.
     The factor is 1 up to 75 % of `max_tokens`, and decreases linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < 0.5:

@@ -263,7 +263,7 @@ MISTAKES = {
     "texts": "score_answer returned '1' for the task's own answer",
     "silent": "'question' is ' '; it must be a string that is not empty",
     "locked": "the entry cannot be pickled",
-    "ends": "generation ended its worker twice",
+    "ends": "generation ended two workers",
     "hangs": "the verifier failed on the task's own answer in the sandbox (timeout)",
     "endsverifier": "the verifier failed on the task's own answer in the sandbox (crash)",
     "asserts": "the verifier failed on the task's own answer in the sandbox (AssertionError)",

@@ -31,7 +31,7 @@ MAX_DEPTH = 32
 """Maximum nesting of lists and objects in a request body. Workers, which get rows from the body, can read a few
 hundred levels."""
 PIECE_BYTES = 1 << 16
-"""Number of bytes of a body to search for values at a time."""
+"""Number of bytes of a body in which JSON values are counted at a time."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
 """Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
@@ -77,7 +77,7 @@ class BodyReader:
         self._limits = limits
         self._max_bytes = limits.max_body_mb * 2**20
         self._max_values = 8 * limits.max_texts + 64
-        """Limit for the JSON values in a body: enough for the three lists of /get_reward, with prompts as messages."""
+        """Limit for the JSON values in a body: 8 for each completion, because a body may also have prompts and rows."""
         self._bodies = ByteSemaphore(BODIES_AT_ONCE * self._max_bytes)
         self._texts = ByteSemaphore(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
 

@@ -142,7 +142,7 @@ class _JudgeReply:
 
     @property
     def error(self) -> str:
-        """Why there are no verdicts: the server's message or, without one, the status."""
+        """Why there are no verdicts: the server's message, or the HTTP status if there is no message."""
         return self.refusal.error[:500] or f"status {self.status}"
 
 

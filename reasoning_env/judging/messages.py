@@ -13,7 +13,7 @@ TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 
 
 class ScoreRequest(msgspec.Struct):
-    """Completions (`texts`) of one problem, given by its reference, or of one row."""
+    """A request to judge completions (`texts`): of the problem with the reference `ref`, or of a row."""
 
     texts: list[str]
     ref: str | None = None
@@ -21,14 +21,14 @@ class ScoreRequest(msgspec.Struct):
 
 
 class RmRequest(msgspec.Struct):
-    """A request of slime or miles. The label is a reference, a row, or a row's JSON."""
+    """A request that slime or miles sends. The label is a reference, a row, or a row's JSON."""
 
     response: str
     label: str | Row
 
 
 class GetRewardRequest(msgspec.Struct):
-    """A request of OpenRLHF: `query` has each prompt followed by its completion."""
+    """A request that OpenRLHF sends: `query` has each prompt followed by its completion."""
 
     query: list[str]
     prompts: list[str]

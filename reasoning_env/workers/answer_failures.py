@@ -20,7 +20,7 @@ class AnswerFailure(Enum):
 
     TIMED_OUT = "the answer exceeded its deadline"
     ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
-    KILLED = "the worker was killed from outside"
+    KILLED = "the worker was killed by another process or the kernel"
     FAULT = "an infrastructure error"
     PERMANENT = "an error that a retry cannot avoid"
 
@@ -68,7 +68,7 @@ def reason_for(error: Exception, end: WorkerEnd) -> Reason:
 
 
 def dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
-    """Return the error of a group that is dropped because the failure persists."""
+    """Return the error to raise for a group that is dropped because a failure persists."""
     if isinstance(error, ScoringError):
         return error
     if end.from_outside:

@@ -72,7 +72,7 @@ processes probably took the memory."""
 
 
 def freeze_imports() -> None:
-    """Exclude existing objects from garbage collection, so that workers share their pages, and collect less often.
+    """Exclude existing objects from garbage collection, so that workers share their memory, and collect less often.
 
     No collection runs first, because it would take 0.13 s and free only 3,000 of 240,000 objects.
     """
@@ -111,7 +111,7 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
     """Reply to score requests until the socket closes: one reply when the task is built, then one reply per answer.
 
-    A turn ends after SLICE_S. The remaining answers get no reply, and the pool sends them again later. `explain`
+    After SLICE_S seconds, the remaining answers get no reply, and the pool sends them again later. `explain`
     returns a string that is appended to a verifier's error message.
     """
     while (request := read_frame(sock)) is not None:
@@ -282,7 +282,7 @@ class Forker:
 
 
 def detect_out_of_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS if the kernel killed a worker for lack of memory after it grew by MIN_GROWTH_MB.
+    """Return OUT_OF_MEMORY_STATUS if the kernel killed, for lack of memory, a worker that grew by MIN_GROWTH_MB.
 
     Otherwise, return `code`, the worker's exit code. `kills` is the number of processes that the kernel killed for lack
     of memory while the worker lived. Such kills happen if the machine has less memory than its workers may use.

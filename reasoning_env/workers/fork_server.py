@@ -68,7 +68,7 @@ class PoolSettings:
     """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
     hash_seed: int = 0
     fast: bool = True
-    """Replace slow generators by faster ones that make the same problems, if they were proven for this library."""
+    """Use faster generators for the tasks for which they are proven to make the same problems as the library's own."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
@@ -83,7 +83,7 @@ class PoolSettings:
     def of(
         cls, user: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
     ) -> PoolSettings:
-        """Return the settings of a pool for problems of the library or, with `score`, for rows."""
+        """Return the settings of a pool for problems of the library or, if `score` is given, for rows."""
         if score is None:
             return cls(user, None if checkout is None else Path(checkout))
         return cls.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), user)
@@ -127,7 +127,7 @@ CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 def run_child(
     orders: socket.socket, start: str, environment: Mapping[str, str], folder: str, error_log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Run `child.py` in a fresh interpreter, in its own session. `orders` and `start` are its arguments."""
+    """Run `child.py` with the arguments `orders` and `start` in a fresh interpreter, in a new session."""
     return subprocess.Popen(
         [sys.executable, str(CHILD), str(orders.fileno()), start],
         pass_fds=[orders.fileno()],
@@ -272,7 +272,7 @@ class ForkServer:
         )
 
     async def _await_import(self, channel: Channel) -> Frame:
-        """Return the first message after the imports. Before each import, the process sends the module's name.
+        """Return the first message after the imports. Each earlier message names the module whose import begins.
 
         `_importing` is the module that is being imported. After SLOW_IMPORT_S seconds, a warning names that module.
         """
@@ -307,13 +307,13 @@ class ForkServer:
                     self._send_order(ORDER.pack(replaced_pid, role, False), theirs)
                 hello = (await self._first_frame(channel)).header
                 if "error" in hello:
-                    raise WorkerError(f"a worker cannot be restricted as the first workers were: {hello['error']}")
+                    raise WorkerError(f"a new worker cannot enter the sandbox of the first workers: {hello['error']}")
                 worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker, threaded=self._threaded)
             except DeadlineExceeded:
                 self._answers = False
                 raise WorkerError(f"no worker was ready after {WORKER_START_TIMEOUT_S:g} s") from None
             except (WorkerDied, ProtocolFault) as error:
-                raise WorkerError(f"a worker ended at its start: {error}") from error
+                raise WorkerError(f"a new worker ended before it was ready: {error}") from error
             except OSError as error:  # no file descriptor is free
                 raise WorkerError(f"a worker cannot be started: {error}") from error
             after_an_error.pop_all()

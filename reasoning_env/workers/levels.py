@@ -28,7 +28,7 @@ from ..runtime.text import error_text
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 RESERVED_FIELDS = ("seed", "size")
-"""Config fields that the user cannot set, because each problem has its own seed and is one item."""
+"""Config fields that the user cannot set: each problem has its own seed, and its dataset has one item."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has values, or for a range also pairs of bounds. If `drawn` is set, the seed picks one of two neighbours.
+    `levels` has values; for a range, bounds or pairs of bounds. If `drawn`, the seed picks one of two neighbours.
     """
 
     fields: tuple[str, ...]
@@ -127,7 +127,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed picks one of two values, only one of the two is shown. A composite has no parameters here.
+        If the seed picks one of two values, only one of the two is shown. The result for a composite is empty.
         """
         if task == COMPOSITE:
             return {}
@@ -145,7 +145,7 @@ class DifficultyMap:
     def check(self, task: str, params: Mapping[str, object], level: float | None = None) -> str | None:
         """Return an error message for a user's parameters, or None if they are valid.
 
-        They replace the parameters of `level`, or the library's defaults if `level` is None.
+        The user's parameters replace those of `level`, or the library's defaults if `level` is None.
         """
         if task == COMPOSITE:
             return self._check_composite(params, level)
@@ -227,7 +227,7 @@ class DifficultyMap:
             else:
                 return Resolved(params, level)
         assert refusal is not None
-        raise ValueError(f"{task}: no level works with {overrides_json} ({error_text(refusal)})") from refusal
+        raise ValueError(f"{task}: no level is valid with {overrides_json} ({error_text(refusal)})") from refusal
 
     def _validate(self, task: str, params: Mapping[str, object]) -> None:
         config = self.configs[task](**params, seed=0, size=1)
@@ -261,14 +261,14 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels. If the first level is at or above the hardest default, put the easiest default before it."""
+    """Return the levels. If they ascend and no default is above the first, put the lowest default before it."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
 
 
 def _middle_of_step(draw: float) -> float:
-    """Round `draw` to the middle of one of LEVEL_STEPS intervals, so that a task has few parameters to cache."""
+    """Round `draw` to the middle of one of LEVEL_STEPS intervals, so that few different values are cached."""
     return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 
@@ -302,7 +302,7 @@ def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | N
     """Return an error message about the first name that is not one of `choices`; None if there is no such name."""
     for name in names:
         if name in RESERVED_FIELDS:
-            return f"remove {name}: it cannot be set, because every problem gets its own"
+            return f"remove {name}: it cannot be set, because the environment sets it for each problem"
         if name not in choices:
             nearest = difflib.get_close_matches(name, choices, n=3, cutoff=0.4) or choices[:10]
             return f"there is no {what} {name!r}; choose from: {', '.join(nearest) or 'none'}"

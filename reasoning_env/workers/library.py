@@ -166,7 +166,7 @@ class Library(Source):
             flawed[drawn.cause] += 1
             reason = drawn.reason
         causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
-        raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last, because {reason}")
+        raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last one because {reason}")
 
     def _draw(self, request: ProblemRequest) -> Generated | Flaw:
         """Generate the problem of the request's own seed. Return the flaw instead if the problem has one."""
@@ -309,7 +309,7 @@ def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> boo
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key under which a served entry has the library's own entry, if the answers or questions of the two differ."""
+"""Key in a served entry for the library's own entry, if the two have different questions or answers."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",

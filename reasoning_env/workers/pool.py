@@ -196,7 +196,7 @@ class WorkerPool:
         return sum(map(len, self._jobs.values()))
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
+        """Generate the problem of a spec. Evaluation problems come first, because training may wait for an evaluation.
 
         `deadline_s` limits the wall-clock time, and `cpu_s`, if given, the processor time, both in seconds.
 
@@ -217,10 +217,10 @@ class WorkerPool:
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:
-            raise _generation_error(spec, "has parameters that are nested too deep for a reference") from None
+            raise _generation_error(spec, "needs parameters that are nested too deep for a reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
-        """Return a verdict for each answer to a problem, in order. Equal answers are scored once. Groups take turns.
+        """Return a verdict for each answer to a problem, in order. Equal answers are scored once.
 
         `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
         removing formatting from the answers.
@@ -272,7 +272,7 @@ class WorkerPool:
             try:
                 slot.current.send({"generate": request})
             except (TypeError, ValueError, RecursionError) as error:
-                raise _generation_error(spec, f"has parameters that cannot be sent to a worker: {error}") from error
+                raise _generation_error(spec, f"needs parameters that cannot be sent to a worker: {error}") from error
             try:
                 return read_problem(spec, await _receive_problem(slot.current, deadline_s, cpu_s))
             except WorkerDied:
@@ -283,7 +283,7 @@ class WorkerPool:
                     own_ends += 1
                 logger.debug("a generator %s while it made %s", end, spec)
                 if own_ends == 2:
-                    raise _generation_error(spec, f"ended its worker twice: the worker {end}") from None
+                    raise _generation_error(spec, f"ended two workers; the second one {end}") from None
                 if kills == MAX_KILLS:
                     raise WorkerError(
                         f"{spec.task}, seed {spec.seed}: {kills} generators died; the last {end}"
@@ -335,7 +335,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Wait for and return the next job for a slot's worker; None if the worker ends or is stopped before."""
+        """Wait for and return the next job for a slot's worker; None if the worker ends or is stopped first."""
         jobs = self._jobs[slot.role]
         worker = slot.current
         while not worker.ended.done():
@@ -387,9 +387,9 @@ class WorkerPool:
     # ---- replacing workers
 
     async def _replace(self, slot: Slot) -> WorkerEnd:
-        """Put a fresh worker into a slot while a job runs there, and return how the slot's last worker ended.
+        """Put a fresh worker into a slot while a job runs there, and return how the slot's previous worker ended.
 
-        The slot's owner waits for the job, so this method and `_fill` never both start a worker for one slot.
+        The slot's owner waits for the job, so it does not call `_fill` for the same slot at the same time.
         Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then retries.
         """
         self._vacate(slot)
@@ -411,7 +411,7 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to start a worker in an empty slot. Return how the slot's last worker ended. Raises WorkerError."""
+        """Try once to start a worker in an empty slot. Return how its previous worker ended. Raises WorkerError."""
         try:
             worker, end = await self.fork_servers.spawn(slot.role, slot.last)
         except WorkerError as error:
@@ -461,7 +461,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return the problem in a reply. Raises GenerationError for a reported error, ProtocolFault for a bad reply."""
+    """Return a reply's problem. Raises GenerationError if the reply is an error, ProtocolFault if it is invalid."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}

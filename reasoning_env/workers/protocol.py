@@ -47,7 +47,7 @@ class FrameTooLargeError(ProtocolFault):
 
 class Role(IntEnum):
     GENERATOR = 1
-    """Generates problems; never sees model text."""
+    """Generates problems; never reads text that a model wrote."""
     VERIFIER = 2
     """Scores answers."""
 
@@ -88,7 +88,7 @@ class WorkerEnd:
         if self.signal is None:
             return "ended together with the process that forks workers"
         name = signal.Signals(self.signal).name if self.signal in set(signal.Signals) else f"signal {self.signal}"
-        return f"was killed from outside ({name})" if self.from_outside else f"ended by {name}"
+        return f"was killed by another process or the kernel ({name})" if self.from_outside else f"ended by {name}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class FrameLimits:
 
     def check(self, header_bytes: int, blob_bytes: int) -> None:
         if header_bytes > self.header or blob_bytes > self.blob:
-            raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes exceeds the limits {self}")
+            raise FrameTooLargeError(f"a frame with {header_bytes} + {blob_bytes} bytes exceeds its limits, {self}")
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode

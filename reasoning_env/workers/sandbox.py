@@ -91,7 +91,7 @@ class Restrictions:
     readable: Sequence[Sequence[int]] = ()
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return the first of these layers that is missing from `now`, and why; None if `now` has all of them."""
+        """Return the name of the first layer that `now` lacks, and why it is missing; None if `now` has all layers."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
@@ -257,7 +257,7 @@ def prepare(
     elif os.geteuid() == 0:
         missing["process limit"] = "root is exempt from it"
     elif threads:
-        missing["process limit"] = "it would count threads"
+        missing["process limit"] = "it would also limit threads"
     else:
         # This layer comes first, because seccomp denies setting limits.
         layers["process limit"] = lambda: _lower(resource.RLIMIT_NPROC, 0)
@@ -324,7 +324,7 @@ def _try(layers: Layers) -> dict[str, str]:
         text = report.read()
     _, status = os.waitpid(pid, 0)
     if not text:
-        raise OSError(f"a process that tried the sandbox ended with status {os.waitstatus_to_exitcode(status)}")
+        raise OSError(f"the process that tried the layers ended with status {os.waitstatus_to_exitcode(status)}")
     return dict(json.loads(text))
 
 
@@ -344,7 +344,7 @@ def _reason(error: OSError) -> str:
 
 def _require_linux() -> None:
     if not sys.platform.startswith("linux"):
-        raise OSError(f"there is none on {sys.platform}")
+        raise OSError(f"not available on {sys.platform}")
 
 
 # ------------------------------------------------------------------ Landlock: which files a verifier worker reads
@@ -362,7 +362,7 @@ class _RulesetAttributes(ctypes.Structure):
 
 
 class _PathBeneath(ctypes.Structure):
-    """The kernel's `struct landlock_path_beneath_attr`, which is packed. The kernel does not read the padding here."""
+    """The kernel's `struct landlock_path_beneath_attr`, followed by padding, which the kernel does not read."""
 
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
@@ -413,7 +413,7 @@ def _landlock_version() -> int:
         return _landlock_call(Landlock.CREATE_RULESET, None, ctypes.c_size_t(0), ask_for_version)
     except OSError as error:
         if error.errno == errno.ENOSYS:
-            raise OSError(errno.ENOSYS, "this kernel has none") from error
+            raise OSError(errno.ENOSYS, "this kernel does not support it") from error
         if error.errno == errno.EOPNOTSUPP:
             raise OSError(errno.EOPNOTSUPP, "it was not switched on when the kernel started") from error
         raise
@@ -425,7 +425,7 @@ def landlock_access(version: int) -> int:
 
 
 def _allow(ruleset: int, descriptor: int, access: int) -> None:
-    """Add a rule to a ruleset: an open file, or everything below an open folder, may be accessed."""
+    """Add a rule to a ruleset that permits `access` to an open file, or to everything below an open folder."""
     path_beneath = ctypes.c_int(1)  # the type of the rule
     rule = _PathBeneath(access, descriptor)
     _landlock_call(Landlock.ADD_RULE, ctypes.c_int(ruleset), path_beneath, ctypes.byref(rule), ctypes.c_uint32(0))
@@ -462,12 +462,12 @@ exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 2
 Verifiers, numpy, sympy, scipy and score functions with threads make these calls on Python 3.11 to 3.13, or would make
 them with another C library. In traces of all tasks, of RLVE's 400 environments and of score functions with two dozen
 libraries, the filter refused only calls that write files, open sockets or start threads without permission, clone3
-(libraries then use clone), and a statfs of libselinux. Reasons for some entries:
+(libraries then use clone), and libselinux's call of statfs. Reasons for some entries:
 
 - recvfrom, sendto: Python's sockets use these calls. The worker's only socket is connected to the main process.
 - mbind: OpenBLAS uses it for its own buffers.
 - epoll, eventfd2: threads of Rust libraries such as polars use these calls to wait.
-- alarm, setitimer: score functions and math-verify use these calls for time limits. They affect only the own process.
+- alarm, setitimer: score functions and math-verify use these calls for time limits. They affect only the caller.
 - rseq, set_robust_list: the C library uses these calls for new threads, and ends the process if rseq is refused.
 - chdir: score functions use it to open files beside them (`--read`). It does not change which files can be read.
 """
@@ -476,8 +476,8 @@ TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
 """For each kind of machine: its number in <linux/audit.h>, and the column of its numbers in ALLOWED_CALLS."""
 
 FIRST_COMMON_NUMBER = 424
-"""From this number on, a call has the same number on all machines. These calls are newer than Linux 5.0, so libraries
-work without them."""
+"""From this number on, a system call has the same number on all machines. These calls are newer than Linux 5.0, so
+libraries work without them."""
 
 
 @dataclass(frozen=True)
@@ -528,7 +528,7 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     "prlimit64": _is_null(2),  # reads limits, but sets none
     "clone": [Check(0, [CLONE_THREAD], CLONE_THREAD | CLONE_NAMESPACES)],
 }
-"""Allowed arguments of calls. A call with several checks must pass each of them."""
+"""Allowed arguments of system calls. A call with several checks must pass all of them."""
 
 
 class Op(IntEnum):
@@ -547,12 +547,12 @@ REFUSE = 0x00050000
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return an instruction. A condition skips `if_true` or `if_false` of the next instructions."""
+    """Return an instruction. If it is a condition, the filter skips the next `if_true` or `if_false` instructions."""
     return struct.pack("=HBBI", op, if_true, if_false, operand)
 
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
-    """Return the numbers of the allowed calls by name, from a column of ALLOWED_CALLS."""
+    """Return the numbers of the allowed system calls by name, from a column of ALLOWED_CALLS."""
     words = iter(ALLOWED_CALLS.split())
     rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}
@@ -596,12 +596,12 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp(*, threads: bool) -> Callable[[], object]:
-    """Compile the filter, and return a function that applies it. Raises OSError if there is none for this machine."""
+    """Return a function that applies the filter of system calls. Raises OSError if TABLES lacks this machine."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"there is no table of system calls for {machine}")
     if sys.maxsize < 2**32:
-        raise OSError("there is no table of system calls for a Python of 32 bits")
+        raise OSError("there is no table of system calls for 32-bit Python")
     code = compile_filter(machine, threads=threads)
 
     def apply() -> None:

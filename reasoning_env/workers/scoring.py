@@ -61,7 +61,7 @@ class AnswerBatch:
     budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
     failures: Counter[tuple[int, AnswerFailure]] = field(default_factory=Counter)
-    """The failures so far, by the position of the answer."""
+    """How often each kind of failure has happened to each answer (by its position)."""
 
     @property
     def remaining(self) -> Sequence[str]:
@@ -88,13 +88,13 @@ class BatchScorer:
         return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
-        """Add verdicts on the next answers of a batch: as many as one turn allows, and at least one.
+        """Add verdicts on the next answers of a batch: as many as one turn of SLICE_S seconds allows, and at least one.
 
         If a worker fails, the next answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. If the
-        verifier sleeps, seconds have passed, so the turn ends without a verdict and other groups are scored first.
+        verifier sleeps, its turn is over, so the method returns, and other groups are scored before the retry.
 
         Raises:
-            ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
+            ScoringError: Too many kills or infrastructure errors happened at one answer, or the budget is spent.
             WorkerError: No fresh worker can be started.
         """
         judged = len(batch.verdicts)
@@ -186,7 +186,7 @@ class BatchScorer:
             raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")
 
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
-        """Wait for the verdict on the next answer, and subtract its processor time from the budget.
+        """Wait for the verdict on the next answer, and subtract the processor time of the wait from the batch's budget.
 
         Raises the errors of `receive_in_cpu_time`, but ScoringError instead of NoCpuTime. Raises CannotBeScored if the
         batch exceeds its budget.
@@ -212,7 +212,7 @@ class BatchScorer:
 
 
 def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:
-    """Return as many answers as have REQUEST_CHARACTERS together: the event loop encodes these in a millisecond."""
+    """Return the first answers, as many as have at most REQUEST_CHARACTERS together, but at least one."""
     size = 0
     for count, answer in enumerate(answers):
         if count > 0 and size + len(answer) > REQUEST_CHARACTERS:
@@ -239,7 +239,7 @@ class _VerdictReply(msgspec.Struct):
 
 
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
-    """Return the verdict on the answer at a position.
+    """Return the verdict that a worker's reply gives on the answer at a position.
 
     A verifier worker has read hostile text, so its reply may be anything. Raises ProtocolFault for an invalid reply.
     """

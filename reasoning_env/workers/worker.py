@@ -35,7 +35,7 @@ class TooManyThreads(Exception):
 
 
 class _PipeReader(asyncio.StreamReader):
-    """A reader with the future `ended`, which is done at the end of the stream."""
+    """A stream reader with a future, `ended`, that is done when the stream ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class Worker:
         """Return the next reply to the latest request. Raises the errors of `Channel.receive`."""
         frame = await self._channel.receive(deadline_s)
         if frame.header.get("id") != self._requests:
-            raise ProtocolFault(f"expected a reply to request {self._requests}, got one to {frame.header.get('id')!r}")
+            raise ProtocolFault(f"expected a reply to request {self._requests}, not to {frame.header.get('id')!r}")
         return frame
 
     def cpu_s(self) -> float | None:
@@ -221,7 +221,7 @@ class Slot:
         self.failed_starts = 0
 
     def vacate(self) -> None:
-        """Kill the worker. Safe to call twice."""
+        """Kill the worker and empty the slot. Safe to call twice."""
         if self.worker is not None:
             self.worker.kill()
             self.last, self.worker = self.worker, None
@@ -250,7 +250,7 @@ class WorkerAsleep(NoCpuTime):
 
 
 class Stopwatch:
-    """Measures the wall-clock time and processor time of a worker from its construction on."""
+    """Measures the wall-clock time and processor time of a worker since the stopwatch was made."""
 
     def __init__(self, worker: Worker) -> None:
         self._now = asyncio.get_running_loop().time
@@ -260,12 +260,12 @@ class Stopwatch:
 
     @property
     def wall_s(self) -> float:
-        """Seconds since the start."""
+        """Wall-clock time since the stopwatch was made, in seconds."""
         return self._now() - self._began
 
     @property
     def cpu_s(self) -> float:
-        """Processor time since the start, in seconds; wall-clock time if the system does not report processor time."""
+        """The worker's processor time in the same period, in seconds; `wall_s` if the system does not report it."""
         cpu_s = self._worker.cpu_s()
         if cpu_s is None or self._cpu_began_s is None:
             return self.wall_s

@@ -118,7 +118,7 @@ async def test_evaluation_problem_is_generated_again_after_an_error() -> None:
 
 
 async def test_killed_worker_changes_no_evaluation_problem() -> None:
-    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
+    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed by another process"), make_problem("gcd")]))
     assert len(await make_set(workers, ["gcd"], samples_per_task=1).problems()) == 1
     assert [spec.attempt for spec in workers.specs] == [0, 0]
 

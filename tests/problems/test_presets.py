@@ -114,7 +114,7 @@ async def test_preset_gives_up_a_task_that_always_fails(works_at: set[int], made
 
 
 async def test_killed_worker_changes_no_preset_problem() -> None:
-    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
+    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed by another process"), make_problem("gcd")]))
     preset = PresetSet(workers, ["gcd"], {}, samples_per_task=1, eval_seed=FIRST_SEED, deadline_s=60.0)
     assert len(await preset.problems()) == 1
     assert len({spec.seed for spec in workers.specs}) == 1

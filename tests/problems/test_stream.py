@@ -276,7 +276,7 @@ async def test_killed_worker_does_not_change_the_sequence(make_stream: MakeStrea
     def make(spec: ProblemSpec) -> Problem:
         if kills[spec.seed]:
             kills[spec.seed] -= 1
-            raise WorkerError("killed from outside")
+            raise WorkerError("killed by another process")
         return at_once(spec)
 
     disturbed = make_stream(FakeWorkers(make))

@@ -349,14 +349,16 @@ async def test_fork_server_killed_at_start_is_restarted(
     assert (await library_info(killed_at_import)).version == "0.0.fake"
     lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert lines == 2 * [
-        "the process that imports reasoning-gym was killed from outside (SIGKILL); the pool starts it again"
+        "the process that imports reasoning-gym was killed by another process or the kernel (SIGKILL); "
+        "the pool starts it again"
     ]
 
 
 async def test_fork_server_killed_at_every_start_raises(killed_at_import: Path, temp_folder: Path) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(
-        WorkerError, match=r"^the process that imports reasoning-gym was killed from outside \(SIGKILL\)$"
+        WorkerError,
+        match=r"^the process that imports reasoning-gym was killed by another process or the kernel \(SIGKILL\)$",
     ):
         await library_info(killed_at_import)
     assert (killed_at_import / "reasoning_gym" / "kills").read_text() == "96"

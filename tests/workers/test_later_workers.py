@@ -238,7 +238,7 @@ async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: 
     problem = await make(pool, seed=3)
     (failing.package / layer).touch()
     kill(pool.worker_pids[1:])
-    with pytest.raises(WorkerError, match=f"a worker cannot be restricted .*: {layer}: No memory"):
+    with pytest.raises(WorkerError, match=f"a new worker cannot enter .*: {layer}: No memory"):
         await pool.score(problem, ["3"])
     (failing.package / layer).unlink()
     await until(lambda: len(pool.worker_pids) == 2)

@@ -183,10 +183,10 @@ def test_library_curriculum_is_not_changed() -> None:
     [
         ({"widht": 2}, None, "made_up: there is no parameter 'widht'; choose from: width, words"),
         ({"zzz": 2}, 0.5, "made_up: there is no parameter 'zzz'; choose from: low, high, width, words"),
-        ({"seed": 2}, None, "made_up: remove seed: it cannot be set, because every problem gets its own"),
+        ({"seed": 2}, None, "made_up: remove seed: it cannot be set, because the environment sets it for each problem"),
         ({"width": 4}, None, 'made_up: the library rejects {"width": 4} (AssertionError: no such width)'),
         ({"low": 6}, None, 'made_up: the library rejects {"low": 6} (AssertionError: low must not be above high)'),
-        ({"low": 91}, 0.5, 'made_up: the library rejects {"low": 91} (ValueError: made_up: no level works'),
+        ({"low": 91}, 0.5, 'made_up: the library rejects {"low": 91} (ValueError: made_up: no level is valid'),
         ({"low": 2}, None, None),
         ({"low": 30}, 0.5, None),
     ],

@@ -339,11 +339,11 @@ def _landlock_fails(code: int, reason: str) -> str:
 @pytest.mark.parametrize(
     ("layer", "changes", "reason"),
     [
-        (LANDLOCK, _landlock_fails(errno.ENOSYS, ""), "this kernel has none"),
+        (LANDLOCK, _landlock_fails(errno.ENOSYS, ""), "this kernel does not support it"),
         (LANDLOCK, _landlock_fails(errno.EOPNOTSUPP, ""), "it was not switched on when the kernel started"),
         (LANDLOCK, _landlock_fails(errno.EPERM, "Not here"), "Not here"),
         (SECCOMP, "sandbox.TABLES = {}", f"there is no table of system calls for {os.uname().machine}"),
-        (SECCOMP, "sys.maxsize = 2**31 - 1", "there is no table of system calls for a Python of 32 bits"),
+        (SECCOMP, "sys.maxsize = 2**31 - 1", "there is no table of system calls for 32-bit Python"),
         (SECCOMP, "sandbox.compile_filter = lambda machine, **_: b''", "Invalid argument"),
         (LANDLOCK, "sandbox._landlock = lambda *_: lambda: open('/no/such/file')", "No such file or directory"),
     ],
@@ -362,7 +362,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
     changes = "import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'; os.geteuid = lambda: 1"
     entered = _entered(changes)
     assert entered.layers == ["process limit"]
-    assert entered.missing == dict.fromkeys(["no_new_privs", *BOTH], "there is none on darwin")
+    assert entered.missing == dict.fromkeys(["no_new_privs", *BOTH], "not available on darwin")
 
 
 @on_linux

@@ -68,7 +68,7 @@ class Solver:
             self._impossible[row * size + column] |= 1 << (1 if sign == ">" else size)
 
     def succeeds(self, numbers: list[int]) -> bool:
-        """Return True if the library's solver fills the board. Changes `numbers`."""
+        """Return True if the library's solver would fill the board. Changes `numbers`."""
         everything = (2 << self._size) - 2
         masks = [1 << number if number else everything for number in numbers]
         masks = [mask & ~impossible for mask, impossible in zip(masks, self._impossible, strict=True)]
@@ -215,7 +215,7 @@ class Solver:
 
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of the numbers that begin with `row` and repeat no number in a column."""
+    """Yield the permutations of `numbers` that begin with `row` and repeat no number of a column."""
     if len(row) == len(numbers):
         yield row
     else:

@@ -16,7 +16,7 @@ from typing import Any
 from . import edited
 
 Formula = Callable[[Any, Any, Any, Any], Any]
-"""Takes sympy, a factor, a function and its variable. Returns the product's integral, or None if it cannot."""
+"""Takes sympy, a factor, a function and its variable. Returns the integral; None if the formula does not apply."""
 
 
 def install(module: ModuleType) -> None:

@@ -53,7 +53,7 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Search half of the moves. Return the new positions after each move; None if there is no solution."""
+        """Search the first half of the moves. Return the new positions after each move; None if no solution exists."""
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None

@@ -26,7 +26,7 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
 def install_countdown(module: ModuleType) -> None:
     """Evaluate expressions with fractions, because sympy's `subs` simplifies after each number that it substitutes.
 
-    Problems are the same: both ways are exact, and neither divides by 0.
+    Problems are the same as the library's, because fractions and `subs` are both exact, and no expression divides by 0.
     """
     dataset = module.CountdownDataset
     known = "expr.subs({sym: num for sym, num in zip(syms[:i], numbers[:i])})"

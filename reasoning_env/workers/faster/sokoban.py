@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """Values that depend only on the boxes: boxes not on goals, their part of the estimate, whether all is lost."""
+    """Values for a set of boxes: those not on goals, their part of the estimate, and whether the set is a deadlock."""
 
     loose: list[int]
     cost: int

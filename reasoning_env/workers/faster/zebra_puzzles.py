@@ -80,7 +80,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
 
 
 def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
-    """Return the sorted clues and their weights, which depend only on their types."""
+    """Return the sorted clues, and the weight of each. A weight depends only on the type of the clue."""
     ordered = sorted(clues)
     examples = {type(clue): clue for clue in ordered}
     weights = {kind: weight(clue) for kind, clue in examples.items()}
@@ -88,7 +88,7 @@ def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[
 
 
 def remember(kind: Any, name: str) -> None:
-    """Cache the result of a method without arguments in each object of a class."""
+    """Make each object of a class cache the result of a method that takes no arguments."""
     compute = getattr(kind, name)
 
     def remembered(self: Any) -> Any:
