@@ -28,7 +28,7 @@ One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym an
 with one problem, the audit finds a verifier with random scores only by luck.
 """
 SCORE_ROUNDING = 1e-6
-"""Two scores count as equal if their difference is smaller."""
+"""Two scores count as equal if they differ by at most this."""
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
@@ -72,8 +72,8 @@ async def watched_pools(
     """Yield watched pools with these settings, and close them at the end. Raises the errors of `WorkerPool.start`.
 
     Each pool has one verifier process, so all scores of a pool come from the same process. With `other_hash_seed`, the
-    second pool has another PYTHONHASHSEED than the first, as processes of other programs have. `as_workers` converts a
-    pool to the `Workers` that the check uses.
+    two pools have different values of PYTHONHASHSEED, as separately started programs do. `as_workers` converts a pool
+    to the `Workers` that the check uses.
     """
     one_of_each = {"num_generators": 1, "num_verifiers": 1}
     user = settings.user.model_copy(update=one_of_each)
@@ -122,7 +122,7 @@ class ContractCheck:
     # ---- all problems
 
     async def _find_contradicting_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems with the question of an earlier problem and a different right answer."""
+        """Find problems with the same question as an earlier problem that do not accept the earlier right answer."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:
@@ -197,7 +197,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers and generate the same problem in a second process. Return a finding if one differs."""
+        """Score the same answers and generate the same problem in a second process. Return the first difference."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()
@@ -210,7 +210,7 @@ class ContractCheck:
         for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
             if other is not None and abs(other - raw) > SCORE_ROUNDING:
-                detail = f"two processes score the same answer {raw:g} and {other:g}"
+                detail = f"two processes give the same answer the scores {raw:g} and {other:g}"
                 return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
         made = await self.pools.second.generate(problem.spec, GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):
@@ -238,7 +238,7 @@ class ContractCheck:
 
 
 def _raw(verdict: Verdict) -> float | None:
-    """Return the number that the original verifier returned; None if the verifier returned no finite number."""
+    """Return the finite number that the original verifier returned; None if there is none, as after an error."""
     return (verdict.own_parts or {}).get(Watched.RAW)
 
 

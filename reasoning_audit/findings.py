@@ -134,7 +134,7 @@ class Reporter:
         *,
         severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding. Without `problem`, the finding is about the whole task."""
+        """Return a finding. If `problem` is None, the finding is about the whole task."""
         return Finding(
             defect,
             severity or defect.severity,
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding with a probe's answer as evidence. A decision tree has no answer, and so no evidence."""
+        """Return a finding with a probe's answer as evidence. For a decision tree, there is no answer to show."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict

@@ -29,7 +29,7 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Maximum number of word positions that become features, and of numbers from either end of a question."""
+"""Maximum number of word positions that become features. The first and last PLACES numbers become features too."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -116,7 +116,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Grows a tree. `bins[f, p]` is the number of thresholds of feature f that are at most the value of problem p."""
+    """Grows a tree. `bins[f, p]` counts the thresholds of feature f that are at most its value in problem p."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]

@@ -37,7 +37,7 @@ class AuditedTask:
     """The results of a task at a level; `level` is None for the library's default parameters.
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
-    - `worst` is the kind of probe without reasoning with the highest mean score; None if all of them earn 0.
+    - `worst` is the kind of answer without reasoning with the highest mean score; None if all these answers earn 0.
     - `means` are the mean scores by kind of probe.
     """
 
@@ -93,7 +93,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. `left_out` are the tasks that training excludes: their known weakness is no failure."""
+    """Return the report. A task in `left_out`, which training excludes, may score high without reasoning."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,

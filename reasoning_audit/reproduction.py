@@ -24,11 +24,11 @@ class Reproduction:
     audit: str
 
     def score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with the rewards that the audit scored with."""
+        """Return the command that scores an answer with the same setting `rewards` as the audit."""
         return self.audit
 
     def bare_score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with the original verifier alone."""
+        """Return the command that scores an answer with the original verifier, without guards."""
         return self.audit
 
     def two_hash_seeds(self, problem: Problem) -> str:
@@ -60,7 +60,7 @@ class OwnCommands(Reproduction):
 
 
 class LibraryCommands(Reproduction):
-    """Commands that use the library alone, for the library's own problems."""
+    """Commands for findings on the library's own problems. They need only the library, not this program."""
 
     def score(self, problem: Problem, answer: str) -> str:
         return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"

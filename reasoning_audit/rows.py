@@ -78,7 +78,8 @@ def audit_rows(options: argparse.Namespace) -> Report:
     try:
         problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
     except OSError as error:
-        raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
+        fault = f"{options.rows} cannot be read: {describe(error)}"
+        raise ConfigError(fault, setting="--rows", remedy="name a readable file") from error
     if not any(problem.question for problem in problems):
         print(
             f"the rows have no column with questions ({', '.join(QUESTION_COLUMNS)}); the audit skips the checks of "
@@ -91,7 +92,8 @@ def audit_rows(options: argparse.Namespace) -> Report:
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "no row has a right answer"
-        raise WorkerError(f"no row of {options.rows} could be audited; the first error: {cause}")
+        fault = f"no row of {options.rows} could be audited; the first error: {cause}"
+        raise WorkerError(fault, remedy="correct the score function or the rows")
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
     scores = f"the scores of {options.score} on {len(problems)} rows, for completions of the form {str(form)!r}"
     return make_report([audit], merge(findings), nothing, scores=scores, seed=options.seed)

@@ -93,9 +93,9 @@ class TaskAudit:
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
-    """The highest mean score that a policy without reasoning may earn in a task that is not multiple-choice."""
+    """The highest mean score that is allowed without reasoning, in a task that is not multiple-choice."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """In a multiple-choice task, a policy without reasoning may earn this much more than a random guess."""
+    """In a multiple-choice task, answers without reasoning are allowed to earn this much more than a random guess."""
 
     task: str
     level: float | None
@@ -112,13 +112,13 @@ class TaskAudit:
 
     @property
     def bound(self) -> float:
-        """The highest mean score that a policy without reasoning may earn in this task."""
+        """The highest mean score that is allowed without reasoning in this task."""
         if not self.options:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the bound of a probe. The bound of GARBAGE is lower, because these answers are never right."""
+        """Return the bound of a probe. Probes in GARBAGE have a lower bound, because their answers are never right."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
@@ -227,7 +227,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes on some problems of a task: of the shortcuts, only `suspects`, or all if that is None."""
+    """Score the probes on some problems of a task. Omit shortcuts that are not in `suspects`, unless it is None."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

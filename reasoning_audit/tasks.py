@@ -38,7 +38,8 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
         cause = failures[0] if failures else "every problem was rejected"
-        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be audited; the first cause: {cause}")
+        fault = f"no problem of {len(audits)} tasks and levels could be audited; the first cause: {cause}"
+        raise WorkerError(fault, remedy="remove this cause, then audit again")
     return make_report(
         audits,
         merge(findings),
@@ -120,7 +121,7 @@ def _rerun(task: str, options: argparse.Namespace) -> str:
 
 
 def _places(options: argparse.Namespace) -> list[str]:
-    """Return the options of this audit that set the source of the tasks and the rewards, as command-line words."""
+    """Return the options that choose the rewards and where the tasks come from, as words of a command line."""
     words = [word for file in options.config for word in ("--config", file)]
     for name in ("rewards", "task_modules", "checkout"):
         value = getattr(options, name)

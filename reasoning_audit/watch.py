@@ -45,7 +45,7 @@ class Watched(StrEnum):
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """FILE to CODE are counts: uses of files, sockets, processes and imports, and executions of the answer's code."""
+    """FILE, SOCKET, PROCESS and IMPORT count uses of these. CODE counts executions of code from the answer."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
@@ -53,7 +53,7 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 
 
 class Watch:
-    """Counts uses of files, sockets, processes and imports while `armed`. The audit hook stays, but is then inactive.
+    """Counts uses of files, sockets, processes and imports inside `armed`. Elsewhere, the audit hook does nothing.
 
     Files and imports count only if their names contain the CANARY, because verifiers may read data and import modules.
     """
@@ -64,7 +64,7 @@ class Watch:
         self.listen()
 
     def listen(self) -> None:
-        """Add the audit hook to this process."""
+        """Call `_on_event` for each of Python's audit events in this process from now on."""
         sys.addaudithook(self._on_event)
 
     @contextlib.contextmanager
@@ -104,7 +104,7 @@ def _contains_canary_name(code: CodeType) -> bool:
 
 
 class BareAnswers:
-    """Scores each answer with a new bare verifier, because a verifier may change its entry."""
+    """Scores each answer with a newly made verifier, because a verifier may change its copy of the problem."""
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
@@ -115,12 +115,12 @@ class BareAnswers:
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):
-            raise ValueError(f"the verifier returned {returned!r:.60}")
+            raise ValueError(f"the verifier returned {returned!r:.60}, which is no finite number")
         return min(1.0, max(0.0, number))
 
 
 class WatchedAnswers:
-    """Scores with a bare verifier, and records in `parts` what happened, by the names of `Watched`.
+    """Scores with the author's verifier. `parts` records what the verifier did, under the names in `Watched`.
 
     The score is the verifier's score limited to [0, 1]; 0 if the verifier raises an error or returns no number.
     """
@@ -157,7 +157,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Wraps a source of problems. The bare verifiers of the source score the answers."""
+    """Wraps a source of problems. The source's verifiers score the answers without this environment's guards."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -182,7 +182,7 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Wraps a source of problems. The bare verifiers of the source score the answers, and a `Watch` observes them."""
+    """Wraps a source of problems like `BareSource`, and observes the verifiers with a `Watch`."""
 
     _watch: Watch | None = None
 

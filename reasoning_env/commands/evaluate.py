@@ -84,9 +84,9 @@ Show = Callable[[EvaluationResult, str], None]
 
 
 def show_nothing(result: EvaluationResult, line: str) -> None:
-    """Log only remarks about the results. The caller receives the results as a return value."""
+    """Log remarks about the results, and print nothing: the caller receives the results as a return value."""
     for remark in not_as_requested(result.results):
-        logger.warning("not as requested: %s", remark)
+        logger.warning("the evaluation is not as requested: %s", remark)
     for remark in remarks(result.results):
         logger.warning("%s", remark)
 
@@ -228,7 +228,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings with the checkout of the library in `folder`, if there is one and the user set none."""
+    """Return the settings. If `checkout` is not set, set it to the library's checkout in `folder`, if there is one."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings
@@ -278,7 +278,7 @@ def check_score(results: Results, least: float | None, most_failed: float | None
     if most_failed is not None and share > most_failed:
         total = overall["failed"] + overall["completions"]
         raise ReasoningEnvError(
-            f"{overall['failed']} of {total} completions failed ({share:.0%}), and at most {most_failed:.0%} may fail",
+            f"{overall['failed']} of {total} completions failed ({share:.0%}), more than the allowed {most_failed:.0%}",
             setting="--max-failed",
         )
 
@@ -350,7 +350,7 @@ def _read_server(of_files: Sequence[Mapping[str, object]], of_options: Mapping[s
 async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> EvaluationResult:
     """Start the workers, check the server, evaluate the unfinished problems, and return the results.
 
-    `spec` is the server with its key and headers as they are sent.
+    `spec` has the server's settings, with the API key and headers that are actually sent.
     """
     settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")

@@ -153,7 +153,8 @@ def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
     }
     given = [option for option, value in unused.items() if value]
     if given:
-        raise ConfigError(f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks")
+        fault = f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks"
+        raise ConfigError(fault, remedy="omit these options, or --score")
 
 
 MAX_PORT = 65_535
@@ -196,7 +197,7 @@ async def _serve(
 def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
     """Warn once per minute that no file descriptors are left, so that connections cannot be accepted.
 
-    asyncio itself would log 128 tracebacks per second, and as many at the end, when it uses a closed socket.
+    asyncio itself would log 128 tracebacks per second, and again as many when the server closes its socket.
     """
     warned = -math.inf
 
@@ -214,18 +215,19 @@ def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunction | None) -> Judge:
-    """Join a Ray cluster and return its judges, a session on each node. Raises ConfigError if there is no cluster."""
+    """Join a Ray cluster and return a judge with a session on each node. Raises ConfigError if there is no cluster."""
     try:
         import ray
 
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
-        raise ConfigError("Ray is not installed", setting="--ray", remedy=install_command("ray")) from error
+        raise ConfigError("Ray is not installed", setting="--ray", remedy=f"run `{install_command('ray')}`") from error
     _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
-        raise ConfigError(f"{address}: {str(error).splitlines()[0]}", setting="--ray") from error
+        fault = f"{address}: {str(error).splitlines()[0]}"
+        raise ConfigError(fault, setting="--ray", remedy="start a Ray cluster, or name its address") from error
     return RayJudges(settings, score=function)
 
 

@@ -40,7 +40,7 @@ def prepare(name: str, file: str, *, needs: str) -> None:
     if name == "__main__":
         _prepare_program(Path(file).resolve(), needs)
     elif importlib.util.find_spec(needs) is None:
-        raise ImportError(f"{_missing_extra()}; to evaluate only, use reasoning_env.commands.evaluate, which works now")
+        raise ImportError(f"{_missing_extra()}; to evaluate only, import reasoning_env.commands.evaluate instead")
 
 
 def _prepare_program(file: Path, needs: str) -> None:
@@ -95,7 +95,7 @@ def run(
     Args:
         file: The environment file.
         environment_commands: The commands that need the environment class, by name.
-        defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
+        defaults: Returns, for `evaluate`, the settings whose defaults the environment class changes.
     """
     gc.enable()
     from .main import main
@@ -104,5 +104,5 @@ def run(
 
 
 def run_installed() -> None:
-    """Run the installed environment file as if called by its file name. Entry point of the console script."""
+    """Run the installed environment file as if Python had been started with it. The console script calls this."""
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)

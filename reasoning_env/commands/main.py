@@ -59,7 +59,7 @@ def main(
         argv: The command and its arguments.
         environment_commands: The commands that need the environment class, by name.
         environment_file: The module of the environment class.
-        defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
+        defaults: Returns, for `evaluate`, the settings whose defaults the environment class changes.
     """
     name, *arguments = _with_help_option(argv) or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -93,9 +93,9 @@ def main(
 
 
 def _with_help_option(argv: Sequence[str]) -> Sequence[str]:
-    """Return a command line that asks for help with the word `help` as `COMMAND --help`; others unchanged.
+    """Return `COMMAND --help` for `COMMAND help` and `help COMMAND`. Return other command lines unchanged.
 
-    In `evaluate help`, the word would be the name of a model, for which the command would wait.
+    Otherwise `evaluate help` would wait for a model that is named `help`.
     """
     match argv:
         case ["help", command] | [command, "help"]:
@@ -119,7 +119,8 @@ def _find_command(
     if name == "audit":
         return functools.partial(_import_audit(folder), folder=folder)
     if name not in HELP:
-        raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
+        remedy = did_you_mean(name, HELP) or f"`{program()} --help` lists the commands"
+        raise ConfigError(f"there is no command {name!r}", remedy=remedy)
     if name == "settings":
         from ..program.settings import settings_command
 
@@ -141,7 +142,7 @@ def _import_audit(folder: Path) -> Callable[..., int]:
 
 
 def _import_demo(folder: Path) -> Any:
-    """Return the module of the demo's command."""
+    """Return the module with the command `demo`."""
     installed = "reasoning_env.demo"
     try:
         return importlib.import_module(f"{installed}.command")

@@ -51,7 +51,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 REFERENCE_CPU_S = 60.0
-"""CPU time limit for generating the problem of a reference; long, because users' own files are trusted."""
+"""CPU time limit for generating the problem that a reference names; long, because users' own files are trusted."""
 
 
 def _read_columns(text: str) -> dict[str, str]:
@@ -77,7 +77,8 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
 
     selection = read_selection(vars(options))
     if options.columns is not None and options.keep is not None:
-        raise ConfigError("--columns cannot be combined with --keep, which reads groups of this program only")
+        fault = "--columns cannot be combined with --keep, which reads groups of this program only"
+        raise ConfigError(fault, remedy="omit one of them")
     for name in ("keep", "pass_rate", "columns"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} needs --out FILE")
@@ -126,7 +127,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     run_to_end(judge)
     left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
-        remedy = "for rows of completions, use --out FILE; a file of problems has no completions to score"
+        remedy = "to score rows of completions, add --out FILE; a file of problems has no completions to score"
         raise nothing_found(options.paths[0], "groups", left_out, remedy)
     tables = rescored.tables()
     if options.json:

@@ -156,7 +156,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
 
 def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return a task's parameters, with `served_default` where training and evaluation replace the library's default."""
+    """Return a task's parameters. `served_default` is added if training and evaluation replace a library default."""
     served = find_task(task).served_params
     return {
         name: {**facts, "served_default": served[name]} if name in served else facts
@@ -165,7 +165,7 @@ def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]
 
 
 def _show_default(facts: Mapping[str, Any]) -> str:
-    """Return a parameter's default in training and evaluation, and reasoning-gym's own default if the two differ."""
+    """Return the default that training and evaluation use, and reasoning-gym's own default if it is different."""
     own = json.dumps(facts["default"])
     return f"{json.dumps(facts['served_default'])} (reasoning-gym: {own})" if "served_default" in facts else own
 

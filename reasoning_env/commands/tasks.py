@@ -86,7 +86,7 @@ def _complete(options: argparse.Namespace) -> None:
         if options.names and not options.prompt and options.level is None:
             options.levels = [None, *SHOWN_LEVELS]
     if not given and (options.prompt or options.params):
-        raise ConfigError("--prompt and --params need the name of a task")
+        raise ConfigError("--prompt and --params need the name of a task, as in `tasks gcd --prompt`")
     if options.system_prompt is not None and not options.prompt:
         raise ConfigError("--system_prompt needs --prompt")
     if options.tokenizer_name is not None and not options.prompt:

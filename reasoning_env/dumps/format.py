@@ -107,8 +107,8 @@ def encode_group(
     `more` has keys to add to the line, and `more_of_rollouts` has keys to add to each rollout. Values unknown to JSON
     (a NaN in the metadata, an enum among the parameters) become strings. Raises ValueError for invalid `metadata_json`.
     """
-    # Encoding blocks the event loop until a call ends. With one call per rollout, the loop runs in between; one call
-    # for a group of long completions would block it for tens of milliseconds.
+    # A call that encodes holds the interpreter lock until it ends. So encode each rollout in a call of its own: one
+    # call for a group of long completions would block the event loop for tens of milliseconds.
     prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
     extras = more_of_rollouts or [{}] * len(group.rollouts)
     rollouts = ", ".join(
@@ -207,7 +207,7 @@ class DumpedRollout:
 
     @property
     def prompt(self) -> DumpedMessages:
-        """The messages of the conversation without the completion."""
+        """The messages of the conversation except the last message, which is the completion."""
         return self.conversation[:-1]
 
     @property
@@ -275,7 +275,7 @@ class DumpedGroup:
 
     @property
     def prompt(self) -> DumpedMessages:
-        """The prompt of the first completion; empty without completions."""
+        """The prompt of the first completion; empty if there are no completions."""
         return self.rollouts[0].prompt if self.rollouts else ()
 
     @property

@@ -54,7 +54,7 @@ class NumberedFiles:
     def close(self) -> None:
         """Close the file that is open, if any. The next line starts a new file."""
         if self._file is not None:
-            with suppress(OSError):  # an error loses nothing: the system has all lines
+            with suppress(OSError):  # an error loses no line: all were already handed to the operating system
                 self._file.close()
         self._file = None
         self._lines = 0

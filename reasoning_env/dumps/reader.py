@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class DumpFormatError(ReasoningEnvError):
     """A line is not a group, or a file cannot be read.
 
-    The message names the file, the line (counted from 1; None for the whole file) and the problem.
+    The message names the file, the line (counted from 1; None for the whole file) and what is wrong.
     """
 
     def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
@@ -57,7 +57,7 @@ class SeenGroups:
 
 
 def _warn(error: DumpFormatError) -> None:
-    logger.warning("skipped damaged rollouts: %s", error)
+    logger.warning("did not read all rollouts: %s", error)
 
 
 def stream_groups(

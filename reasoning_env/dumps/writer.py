@@ -147,7 +147,7 @@ class RolloutDumper:
         self._passed.close()
         self._failed.close()
         if self._dropped:
-            logger.error("%d groups of rollouts are missing in the dumps of this run", self._dropped)
+            logger.error("%d groups are missing in the dumps of this run; see the warnings above", self._dropped)
 
     def _next(self) -> _Waiting | None:
         """Wait for a group. Return the oldest without removing it; None if no group waits and `close` was called."""
@@ -160,14 +160,14 @@ class RolloutDumper:
         try:
             line = encode_group(waiting.group, more=waiting.facts)
         except Exception:  # one invalid group must not end the thread
-            logger.exception("dropped a group of %s that cannot be written as JSON", waiting.group.problem.task)
+            logger.exception("dropped a group of the task %s: it cannot be written as JSON", waiting.group.problem.task)
             return False
         for pause_s in pauses():
             closing = self._closing  # read before writing, so that one complete attempt follows `close`
             try:
                 waiting.files.append(line)
             except OSError as error:
-                self._outage.note(f"cannot write rollouts to {self.folder} ({error}); they wait in memory")
+                self._outage.note(f"cannot write rollouts to {self.folder} ({error}); they wait; check the disk")
             else:
                 self._outage.over(f"writing rollouts to {self.folder} again")
                 return True
@@ -180,7 +180,7 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not written yet, the files for it, further keys of its line (`facts`), and its size in memory."""
+    """A group that waits to be written, the files to write to, further keys of its line (`facts`), and its memory."""
 
     files: NumberedFiles
     group: Group

@@ -49,7 +49,7 @@ class Sections(BaseModel):
         return [*names, *(name for name in ("slurm", "testing") if name in self.model_fields_set)]
 
     def without(self, names: Container[str]) -> Sections:
-        """Return the file without these settings of the environment and of servers."""
+        """Return the file's content without the settings with these names, such as `env.seed`."""
 
         def keep(section: str, settings: Mapping[str, object]) -> dict[str, object]:
             return {name: value for name, value in settings.items() if f"{section}.{name}" not in names}
@@ -120,7 +120,7 @@ class GivenSettings:
     ignored: Sequence[str]
 
     def ignored_with(self, without_effect: Set[str]) -> list[str]:
-        """Return `ignored` together with the given settings that `without_effect` contains."""
+        """Return the names that are in `ignored`, and the names of given settings that are in `without_effect`."""
         return [name for name in self.names if name in self.ignored or name in without_effect]
 
 
@@ -130,7 +130,7 @@ def ignored_settings(command: str, given: Iterable[str]) -> list[str]:
 
 
 def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str, Any]) -> GivenSettings:
-    """Read files of settings, and drop the settings of files and options that the command does not use.
+    """Read the files, and drop all settings, in files or options, that the command does not use.
 
     Options that are settings have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
     an unknown setting in a file.
@@ -144,7 +144,7 @@ def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str,
 
 
 def warn_of_ignored(command: str, names: Sequence[str]) -> None:
-    """Log a warning with the settings that a command ignores, unless there are none."""
+    """Log a warning with the names of the settings that a command ignores, if there are any."""
     if names:
         logger.warning("`%s` ignores these settings: %s", command, ", ".join(names))
 
@@ -167,7 +167,7 @@ def merge_settings(
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
     """Return all settings as the content of a `--config` file, without secrets (API keys and headers of servers).
 
-    The text is ASCII, so that it reads back equal whatever encoding the terminal has.
+    The text is ASCII, so that the terminal's encoding cannot change it.
     """
     shown = [server.model_dump(mode="json") for server in servers]
     for server in shown:
@@ -191,13 +191,15 @@ def _read_yaml(path: Path) -> object:
     except DuplicateKeyError as error:
         raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of them") from error
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
+        fault = f"{path} cannot be read: {error.strerror}"
+        raise ConfigError(fault, setting="--config", remedy="name a readable file") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not YAML: byte {error.start} is not valid UTF-8", setting="--config") from error
+        fault = f"{path} is not YAML: byte {error.start} is not valid UTF-8"
+        raise ConfigError(fault, setting="--config", remedy="save the file as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         said = error.problem if error.context is None else f"{error.context}, {error.problem}"
-        raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config") from error
+        raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config", remedy="correct it") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error

@@ -32,7 +32,7 @@ class OptionParser(CommandParser):
     """The parser of a command whose options are settings."""
 
     word_option: str | None = None
-    """The setting of the positional argument: the model of `evaluate`. None: no positional argument is allowed."""
+    """The setting that a word without an option name sets, such as the model in `evaluate`. None: this is an error."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
@@ -55,23 +55,23 @@ class OptionParser(CommandParser):
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
         """Return how each option of a command line was written, by the name of its setting.
 
-        Switches such as --chat are omitted, because their name is not a name of the setting.
+        Switches such as --chat are omitted: --chat names a value of the setting `openai.server_type`, not the setting.
         """
         words = [word.partition("=")[0] for word in argv if word.startswith("-")]
         actions = self._option_string_actions
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return how the user wrote each setting, by the setting's name in errors.
+        """Return for each setting, by its name in errors, the name that the user wrote.
 
-        Errors of `ReasoningSettings` have names without a section. A setting that the user did not write is `env.NAME`.
+        Errors of `ReasoningSettings` omit the section. For a setting that the user did not write, return `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]
         return {**{name.removeprefix("env."): typed.get(name, name) for name in names}, **typed}
 
     def short_names(self) -> dict[str, str]:
-        """Return the options that are short names of settings, each with its setting."""
+        """Return the short names of settings, such as `--limit`, each with the setting that it sets."""
         return {
             option: action.dest
             for option, action in self._option_string_actions.items()
@@ -214,14 +214,14 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
         type=share,
         dest="fail-under",
         metavar="SCORE",
-        help="exit with status 1 if the mean score is lower",
+        help="exit with status 1 if the mean score is below SCORE",
     )
     result.add_argument(
         "--max-failed",
         type=share,
         dest="max-failed",
         metavar="SHARE",
-        help="exit with status 1 if a larger share of completions failed",
+        help="exit with status 1 if more than this share of the completions failed",
     )
 
 

@@ -125,7 +125,8 @@ class CommandParser(argparse.ArgumentParser):
                 f"unexpected argument {word!r}",
                 remedy="options begin with --, as in --NAME VALUE; put values with spaces in quotes",
             )
-        return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
+        remedy = did_you_mean(name, self._option_string_actions) or f"`{self.prog} --help` lists the options"
+        return ConfigError(f"there is no option {name}", remedy=remedy)
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:
@@ -168,7 +169,7 @@ class Command:
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names` maps settings that are no `dest` to the user's names for them; errors omit a setting with an empty name.
+    - `names` has the user's names for settings that are no `dest`. An error omits a setting whose name is empty.
     """
 
     name: str

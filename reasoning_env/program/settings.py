@@ -129,7 +129,8 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
     """Return the rows that contain all words, by subject. Raises ConfigError if there are none."""
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
-        remedy = did_you_mean(words[-1].lower(), [name for rows in sections.values() for name, *_ in rows])
+        names = [name for rows in sections.values() for name, *_ in rows]
+        remedy = did_you_mean(words[-1].lower(), names) or "omit the words to list all settings"
         raise ConfigError(f"no setting contains {' and '.join(words)} in its name or meaning", remedy=remedy)
     return {title: rows for title, rows in matching.items() if rows}
 

@@ -36,7 +36,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--pass-rate",
         type=pass_rates,
         metavar="LOW..HIGH",
-        help="only problems with this pass rate, such as 0.2..0.8",
+        help="only problems whose pass rate is in LOW..HIGH (0.2..0.8)",
     )
     parser.add_argument(
         "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: maximum rows per question"
@@ -44,7 +44,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
 
 
 def read_selection(options: Mapping[str, Any]) -> Selection:
-    """Return the selection that the options describe. Raises ConfigError for a limit without --keep."""
+    """Return the selection that the options describe. Raises ConfigError for --max-per-problem without --keep."""
     from ..data.training import Selection
 
     limit = options.get("max_per_problem")
@@ -144,7 +144,7 @@ def problem_settings(
     tasks: Sequence[str],
     defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
-    """Return the settings of a command with `add_problem_options`. `tasks` apply only without --config."""
+    """Return the settings of a command that called `add_problem_options`. `tasks` is ignored if --config is given."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer, and the library's answer if the library is wrong; or say that many answers are right."""
+    """Return the right answer, with the library's own answer if that is wrong; or "(many answers are right)"."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:
@@ -211,7 +211,7 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
         dest="worker_memory_mb",
         type=int,
         metavar="MB",
-        help="memory limit of a process, in addition to the memory for importing the module (default: 1024)",
+        help="memory limit of a process; the memory that importing the module takes does not count (default: 1024)",
     )
     parser.add_argument(
         "--read", action="append", default=[], metavar="PATH", help="let the function read this path; repeatable"
@@ -240,7 +240,7 @@ def score_function(options: argparse.Namespace) -> ScoreFunction:
 
 
 def score_words(options: argparse.Namespace) -> list[str]:
-    """Return the given options that need --score as words of a command line, such as `--deadline-s`, `5`."""
+    """Return those given options that need --score, as words of a command line, such as `--deadline-s`, `5`."""
     words = [word for path in options.read for word in ("--read", path)]
     words += [word for name in options.env_var for word in ("--env-var", name)]
     words += ["--threads"] if options.threads else []

@@ -108,8 +108,8 @@ class TrainingSettings(EvaluateSettings):
     """Number of this environment. If a trainer has several environments, give each a different number. The number
     selects the checkpoint folder and the problems."""
     resume_with_changes: Annotated[bool, UsedBy("serve")] = False
-    """Resume a checkpoint even if it was written with another seed, other tasks or other settings that affect the
-    problems. By default, such a checkpoint is an error."""
+    """Resume a checkpoint even if its seed, tasks or other settings that affect the problems were different. By
+    default, such a checkpoint is an error."""
     metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
     """Port for Prometheus metrics (`/metrics`) in `serve` and `process`; 0 chooses a free port. The server listens on
     127.0.0.1, or on the address of `HOST:PORT`. None: no metrics server."""
@@ -143,7 +143,8 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
     "inference_weight": AtroposSetting("Weight of this environment if a trainer has several environments.", ["serve"]),
     "eval_handling": AtroposSetting(
-        "Training during an evaluation in `serve`: STOP_TRAIN (default), LIMIT_TRAIN or NONE.", ["serve"]
+        "Whether an evaluation stops training (STOP_TRAIN, default), limits it (LIMIT_TRAIN) or neither (NONE).",
+        ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
         "Share of the groups in flight that LIMIT_TRAIN leaves to training (default: 0.5).", ["serve"]

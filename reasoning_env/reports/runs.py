@@ -68,7 +68,7 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
         try:
             of_path = _runs_of(path)
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {describe(error)}") from error
+            raise ConfigError(f"{path} cannot be read: {describe(error)}", remedy="name a readable path") from error
         if not of_path:
             raise ConfigError(
                 f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files",
@@ -132,9 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. In the order of time,
-    an evaluation at or below the first step of a training begins a new training. A resumed training repeats steps; the
-    later evaluation of a step counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. If a later evaluation
+    is not above the first step of that training, it begins a new training. A resumed training repeats steps; of several
+    evaluations at a step, the latest counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

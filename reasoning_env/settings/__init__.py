@@ -167,7 +167,7 @@ class ReasoningSettings(BaseModel):
     whose groups have different scores."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems"), _IN_TRAINING] = None
     """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
-    task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level`, or
+    task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level` if set, else
     reasoning-gym's defaults."""
     complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Affects("problems"), _WITH_EVALUATION_SET] = None
     """Fixed level of difficulty of training problems, from 0 to 1."""
@@ -248,7 +248,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes, not counting the import of `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes. Importing `task_modules` does not count."""
 
     @property
     def generators(self) -> int:
@@ -272,7 +272,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def reference_deadline_s(self) -> float:
-        """CPU time limit for generating a problem from a reference, in seconds. References may come from anybody."""
+        """CPU time limit for generating a problem from a reference, in seconds; low, because anybody can send one."""
         return self.scoring_deadline_s
 
     @property
@@ -282,7 +282,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def eval_generation_deadline_s(self) -> float:
-        """Wall-clock limit for an evaluation problem, in seconds; long, so that slow machines get the same set."""
+        """Wall-clock limit for generating an evaluation problem, in seconds. Slow machines must make the same set."""
         return 12 * self.scoring_deadline_s
 
     @field_validator("*", mode="before")
@@ -302,7 +302,7 @@ class ReasoningSettings(BaseModel):
             )
         if self.eval_preset is not None and self.eval_level is not None:
             raise ConfigError(
-                "cannot be combined with another level, because the preset sets the parameters of its tasks",
+                "cannot be combined with eval_level, because the preset sets the parameters of its tasks",
                 setting="eval_preset",
                 remedy="remove {eval_preset} or {eval_level}",
             )
@@ -337,7 +337,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings that affect one of the parts, including a subclass's; values are as JSON reads them back."""
+    """Return the settings, also those of a subclass, that affect one of the parts. Values are as read from JSON."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))

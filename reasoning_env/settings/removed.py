@@ -41,7 +41,7 @@ REMOVED: Mapping[str, Removed] = {
     "max_failed_groups_in_a_row": Removed("remove it; a command always ends after 8 failed groups in a row", 8),
     "progress_interval_s": Removed("remove it; progress is logged every 30 s", 30.0),
     "shutdown_grace_s": Removed("remove it; groups in flight always get 10 s to finish", 10.0),
-    "prefetch_problems": Removed("remove it; the number follows from the groups in flight", 128),
+    "prefetch_problems": Removed("remove it; the groups in flight determine how many problems are made ahead", 128),
     "generation_deadline_s": Removed(_DEADLINES, 10.0),
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
@@ -77,13 +77,14 @@ def unknown_setting(name: str, fields: Collection[str], section: str = "") -> Co
     if name in REMOVED and section != "openai.":
         instead = REMOVED[name].instead.replace("{", f"{{{section}")
         return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=instead)
-    return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=did_you_mean(name, fields))
+    remedy = did_you_mean(name, fields) or "the command `settings` lists all"
+    return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
 
 
 def current_settings(stored: Mapping[str, object]) -> dict[str, object]:
     """Return stored settings under their present names.
 
-    A removed setting stays in the result if its stored value differs from what the program does now.
+    A removed setting stays in the result if its stored value differs from the value that the program now always uses.
     """
     values = dict(stored)
     for name in REMOVED.keys() & stored.keys():

@@ -356,7 +356,7 @@ def test_fail_under_option_raises_if_the_score_is_lower(score: float | None, fai
 def test_too_many_failed_completions_raise(
     failed: int, least: float | None, most_failed: float | None, fails: bool
 ) -> None:
-    said = r"--max-failed: 6 of 8 completions failed \(75%\), and at most"
+    said = r"--max-failed: 6 of 8 completions failed \(75%\), more than the allowed "
     with pytest.raises(ReasoningEnvError, match=said) if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=1.0, failed=failed, completions=8 - failed), least, most_failed)
 

@@ -54,7 +54,7 @@ class ShownRow(Means):
     outcomes: list[int]
     """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
     tokens: float | None
-    """Mean tokens of a completion; None unless more than half of the completions have a number of tokens."""
+    """Mean tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
     """[mean library score, mean score, rollouts whose two scores differ, rollouts that have both scores]"""
@@ -74,7 +74,7 @@ class CategoryRow(Means):
 
 
 class HeatCell(TypedDict):
-    """The groups of a task whose level is in one of ten equal bins; bin -1 is for the library's defaults."""
+    """The groups of a task in one of ten equal bins of levels, or with the library's default parameters (bin -1)."""
 
     task: int
     bin: int
@@ -133,7 +133,7 @@ class RunFigures(ShownRow):
     pass_at_k: list[list[float]]
     """[k, pass@k, low and high end of the 95 % interval] for each k."""
     problems: list[list[str | float | None]]
-    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference without release]."""
+    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference without the release]."""
     problems_left_out: int
 
 
@@ -192,7 +192,7 @@ class GroupFigures(NamedTuple):
 
 
 def shown_row(tally: TaskTally, row: SummaryRow, groups: Sequence[GroupFigures]) -> ShownRow:
-    """Return the page's numbers for a tally, its summary row and its groups."""
+    """Return the page's numbers for a task or a run, from its tally, its summary row and its groups."""
     plain: list[float] | None = None
     if "library_score" in row:
         corrected = [each for group in groups for each in group.corrected]
@@ -260,7 +260,7 @@ class Figures:
     def __init__(self, *, keep_problems: bool) -> None:
         self.tasks: defaultdict[str, TaskTally] = defaultdict(TaskTally)
         self.problems: dict[str, ProblemScore] = {}
-        """The scores of an evaluation's problems, by reference without release."""
+        """The scores of an evaluation's problems. A key is a problem's reference without the library's release."""
         self.problems_left_out = 0
         self.modules: dict[str, str | None] = {}
         """The module of each task, from the reference of the task's first group; None for reasoning-gym's tasks."""
@@ -292,7 +292,7 @@ class Figures:
         return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. In a group without rollouts, all completions failed."""
+        """Count a group. If a group has no rollouts, all of its completions failed."""
         self.tasks[group.item_id].add(group)
         if group.item_id not in self.modules and group.reference is not None:
             self.modules[group.item_id] = module_of(group.reference)
@@ -384,7 +384,7 @@ class Figures:
 
 
 def _shown_ks(most: int) -> Sequence[int]:
-    """Return the values of k for which to show pass@k: with up to 32 completions all, with more only powers of two."""
+    """Return the values of k for which the page shows pass@k: 1 to `most`, or only powers of two if `most` > 32."""
     return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
 
 
@@ -398,7 +398,7 @@ def _cells(task: int, groups: Sequence[GroupFigures]) -> Iterator[HeatCell]:
 
 
 def _level_bin(level: float | None) -> int:
-    """Return the bin of a level, from 0 to 9; -1 for the library's defaults."""
+    """Return the bin of a level, from 0 to 9; -1 for None, which stands for the library's default parameters."""
     return -1 if level is None else min(9, max(0, int(10 * level)))
 
 

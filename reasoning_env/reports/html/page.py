@@ -110,7 +110,8 @@ def check_page(path: Path, setting: str | None = None) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting=setting) from error
+        fault = f"{path} cannot be read: {error.strerror}"
+        raise ConfigError(fault, setting=setting, remedy="choose another file") from error
     if start and start.lower() != DOCTYPE:
         raise ConfigError(f"{path} exists, but is not an HTML page", setting=setting, remedy="choose another file")
 
@@ -253,7 +254,7 @@ def _facts(results: Results | None) -> list[list[str]]:
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:
-    """Return mean scores of published models, and of this model, on the same tasks; None without published models."""
+    """Return mean scores of published models and of this model on the same tasks; None if there are none to compare."""
     if results is None or results["overall"] is None or not results.get("published"):
         return None
     rows = results.get("tasks", {})
@@ -273,7 +274,7 @@ def _is_as_published(row: SummaryRow) -> bool:
 
 
 def _own_scores(row: SummaryRow | None) -> dict[str, float]:
-    """Return the scores of a row, by the name that the page gives them."""
+    """Return the scores of a row under the names that the page shows: `as published` and `strict`."""
     scores: dict[str, float] = {}
     if row is not None and "library_score" in row:
         scores["as published"] = row["library_score"]

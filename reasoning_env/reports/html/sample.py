@@ -66,7 +66,7 @@ class RolloutSample:
             pass
 
     def groups(self) -> list[str]:
-        """Return the kept groups as JSON strings: task by task, and alternating between the outcomes of a task."""
+        """Return the kept groups as JSON strings, task by task. Groups with different outcomes of a task alternate."""
         return [text for key in sorted(self._kept) for text in self._in_order_of_outcomes(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
