@@ -112,7 +112,7 @@ class ReasoningEnvError(Exception):
 
 
 class ConfigError(ReasoningEnvError, ValueError):
-    """A setting, an option or a file of the user cannot be used."""
+    """A setting, an option or a file that the user gave cannot be used."""
 
     exit_code = 2
 

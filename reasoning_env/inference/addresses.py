@@ -62,7 +62,7 @@ OTHERS_S = 2.0
 LEAST_WAIT_S = 1.0
 """Seconds that a probe may always take, even if less time is left: a server on this machine needs milliseconds."""
 SPARE_FILES = 64
-"""File descriptors that are reserved for files and starting workers. An evaluation uses about 20."""
+"""File descriptors that are reserved for files and for starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
 """The key for servers that need no key, because OpenAI's client cannot be created without a key."""
 
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 
 def goes_through_proxy(url: str) -> bool:
-    """Return True if requests to a URL use a proxy from the environment. Requests to this machine never do."""
+    """Return True if requests to a URL use a proxy set in the environment. Requests to this machine never do."""
     host = urlsplit(url).hostname or ""
     return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
 
@@ -120,7 +120,7 @@ def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
 
     `server` has the attribute `api_key`, and perhaps `headers`. `$NAME` is replaced by that environment variable.
     If the user sets headers but no key, `api_key` is "", because a header may contain the key. If the user sets
-    neither, it is OPENAI_API_KEY (only with `for_chat`, and if that variable is set) or else NO_KEY.
+    neither, `api_key` is the variable OPENAI_API_KEY (if `for_chat` is True and the variable is set) or else NO_KEY.
 
     Raises ConfigError if a variable is not set, or if a key or header has a character that HTTP does not allow.
     """
@@ -146,7 +146,7 @@ def read_servers(
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if neither the files, the options nor the variable have a setting.
 
-    Raises ConfigError for an invalid setting, and for an option if there are several servers.
+    Raises ConfigError for an invalid setting, and if there are options but several servers.
     """
     if of_options and max(len(of_files), len(defaults)) > 1:
         raise ConfigError(
@@ -238,7 +238,7 @@ class StatusError(Exception):
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
     """Call `probe` with its time limit in seconds until it returns no failures. Log why the program waits.
 
-    `timeout_s` may be infinite. Raises ServerError if there are failures for `timeout_s`, and any error of `probe`.
+    `timeout_s` may be infinite. Raises ServerError if `probe` still fails after this time, and any error of `probe`.
     """
     deadline = time.monotonic() + timeout_s
     outage = OutageLog(logger)
@@ -303,9 +303,9 @@ def path_remedy(failure: Failure, url: str) -> str | None:
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
-    """Return a model's limit of tokens for prompt and completion together; None if the server's list does not say.
+    """Return a model's limit of tokens for prompt and completion together; None if the server's list does not have it.
 
-    If the name is not in the list, the first model is used.
+    If the model is not in the list, the first model is used.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
     lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
@@ -313,7 +313,7 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
 
 
 async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Failure | None:
-    """Request one token and select the format that works. Return why the server does not work yet, or None.
+    """Request one token and select the format that works. Return why the server does not work yet; None if it works.
 
     Raises ServerError if the server will never work.
     """
@@ -424,7 +424,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Failure | None]:
-    """For each server, return why it does not work yet, or None. Once one works, the others get OTHERS_S more."""
+    """Return for each server why it does not work yet; None if it works. Once one works, others get OTHERS_S more."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

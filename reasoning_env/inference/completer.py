@@ -1,4 +1,4 @@
-"""The interface of everything that returns completions, and the description of a server."""
+"""The interface of objects that return completions, and the settings of a server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Completer(Protocol):
     def is_away(self) -> bool: ...
 
     def place(self, reply_format: ReplyFormat) -> str:
-        """Return the endpoint of a format, for messages."""
+        """Describe the endpoint of a format for messages, such as `POST /v1/completions with token ids`."""
 
     def load(self, split: str) -> float:
         """Return the number of requests in flight, divided by the limit if there is a limit."""
@@ -83,7 +83,7 @@ class ServerSettings(BaseModel):
     model_name: str | None = None
     """Name of the model on the server (`--openai.model_name`). None: `evaluate` uses the server's only model."""
     api_key: str | None = None
-    """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: OPENAI_API_KEY."""
+    """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: `$OPENAI_API_KEY`."""
     headers: Headers = Field(default_factory=dict)
     """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. With
     `headers`, the environment sends a key only if `api_key` is set."""

@@ -1,4 +1,4 @@
-"""Streamed replies: join server-sent events with pieces of one completion into one reply."""
+"""Join a streamed reply: server-sent events, each with a piece of one completion, become one reply."""
 
 from __future__ import annotations
 

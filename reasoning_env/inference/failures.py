@@ -23,7 +23,7 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, printable
 
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
-"""Names of clients' errors for lost connections that are not OSErrors; this module does not import the clients."""
+"""Names of connection errors of HTTP clients that are not OSErrors. This module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
 """Maximum pause for which a server may ask, because a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
@@ -92,7 +92,7 @@ def explain_failure(error: BaseException) -> Failure:
     elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
         kind, remedy = FailureKind.REFUSED, "write http:// in {openai.base_url}"
     elif status is None and (isinstance(cause, OSError) or type(cause).__name__ in CONNECTION_ERRORS):
-        kind, remedy = FailureKind.ABSENT, "start one, or correct {openai.base_url}"
+        kind, remedy = FailureKind.ABSENT, "start it, or correct {openai.base_url}"
     else:
         kind, remedy = _explain_status(status)
     return Failure(

@@ -242,7 +242,7 @@ class _Search:
         self._tried = 0
 
     def advance(self, left_out: set[str]) -> bool:
-        """Select the parameters to leave out in the next attempt. Return False once everything was tried."""
+        """Select the parameters to leave out in the next attempt. Return False once all were tried."""
         left_out.difference_update(self._named)
         if self._tried < len(self._named):
             left_out.add(self._named[self._tried])

@@ -1,7 +1,7 @@
 """A model on one or several servers, for training and evaluation.
 
 Begin with `ServedModel.complete`: it selects a server, sends the request, converts the reply to rollouts, and retries
-failed requests (`PatientRequests`). `failures.decide` is the policy of retries.
+failed requests (`PatientRequests`). `failures.decide` decides about retries.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PatientRequests:
             ServerError: The server refuses this request.
             ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
             ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
-            ServerError: `ask` raised ServerError, which is final.
+            ServerError: `ask` raised ServerError, which is not retried.
         """
         rollouts: list[Rollout] = []
         history = History(successes=self._successes)

@@ -152,7 +152,7 @@ class Reachability:
     When a server is stopped and started again on the same port, old connections may stay open to a process that never
     replies; with vLLM this took ten minutes. So this class tries to connect while requests wait. The requests are lost
     if connections were refused and are then accepted again, or if attempts fail for AWAY_S. Only plain http without a
-    proxy is checked: with TLS or a proxy, something else accepts the connections.
+    proxy is checked: with TLS or a proxy, a gateway may accept connections for a dead server.
 
     `disconnect` closes all connections when requests are lost, because idle ones may lead to the old process too.
     """
@@ -411,7 +411,7 @@ class Server:
             return await reply_format.read_reply(response)
 
     def _url(self, reply_format: ReplyFormat) -> str:
-        """Return the URL of requests in a format."""
+        """Return the URL to which requests in a format are sent."""
         return self._page(reply_format.path, below_v1=reply_format.below_v1)
 
     def _page(self, path: str, *, below_v1: bool = True) -> str:

@@ -43,7 +43,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Words of messages that refuse a token limit as too small. Models that think first refuse a limit of one token."""
+"""Words of messages that refuse a token limit as too small. Models that think before they answer refuse one token."""
 
 
 @dataclass(frozen=True)

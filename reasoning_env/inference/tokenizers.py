@@ -21,7 +21,7 @@ PROBE_TEXT = (
 async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat) -> None:
     """Raise ConfigError if a server splits a test text into other tokens than this environment's tokenizer.
 
-    Servers that do not return the tokens of a text pass. A server may add special tokens at both ends.
+    A server that does not return tokens passes this check. A server may add a special token at each end.
     """
     for completer in completers:
         try:

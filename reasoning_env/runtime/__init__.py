@@ -1,1 +1,1 @@
-"""Tools for a running process: asyncio tasks, threads, retries, outages, signals, and the terminal."""
+"""Tools for a running process: the event loop, threads, retries, HTTP addresses, text, and the terminal."""

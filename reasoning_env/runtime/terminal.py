@@ -166,7 +166,7 @@ def progress_lines(
 class _Rate(ProgressColumn):
     """Items per second since the bar was shown.
 
-    Rich's own rate counts from the first finished item. The first replies arrive together, so this rate would be a
+    Rich's own rate counts from the first finished item. The first replies arrive together, so Rich's rate would be a
     hundred times too high.
     """
 

@@ -53,7 +53,7 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 
     Secrets of less than four characters are not replaced, because `x`, a common placeholder, occurs in many words.
     """
-    for secret in sorted(secrets, key=len, reverse=True):  # a secret may contain another
+    for secret in sorted(secrets, key=len, reverse=True):  # a secret may contain another secret
         if len(secret) >= 4:
             text = text.replace(secret, "<key>")
     return text
@@ -77,8 +77,8 @@ def encode_strictly(value: object, *, number: AsJson = str, other: AsJson = str)
 def json_value(value: object, *, number: AsJson = str, other: AsJson = str) -> object:
     """Return the nearest value that strict JSON can represent: keys become strings, tuples and sets become lists.
 
-    `number` converts infinity and NaN, `other` converts all other values that JSON cannot represent. The default is
-    `str` for both.
+    `number` converts infinity and NaN, and `other` converts all other values that JSON cannot represent. By default,
+    both are `str`.
     """
     if isinstance(value, Mapping):
         return {str(key): json_value(item, number=number, other=other) for key, item in value.items()}

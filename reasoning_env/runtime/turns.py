@@ -30,7 +30,7 @@ MAX_BATCH_S = 0.005
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` on the thread DECODER and return its result.
 
-    Calls that arrive while the thread is busy are sent in batches, because sending costs the event loop 0.1 ms.
+    Calls that are made while the thread is busy are sent to it in batches, because sending costs the event loop 0.1 ms.
     """
     return await _turns().pieces.add(partial(work, *arguments))  # type: ignore[no-any-return]
 

@@ -78,7 +78,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, SourceTask]:
-        """The tasks by name: CATEGORY/NAME, except in reasoning-gym. No colons, commas, spaces or wildcards."""
+        """The tasks by name: CATEGORY/NAME, or NAME for reasoning-gym, without colons, commas, spaces or wildcards."""
 
     @abstractmethod
     def generate(self, request: ProblemRequest) -> Generated:

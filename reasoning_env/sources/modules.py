@@ -165,7 +165,7 @@ def _import_file(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # unpickling entries with the module's objects needs its name
+    sys.modules[name] = module  # to unpickle the module's objects, pickle looks the module up by name
     # Like a script, the file can import modules beside it. The folder comes last, so that it hides no installed module.
     sys.path.append(str(path.parent))
     spec.loader.exec_module(module)

@@ -23,7 +23,7 @@ from .contract import Answers, Generated, Source, SourceTask
 from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 
 SCORE_TASK = "score"
-"""The task name for rows, because rows belong to no task."""
+"""The task name of each row, because a row of the user's data belongs to no task."""
 MAX_VERDICT_PARTS = 32
 """Maximum number of values in a verdict besides the score."""
 MAX_PART_NAME = 60

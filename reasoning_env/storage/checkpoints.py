@@ -312,7 +312,9 @@ class CheckpointStore:
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
     """Return the checkpoint without unfinished problems, because they were drawn with other settings. Keep the rest."""
     logger.warning(
-        "%s has different values of %s, so its unfinished problems are dropped", checkpoint.path, ", ".join(changed)
+        "%s was saved with different values of %s, so its unfinished problems are dropped",
+        checkpoint.path,
+        ", ".join(changed),
     )
     state = checkpoint.state
     return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})

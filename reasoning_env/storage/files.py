@@ -211,7 +211,7 @@ class KeyedFile:
     ) -> None:
         self.path = path
         self.unusable_lines = 0
-        """Number of existing lines that are not valid rows."""
+        """Number of lines that were in the file when it was opened and are not valid rows."""
         self._places: dict[str, int] = {}  # offset of each key's line, in bytes
         self._lock = threading.Lock()
         try:

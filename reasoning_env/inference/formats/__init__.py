@@ -1,4 +1,4 @@
-"""The reply formats of inference servers. REPLY_FORMATS is the table; docs/development.md says how to add a format."""
+"""The reply formats of inference servers. REPLY_FORMATS lists them; docs/development.md says how to add one."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ def check_type(name: str) -> str:
 
 
 def names_of_types() -> list[str]:
-    """Return the values of `server_type`."""
+    """Return all allowed values of the setting `server_type`."""
     return [AUTO, *(reply_format.name for reply_format in REPLY_FORMATS)]
 
 

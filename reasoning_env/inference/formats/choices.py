@@ -1,7 +1,7 @@
 """Formats of replies with text: any OpenAI-compatible `/v1/chat/completions` and `/v1/completions`.
 
-Each completion has a separate request, because many hosted servers ignore or refuse `n`, and report token counts per
-request. If a server returns thinking in a separate field, no answer is extracted from that field.
+Each completion has a separate request, because many hosted servers ignore or refuse `n`, and servers report token
+counts per request. If a server returns thinking in a separate field, no answer is extracted from that field.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ def _read_stream(body: bytes) -> Any:
 
 
 def read_token_number(value: object) -> int | None:
-    """Return a number of tokens if the value is one, from 0 to MAX_TOKENS; otherwise None, as for a missing number."""
+    """Return the value if it is a number of tokens, from 0 to MAX_TOKENS; None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
         return value
     return None
 
 
 def read_name(value: object) -> str:
-    """Return the name of a model, safe to print; "" if the value is no string, as for a missing name."""
+    """Return the name of a model in a form that is safe to print; "" for a value that is not a string."""
     return printable(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
 
 

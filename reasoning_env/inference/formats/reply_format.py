@@ -109,7 +109,7 @@ class ServerReply:
 
 
 MAX_TOKENS = 10**8
-"""Larger numbers of tokens in a reply are ignored, because no prompt or completion is as long."""
+"""Larger numbers of tokens in a reply are ignored, because no prompt or completion has so many."""
 
 
 class ReplyError(Exception):

@@ -87,7 +87,7 @@ class TokenFormat(ReplyFormat):
     model_of: Callable[[Body], str] = lambda body: ""
 
     def make_request(self, prompt: Prompt, model: str, parameters: Mapping[str, object]) -> dict[str, object]:
-        # Send tokens, not text: the server would add special tokens to a text, which has those of the chat template.
+        # Send tokens: the prompt's text already has the special tokens of its template, and the server would add more.
         return self.request(prompt.tokens, model, parameters)
 
     async def read_reply(self, response: aiohttp.ClientResponse) -> ServerReply:
@@ -205,7 +205,7 @@ def rollout_from_tokens(
 ) -> Rollout | BrokenOffError | str:
     """Return a rollout of the sampled tokens, or the reason why they are unusable for training.
 
-    If the completion's text has more tokens than the reply contains, the server broke the completion off.
+    If the text of the completion has more tokens than the reply lists, the server broke the completion off.
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"
