@@ -174,7 +174,7 @@ async def test_row_with_numpy_values_is_judged(session: Session[Problem]) -> Non
 
 def test_score_argument_that_is_no_string_raises() -> None:
     function: Any = len
-    with pytest.raises(ConfigError, match=r"^score: must be a string, 'MODULE:FUNCTION'; got "):
+    with pytest.raises(ConfigError, match=r"^score: must be a string of the form 'MODULE:FUNCTION'; got "):
         session_of(function)
 
 

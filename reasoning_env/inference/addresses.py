@@ -150,7 +150,7 @@ def read_servers(
     """
     if of_options and max(len(of_files), len(defaults)) > 1:
         raise ConfigError(
-            "this option works with one inference server only, and there are several",
+            "this option cannot be used with several inference servers",
             setting=f"openai.{next(iter(of_options))}",
             remedy="set it for each server in the --config file",
         )
@@ -185,7 +185,7 @@ def _read_word(word: str, name: str) -> str:
         if not word:
             raise ConfigError(f"the environment variable {variable} is not set", setting=setting, remedy="set it")
     if not word.isprintable():
-        raise ConfigError("contains a line end or another character that no header can have", setting=setting)
+        raise ConfigError("contains a line end or another character that HTTP headers cannot contain", setting=setting)
     return word
 
 
@@ -349,7 +349,10 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
         if works:
             completer.format = reply_format
             if CHAT in formats[: formats.index(reply_format)]:
-                logger.warning("no chat completions (%s): /v1/completions is used without a chat template", refusals[0])
+                logger.warning(
+                    "chat completions do not work (%s), so /v1/completions is used, without a chat template",
+                    refusals[0],
+                )
             return None
         refusals.append(f"{place}: {refusal}")
     if passing is not None:

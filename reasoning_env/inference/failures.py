@@ -86,11 +86,11 @@ def explain_failure(error: BaseException) -> Failure:
     if retry_after_s is not None:
         description += f"; the server asks to wait {retry_after_s:.0f} s"
     if NO_QUOTA in error_names(cause):
-        kind, remedy = FailureKind.BUSY, "check your plan with the provider, or {openai.api_key}"
+        kind, remedy = FailureKind.BUSY, "check {openai.api_key}, or your plan with the provider"
     elif is_overload(cause):
         kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
     elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
-        kind, remedy = FailureKind.REFUSED, "write http:// in {openai.base_url}"
+        kind, remedy = FailureKind.REFUSED, "write http:// instead of https:// in {openai.base_url}"
     elif status is None and (isinstance(cause, OSError) or type(cause).__name__ in CONNECTION_ERRORS):
         kind, remedy = FailureKind.ABSENT, "start it, or correct {openai.base_url}"
     else:

@@ -426,7 +426,7 @@ class Server:
     # ---- information that the server returns
 
     async def models(self) -> list[Any]:
-        """Return the server's list of models. Raises any error, because not every server has a list."""
+        """Return the server's list of models. May raise any error, because not every server has a list."""
         return list(read_json(await self._fetch("GET", self._page("/models"))).data)
 
     async def context_length(self) -> int | None:

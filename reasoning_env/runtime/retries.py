@@ -29,7 +29,7 @@ def pauses() -> Iterator[float]:
 class OutageLog:
     """Log an outage that several callers notice, such as an unreachable server or a full disk.
 
-    The log gets one line at the beginning, a reminder from time to time unless `reminds` is off, and one line at the
+    The log gets one line at the beginning, a reminder from time to time unless `reminds` is False, and one line at the
     end.
     """
 
@@ -50,7 +50,7 @@ class OutageLog:
 
     @property
     def duration_s(self) -> float:
-        """Seconds that the outage has lasted; 0 without an outage."""
+        """Seconds that the outage has lasted; 0 if there is no outage."""
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:

@@ -49,7 +49,7 @@ class ScoreFunction:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise ConfigError("must be a string, 'MODULE:FUNCTION'", setting="score", got=self.name)
+            raise ConfigError("must be a string of the form 'MODULE:FUNCTION'", setting="score", got=self.name)
         module, _, function = self.name.rpartition(":")
         paths = tuple(str(Path(path).expanduser().absolute()) for path in self.read)
         for path in paths:
@@ -166,7 +166,7 @@ class ScoredRow:
         self.parts: Mapping[str, float] = {}
 
     def score(self, answer: str) -> float:
-        """Return the score. Raises ScoreError for an invalid score, and any error of the function."""
+        """Return the score. Raises ScoreError for an invalid score, and any error that the function raises."""
         self.parts = {}
         returned = self._function(answer, **json.loads(self._row_json))
         if isinstance(returned, Mapping):

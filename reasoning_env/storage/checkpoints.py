@@ -207,8 +207,8 @@ class CheckpointStore:
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
         """Lock the folder of this `instance` and, after step 0, read the checkpoint from which the run resumes.
 
-        `name` is the environment's name, `registration` its number with the trainer, and `step` the trainer's step. No
-        state is saved if `checkpoint_dir` is empty or cannot be written to. Only the first call has an effect.
+        `name` is the environment's name, `registration` the number that the trainer gave it, and `step` the trainer's
+        step. No state is saved if `checkpoint_dir` is empty or cannot be written to. Only the first call has an effect.
 
         Raises:
             ConfigError: another living process uses the folder, or the checkpoint was made with other settings.

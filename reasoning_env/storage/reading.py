@@ -179,7 +179,7 @@ def _text(content: bytes) -> str:
 
 
 def wide_text_hint(content: bytes) -> str | None:
-    """Return how to convert a file in UTF-16 or UTF-32; None for other content. The first character must be ASCII."""
+    """Return how to convert a file in UTF-16 or UTF-32 whose first character is ASCII; None for any other content."""
     # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both bytes may be zero.
     if content[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or content[:4].count(0) == 3:
         name = "UTF-32"

@@ -101,7 +101,7 @@ TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v
 
 def test_server_option_with_two_configured_servers_raises(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
-    with pytest.raises(ConfigError, match=r"openai\.timeout: .*one inference server only"):
+    with pytest.raises(ConfigError, match=r"openai\.timeout: .*several inference servers"):
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 

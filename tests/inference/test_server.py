@@ -248,7 +248,7 @@ JSON = {"Content-Type": "application/json"}
         ((429, "", {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}), "429 Too Many Requests; .* asks to wait 3600 s"),
         (
             (429, json.dumps({"error": {"message": "No credit", "code": "insufficient_quota"}}), {}),
-            r"it refuses POST .*429 No credit\); check your plan",
+            r"it refuses POST .*429 No credit\); check openai.api_key, or your plan",
         ),
         ((503, "", {}), r"StatusError: 503 Service Unavailable\); wait until the server has loaded its model"),
         ((529, refusal("Overloaded"), {}), "StatusError: 529 Overloaded"),
@@ -530,7 +530,9 @@ async def test_refusals_for_other_causes_do_not_set_the_server_type(server: Serv
 async def test_error_explains_https_url_of_an_http_server(server: Server, server_type: str | None) -> None:
     server.url = server.url.replace("http:", "https:")
     async with client(server, server_type=server_type) as model:
-        with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
+        with pytest.raises(
+            ServerError, match=r"speak http, not https\?\); write http:// instead of https:// in openai.base_url$"
+        ):
             await model.check(60.0)
 
 
