@@ -358,9 +358,10 @@ def _declared_rows(task: str, examples: Mapping[tuple[str, str], DefectExample])
         yield row("wrong answers", WRONG_ANSWER, f"{RIGHT_ANSWER.name}: {rule}", RIGHT_ANSWER)
     wrong = [rule.reason for rule in declared.rejected if rule.cause is Cause.WRONG]
     if wrong:
-        yield row(f"unanswerable problem: {'; '.join(wrong)}", REFUSED, REJECTED.name, REJECTED)
+        yield row("; ".join(wrong), REFUSED, REJECTED.name, REJECTED)
     if declared.clarification is not None:
-        yield row(f"ambiguous: {declared.clarification.ambiguity}", CLARIFIED, CLARIFICATION.name, CLARIFICATION)
+        ambiguity = declared.clarification.ambiguity.replace("the question does not say", "unclear:")
+        yield row(ambiguity, CLARIFIED, CLARIFICATION.name, CLARIFICATION)
     if declared.answer_leak:
         yield Row(f"`{Defect.GIVES_ANSWER_AWAY.value}`: {declared.answer_leak}", "", None, LEFT_OUT.name, [LEFT_OUT])
 

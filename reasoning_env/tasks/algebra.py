@@ -42,14 +42,14 @@ COMPLEX_ARITHMETIC = Task(
     "complex_arithmetic",
     "algebra",
     has_small_pool=True,
-    rejected=(wrong("its numbers have more digits than the library's floats", _loses_digits),),
-    verifier_flaw="nan counts as equal to any number",
+    rejected=(wrong("the result has more digits than the library's floats", _loses_digits),),
+    verifier_flaw="the library's verifier accepts nan in place of any number",
     answer=AnswerRules(
         notations.complex_number, guard=guards.score_complex_number, library_score=guards.score_complex_as_library
     ),
 )
 
-ONE_KIND = "a library level has one kind of integral and the default numbers, so it has few different questions"
+ONE_KIND = "each library level has a single kind of integral and the default numbers, so it has few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 
@@ -81,17 +81,17 @@ INTERMEDIATE_INTEGRATION = Task(
                 [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
                 [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
             ),
-            "a library level has one kind of integral, and some kinds have only 18 different answers",
+            "each library level has a single kind of integral, and some kinds have only 18 different answers",
         ),
         FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
         FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
         FieldLevels(("outer_constant_max",), (3, 3, 6, 9, 12), ONE_KIND),
     ),
     rejected=(
-        wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
+        wrong("the library's answer contains an unsolved integral", lambda entry: "Integral(" in str(entry["answer"])),
     ),
     clarification=Clarification(
-        "whether asin is one function", "Here {asin} is the inverse of the {sine}.", _name_inverse
+        "the question does not say what asin means", "Here {asin} is the inverse of the {sine}.", _name_inverse
     ),
     answer=AnswerRules(
         expressions.integral,
@@ -106,7 +106,7 @@ POLYNOMIAL_EQUATIONS = Task(
     "polynomial_equations",
     "algebra",
     has_small_pool=True,
-    rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
+    rejected=(easy("the only real solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
     answer=AnswerRules(notations.roots),
 )
 
@@ -130,7 +130,7 @@ SIMPLE_EQUATIONS = Task(
     answer=AnswerRules(numbers.number, result_names=("{variable}", "value of {variable}")),
 )
 
-NOT_CONVEX = "if six or more angles are drawn from 10 to 170 degrees, the last angle is mostly 180 degrees or more"
+NOT_CONVEX = "with six or more random angles from 10 to 170 degrees, the last angle is mostly 180 degrees or more"
 
 
 def _is_not_convex(entry: Entry) -> bool:
@@ -146,7 +146,7 @@ SIMPLE_GEOMETRY = Task(
         FieldLevels(("min_angle",), (10, 82, 122, 149), NOT_CONVEX),
         FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
     ),
-    rejected=(wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
+    rejected=(wrong("the polygon is not convex: an angle has 180 degrees or more", _is_not_convex),),
     answer=AnswerRules(numbers.degrees),
 )
 
@@ -162,11 +162,13 @@ SIMPLE_INTEGRATION = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "one more term is a large step"
+            ("min_terms", "max_terms"),
+            ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)),
+            "one more term makes an integral much harder",
         ),
     ),
     clarification=Clarification(
-        "the variable of integration, if the integrand uses X and the differential is dx", "d{X}", _name_one_variable
+        "the question has two variables: X in the integrand and x in the differential", "d{X}", _name_one_variable
     ),
     answer=AnswerRules(
         expressions.integral,

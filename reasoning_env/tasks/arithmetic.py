@@ -30,7 +30,7 @@ BASIC_ARITHMETIC = Task(
     "arithmetic",
     has_small_pool=True,
     question_counts=(None, 1900, None, None, None, None),
-    rejected=(wrong("a division in its expression has a remainder, which the library drops", _is_cut_division),),
+    rejected=(wrong("the library drops the remainder of a division", _is_cut_division),),
     answer=A_NUMBER,
 )
 
@@ -49,15 +49,15 @@ COIN_FLIP = Task(
         FieldLevels(
             ("min_trials", "max_trials"),
             ((4, 8), (6, 12), (10, 15)),
-            "with 3 flips, few different probabilities are possible",
+            "with only 3 coin flips, few different probabilities are possible",
         ),
     ),
     clarification=added(
-        "whether a rounded number is right, and to how many digits",
+        "the question does not say whether a rounded number is right, and how many digits it needs",
         "Give the exact value, or round it to at least three significant digits.",
         after=" fair coin flips?",
     ),
-    verifier_flaw="0 earns credit, because every probability begins with 0",
+    verifier_flaw="the answer 0 earns credit, because every probability begins with the digit 0",
     answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, max_partial=FORM_SCORE),
 )
 
@@ -119,7 +119,7 @@ NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(no
 NUMBER_FORMAT = Task(
     "number_format",
     "arithmetic",
-    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "questions show only 3 decimals"),),
+    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "questions show numbers with only 3 decimals"),),
     answer=AnswerRules(numbers.candidate),
 )
 
@@ -151,13 +151,15 @@ NUMBER_SEQUENCE = Task(
     has_small_pool=True,
     question_counts=(3100, 1700, 2000, 2100, 2500, 2200),
     levels=(
-        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "with more terms, repeated squaring never ends"),
-        FieldLevels(("max_complexity",), (1, 2, 3), "with more operations, repeated squaring never ends"),
+        FieldLevels(
+            ("min_terms", "max_terms"), (4, 5, 6, 7, 8), "with more than 8 terms, generation does not always end"
+        ),
+        FieldLevels(("max_complexity",), (1, 2, 3), "with more operations, generation does not always end"),
     ),
     rejected=(
-        wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
+        wrong("the numbers also fit a simple rule with a different next number", _obeys_another_rule),
         # Answering with the most frequent number solves 40 % of the problems of level 1.
-        easy("the most frequent number of its sequence is the answer", _continues_with_most_frequent, served=0.7),
+        easy("the most frequent number of the sequence is the right answer", _continues_with_most_frequent, served=0.7),
     ),
     answer=A_NUMBER,
 )
@@ -170,7 +172,7 @@ NUMBER_SORTING = Task(
             ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are too hard for level 0"
         ),
     ),
-    verifier_flaw="a list with nan counts as sorted",
+    verifier_flaw="the library's verifier accepts a list with nan as sorted",
     answer=AnswerRules(notations.numbers),
 )
 
@@ -183,7 +185,7 @@ def _has_two_signs(entry: Entry) -> bool:
 POWER_FUNCTION = Task(
     "power_function",
     "arithmetic",
-    rejected=(wrong("the sign of a negative base's even power is ambiguous", _has_two_signs),),
+    rejected=(wrong("an even power of a negative number, such as -3^2, has two readings", _has_two_signs),),
     answer=AnswerRules(numbers.rounded(digits=3)),
 )
 

@@ -30,7 +30,7 @@ ARC_1D = Task(
         FieldLevels(
             ("min_size", "max_size"),
             (10, 20, 30, 40),
-            "for longer rows, the library needs a tenth colour, has nine, and never ends its search",
+            "for longer rows than these, the generator has too few colours, and searches for one more without end",
         ),
     ),
     answer=A_BOARD,
@@ -49,7 +49,7 @@ BINARY_MATRIX = Task(
     "algorithmic",
     has_small_pool=True,
     question_counts=(None, 210, None, None, None, None),
-    levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros, most distances are 0 or 1"),),
+    levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with many zeros, most distances are 0 or 1"),),
     answer=AnswerRules(boards.board, guard=guards.score_equal, library_score=guards.score_without_running),
 )
 
@@ -66,7 +66,7 @@ def _clarify_half_turn(entry: Entry, dataset: Dataset) -> str:
 COLOR_CUBE_ROTATION = Task(
     "color_cube_rotation",
     "cognition",
-    clarification=Clarification("the axis of a half turn", HALF_TURN, _clarify_half_turn),
+    clarification=Clarification("the question does not name the axis of a half turn", HALF_TURN, _clarify_half_turn),
     answer=A_TEXT,
 )
 
@@ -74,13 +74,13 @@ GAME_OF_LIFE = Task(
     "game_of_life",
     "algorithmic",
     levels=(
-        FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
-        FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
-        FieldLevels(("filled_cells",), (20, 50, 100, 150), "on larger boards, the library's ten live cells die out"),
-        FieldLevels(("simulation_steps",), (1, 1, 2, 2), "after more steps, few live cells are left"),
+        FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a full 40 x 40 board takes 0.5 s to generate"),
+        FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a full 40 x 40 board takes 0.5 s to generate"),
+        FieldLevels(("filled_cells",), (20, 50, 100, 150), "on boards over 10 x 10, ten live cells soon die out"),
+        FieldLevels(("simulation_steps",), (1, 1, 2, 2), "after more than two steps, few live cells are left"),
     ),
     faster=Replacement("algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
-    verifier_flaw="an empty board has most cells right",
+    verifier_flaw="an empty board earns a high score, because most cells of right answers are empty",
     answer=AnswerRules(values.value),
 )
 
@@ -90,12 +90,12 @@ GAME_OF_LIFE_HALTING = Task(
     has_small_pool=True,
     question_counts=(6000, 650, 9100),
     levels=(
-        FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
-        FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+        FieldLevels(("grid_size_x",), (10, 20, 25, 31), "questions omit the middle of boards over 1,000 cells"),
+        FieldLevels(("grid_size_y",), (10, 20, 25, 31), "questions omit the middle of boards over 1,000 cells"),
     ),
     options=2,
     answer_leak="two live cells side by side occur only on boards that do not halt",
-    verifier_flaw="any text counts as True",
+    verifier_flaw="the library's verifier reads any text as True",
     answer=A_TEXT,
 )
 
@@ -111,7 +111,7 @@ LARGEST_ISLAND = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one size is too often right"
+            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one answer is too frequent"
         ),
         FieldLevels(
             ("min_num_islands", "max_num_islands"),
@@ -119,7 +119,7 @@ LARGEST_ISLAND = Task(
             "with two islands, the smaller island is often a single cell",
         ),
     ),
-    rejected=(easy("counting all land cells gives the answer", _answer_is_land_count, served=0.3),),
+    rejected=(easy("the number of all land cells is the right answer", _answer_is_land_count, served=0.3),),
     answer=A_NUMBER,
 )
 
@@ -137,7 +137,7 @@ MANIPULATE_MATRIX = Task(
     "manipulate_matrix",
     "algorithmic",
     clarification=Clarification(
-        "what a horizontal or vertical mirror does; the direction of rotations",
+        "the question does not say what a horizontal or vertical mirror does, or in which direction to rotate",
         f"{MIRRORS['Horizontally']} / {MIRRORS['Vertically']} / clockwise",
         _name_directions,
     ),
@@ -148,7 +148,7 @@ MAZE = Task(
     "maze",
     "games",
     clarification=added(
-        "whether steps may be diagonal",
+        "the question does not say whether steps may be diagonal",
         "Each step goes up, down, left or right.",
         after="number of steps to reach the goal?",
     ),
@@ -160,15 +160,15 @@ MODULO_GRID = Task(
     "cognition",
     has_small_pool=True,
     levels=(
-        FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config rejects 0"),
+        FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the library's config rejects the target 0"),
         FieldLevels(
             ("max_divisor",),
             (10, 10, 12, 15, 17, 49),
-            "with smaller divisors, the cell next to a blank often has the answer",
+            "with divisors below 10, the cell next to a blank cell often has the same content",
         ),
     ),
     options=2,
-    answer_leak="three of four patterns are symmetric, so a cell's mirror image shows its content",
+    answer_leak="three in four grids are symmetric, so the mirrored cell shows a blank cell's content",
     answer=A_BOARD,
 )
 
@@ -176,13 +176,13 @@ POOL_MATRIX = Task(
     "pool_matrix",
     "algorithmic",
     levels=(
-        FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
-        FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
-        FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
+        FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "a pool size of 1 changes nothing"),
+        FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "a 2 by 2 matrix is pooled to one number"),
+        FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "a 2 by 2 matrix is pooled to one number"),
     ),
     rejected=(copied(served=0.7),),
     clarification=added(
-        "whether incomplete regions at the edges count",
+        "the question does not say whether incomplete regions at the edges count",
         "Regions at the right and bottom edges may be smaller, and are pooled like the others.",
         after="overlap between the pooling regions.",
     ),
@@ -209,7 +209,7 @@ REARC = Task(
     "arc",
     question_counts=(None, None, None),
     rejected=(
-        wrong("its answer has a colour that no grid of the question explains", _has_unknowable_colour),
+        wrong("the answer has a colour that the question does not explain", _has_unknowable_colour),
         copied(served=0.25),  # at level 0, a grid of the last example is the answer to 62 % of the puzzles
     ),
     answer=A_BOARD,
@@ -219,9 +219,9 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "up to five rectangles give the answer 2 too often"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to 5 rectangles, 2 is right too often"),),
     clarification=added(
-        "which number of rectangles is right, if several numbers explain the marks",
+        "the question does not say which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",
         after="total count of rectangles.",
     ),
@@ -236,19 +236,19 @@ ROTATE_MATRIX = Task(
         FieldLevels(
             ("min_rotations", "max_rotations"),
             ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
-            "rotations by 90, 180 and 270 degrees must be equally frequent",
+            "at the library's levels, rotations by 90, 180 and 270 degrees are not equally frequent",
         ),
     ),
     answer=A_BOARD,
 )
 
-SPREAD_FAST = "with the default share of rotten oranges, a large grid rots as fast as a small grid"
+SPREAD_FAST = "with the default shares, the oranges of a large grid rot as fast as those of a small grid"
 
 ROTTEN_ORANGES = Task(
     "rotten_oranges",
     "algorithmic",
     levels=(
-        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "in larger grids, some orange nearly always stays fresh"),
+        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "beyond 25 x 25, some orange nearly always stays fresh"),
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
@@ -262,7 +262,7 @@ SPIRAL_MATRIX = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "every 2 by 2 spiral has the same path"
+            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a 2 by 2 spiral only swaps two numbers"
         ),
     ),
     answer=AnswerRules(boards.board, guard=guards.score_equal, library_score=guards.score_without_running),

@@ -16,9 +16,9 @@ BF = Task(
     "code",
     has_small_pool=True,
     question_counts=(4700, 4700, 5300),
-    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the seed picks one of three difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "only three difficulties exist, none between them", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
-    failure=FailureRule((TimeoutError,), "the program never ends"),
+    failure=FailureRule((TimeoutError,), "the generated program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
 )
 
@@ -100,7 +100,7 @@ CODEIO = Task(
     "code",
     has_small_pool=True,
     question_counts=(None, 3700),
-    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "the seed picks one of four difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "only four difficulties exist, none between them", drawn=True),),
     # The parameter makes every question ask for the output, although its name suggests otherwise. Questions that ask
     # for any feasible input are rejected, because the verifier accepts a single input.
     served_params={"input_prediction_probability": 1.0},
@@ -109,14 +109,14 @@ CODEIO = Task(
     reads_clock=True,
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),
-        "the program exits, or returns an object that JSON cannot represent",
+        "the program of the problem exits, or returns an object that JSON cannot represent",
     ),
     rejected=(
-        wrong("it asks for any feasible input, but the verifier accepts only one input", _asks_for_any_input),
-        wrong("its program raised an error", _has_not_run),
-        wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
-        wrong("its output has numbers whose last bits depend on the machine", _shows_last_float_bits),
-        wrong("its program's output differs between machines, or does not match the shown input", is_unstable_program),
+        wrong("the question asks for any feasible input, but the verifier accepts only one", _asks_for_any_input),
+        wrong("the program raised an error", _has_not_run),
+        wrong("the output depends on chance, the clock or the machine", _has_no_definite_output),
+        wrong("the output has numbers whose last digits depend on the machine", _shows_last_float_bits),
+        wrong("the output differs between machines, or does not match the shown input", is_unstable_program),
     ),
     scores_without_params=True,
     answer=AnswerRules(values.any_value, guard=guards.score_codeio, correction=corrections.correct_codeio),

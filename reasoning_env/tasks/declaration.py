@@ -26,7 +26,7 @@ A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
 """Answer rules for boards, numbers and words, which many tasks share."""
-BOTH_OPTIONS = "an answer that names both options counts as right"
+BOTH_OPTIONS = "the library's verifier accepts an answer that names both options"
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
     """Reject entries whose answer can be copied from the question. The share `served` of them is served anyway."""
     return RejectionRule(
         Cause.COPIED,
-        "its right answer can be copied from the question",
+        "the right answer can be copied from the question",
         lambda entry: is_copied(str(entry["question"]), str(entry["answer"])),
         served,
     )
@@ -125,7 +125,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
     """Reject entries with the right answer `answer`. The share `served` of these entries is served anyway."""
     return RejectionRule(
         Cause.FREQUENT,
-        f"its answer is {answer}, which is right too often",
+        f"{answer} is the right answer to too many problems of the task",
         lambda entry: entry["answer"] == answer,
         served,
     )

@@ -28,7 +28,7 @@ BOXNET = Task(
     has_small_pool=True,
     question_counts=(None, 8300, None),
     clarification=Clarification(
-        "whether a plan with more steps than needed is right",
+        "the question does not say whether a plan with more steps than needed is right",
         "in any number of steps",
         replacing("in the most efficient manner", "in any number of steps"),
     ),
@@ -42,13 +42,13 @@ COUNTDOWN = Task(
     "games",
     faster=Replacement("games.countdown", "349cd7042a92a8b5", "small.install_countdown"),
     levels=(
-        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "a problem with 15 numbers takes seconds"),
+        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "a problem of 15 numbers takes seconds to make"),
         FieldLevels(
             ("min_target", "max_target"),
             ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
-            "few expressions have a value in a narrow target range",
+            "few expressions have a value in a narrow target range, so the generator often fails",
         ),
-        FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers, most problems fail"),
+        FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers, the generator mostly fails"),
     ),
     answer=AnswerRules(
         expressions.arithmetic,
@@ -64,7 +64,7 @@ FUTOSHIKI = Task(
     "futoshiki",
     "games",
     question_counts=(None, None),
-    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "9 x 9 takes up to 3 s to make"),),
+    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a 9 x 9 board takes up to 3 s"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
     answer=A_BOARD,
 )
@@ -75,7 +75,7 @@ JUGS = Task(
     has_small_pool=True,
     question_counts=(780, 200, 520, 1100, 2100, 3100),
     levels=(
-        FieldLevels(("num_jugs",), (3,), "the library's solutions use only three jugs, and 6 jugs take over 10 s"),
+        FieldLevels(("num_jugs",), (3,), "solutions use only three jugs, and a problem with 6 jugs takes over 10 s"),
     ),
     answer=AnswerRules(values.jug_moves, several_right_answers=True),
 )
@@ -154,15 +154,15 @@ KNIGHT_SWAP = Task(
     "games",
     question_counts=(None, 1100),
     levels=(
-        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "4 is rejected, and 6 to 9 nodes take up to 4 s"),
-        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 per side take up to 9 s"),
-        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "these knights need so many steps"),
-        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "larger boards are nearly always possible"),
+        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "4 nodes are invalid, and 6 to 9 nodes take up to 4 s"),
+        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 knights a side take up to 9 s"),
+        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "more knights need more steps"),
+        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "on larger boards, a swap is nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
     right_answer=_swap_knights,
     clarification=Clarification(
-        "whether more moves than needed are right",
+        "the question does not say whether more moves than needed are right",
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
@@ -195,7 +195,7 @@ MAHJONG_PUZZLE = Task(
     question_counts=(None, None, None),
     levels=(
         FieldLevels(
-            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions would exceed 20,000 characters"
+            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "with more rounds, questions become too long"
         ),
     ),
     right_answer=_apply_last_card,
@@ -208,7 +208,7 @@ MINI_SUDOKU = Task(
     "games",
     has_small_pool=True,
     question_counts=(5000, 6900, 6400),
-    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "with 4 blanks, most are alone in their row"),),
+    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "most of 4 blank cells are alone in their row"),),
     answer=A_BOARD,
 )
 
@@ -219,7 +219,7 @@ N_QUEENS = Task(
     question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
         FieldLevels(("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s"),
-        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "a board has only n queens to remove"),
+        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "at most n queens can be removed"),
     ),
     constructor_params=("n",),
     scores_without_params=True,
@@ -242,14 +242,16 @@ PUZZLE24 = Task(
         FieldLevels(
             ("min_value", "max_value"),
             ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
-            "numbers up to 5 make 24 as rarely as large numbers do, and large numbers alone cannot make 24",
+            "few expressions of numbers up to 5 equal 24, and no expression of large numbers alone does",
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
     clarification=Clarification(
-        "whether a number may be left out", EACH_NUMBER, replacing("You can only use each number once.", EACH_NUMBER)
+        "the question does not say whether a number may be left out",
+        EACH_NUMBER,
+        replacing("You can only use each number once.", EACH_NUMBER),
     ),
-    verifier_flaw="an answer may use other numbers than the question's",
+    verifier_flaw="the library's verifier accepts an expression of other numbers than the given ones",
     answer=AnswerRules(
         expressions.arithmetic,
         several_right_answers=True,
@@ -271,8 +273,8 @@ RUBIKS_CUBE = Task(
     "cognition",
     has_small_pool=True,
     question_counts=(None, None, None),
-    levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config rejects 7"),),
-    rejected=(easy("its cube is already solved", _is_solved_cube),),
+    levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the library's config rejects a cube of size 7"),),
+    rejected=(easy("the cube is already solved", _is_solved_cube),),
     answer=AnswerRules(
         types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"),
         several_right_answers=True,
@@ -295,10 +297,10 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has 23 boards of 50 moves or more, and over 2,000 in each of these ranges",
+            "the library has only 23 boards that need 50 moves or more, but over 2,000 boards for each range here",
         ),
     ),
-    verifier_flaw="moves through other cars, and moves of cars that are not on the board",
+    verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",
     scores_without_params=True,
     answer=AnswerRules(
         types.sequence(r"([A-Z])\1{0,2}[+-]\d{1,9}", spell=_spell_car_move),
@@ -313,11 +315,11 @@ SOKOBAN = Task(
     "games",
     question_counts=(None, None),
     levels=(
-        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size have too many boxes"),
-        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s each"),
+        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one width all get 10 boxes"),
+        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "a larger board takes up to 17 s"),
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
-    verifier_flaw="a solution with any other text before or after it",
+    verifier_flaw="the library's verifier accepts a solution with other text before or after it",
     answer=AnswerRules(
         types.sequence("[UDLRudlr]+", write="", spell=str.upper),
         several_right_answers=True,
@@ -330,7 +332,7 @@ SUDOKU = Task(
     "games",
     faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "sudoku.install"),
     question_counts=(None, None, None),
-    levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 blanks take up to 1 s to generate"),),
+    levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "a board with 60 blanks takes up to 1 s"),),
     answer=A_BOARD,
 )
 
@@ -345,7 +347,7 @@ SURVO = Task(
     answer=AnswerRules(boards.board, several_right_answers=True, correction=corrections.correct_survo),
 )
 
-FEWER_PEGS = "more pegs need fewer moves, so raising pegs and disks together makes problems no harder"
+FEWER_PEGS = "with more pegs, a solution needs fewer moves, so more pegs and disks together make problems no harder"
 
 DISK_MOVE = r"(?i:move disk) ?\d+ (?i:from peg) ?\d+ (?i:to peg) ?\d+\.?"
 
@@ -362,10 +364,10 @@ TOWER_OF_HANOI = Task(
     question_counts=(90, 250, 250, 250, 310, 310),
     levels=(
         FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),
-        FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with 3 pegs, only 6 questions exist"),
+        FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "3 pegs allow only 6 questions per number of disks"),
     ),
     clarification=Clarification(
-        "whether more moves than needed are right; which disk is disk 1",
+        "the question does not say whether more moves than needed are right, or which disk is disk 1",
         "Provide the shortest sequence of moves. Disk 1 is the smallest.",
         replacing("Provide the sequence of moves.", "Provide the shortest sequence of moves. Disk 1 is the smallest."),
     ),
@@ -413,7 +415,7 @@ TSUMEGO = Task(
     "tsumego",
     "games",
     question_counts=(None, 3300, None),
-    rejected=(wrong("its expected move captures nothing, or another move captures too", _has_other_captures),),
+    rejected=(wrong("the expected move captures nothing, or another move captures stones too", _has_other_captures),),
     answer_leak="the answer is in the part of the board with the most stones",
     answer=A_TEXT,
 )

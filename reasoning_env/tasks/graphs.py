@@ -10,9 +10,9 @@ from ..answers.rules import AnswerRules, Entry
 from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Task, added, easy, frequent
 
 FEW_PREREQUISITES = (
-    "with one or two prerequisites per course, a cycle adds so many that their number reveals the answer"
+    "with one or two prerequisites per course, a cycle adds so many prerequisites that their number reveals the answer"
 )
-FEW_COURSES = "in a cycle with five to ten courses, often every course has prerequisites, which reveals the answer"
+FEW_COURSES = "if five to ten courses have a cycle, often every course has a prerequisite, and this reveals the answer"
 
 COURSE_SCHEDULE = Task(
     "course_schedule",
@@ -54,14 +54,14 @@ GRAPH_COLOR = Task(
     has_small_pool=True,
     question_counts=(None, None, None),
     levels=(
-        FieldLevels(("num_colors",), (3,), "with more colours, most colourings are right"),
+        FieldLevels(("num_colors",), (3,), "with more than three colours, most colourings are right"),
         FieldLevels(
             ("min_num_vertices", "max_num_vertices"),
             ((8, 10), (10, 15), (15, 20), (20, 25)),
-            "six vertices have so few edges that most colourings are right",
+            "a graph of six vertices has so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("repeating the colours in turn or in blocks is right", _colouring_ignores_edges, served=0.6),),
+    rejected=(easy("a colouring that ignores the edges is right", _colouring_ignores_edges, served=0.6),),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
@@ -98,10 +98,10 @@ QUANTUM_LOCK = Task(
     "graphs",
     has_small_pool=True,
     question_counts=(None, 720, 3300, None, None, None),
-    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10, all solutions have the same length"),),
+    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "difficulties 5 to 10 need equally many presses"),),
     rejected=(easy("pressing one button repeatedly is a shortest solution", _solved_by_one_button),),
     clarification=added(
-        "whether a press in light of another color is possible",
+        "the question does not say whether a press in light of another color is possible",
         "A button that names a color can be pressed only while the light has that color.",
         after="depend on the state of the light.",
     ),
@@ -115,7 +115,7 @@ QUANTUM_LOCK = Task(
 SHORTEST_PATH = Task(
     "shortest_path",
     "graphs",
-    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids, the path is mostly blocked"),),
+    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "with more blocked cells, most large grids have no path"),),
     rejected=(frequent("infeasible", served=0.8),),
     answer=AnswerRules(
         types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)),

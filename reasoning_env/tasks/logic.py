@@ -27,18 +27,18 @@ CIRCUIT_LOGIC = Task(
         FieldLevels(
             ("min_terms", "max_terms"),
             ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
-            "with more terms, only circuits that end in XOR have a balanced output",
+            "with more terms than these, only circuits that end in XOR have the outputs 0 and 1 equally often",
         ),
         FieldLevels(
-            ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of more inputs is rarely 1"
+            ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of many inputs is rarely 1"
         ),
     ),
-    rejected=(easy("its final gate has the same output for nearly all inputs", _ends_without_xor, served=0.14),),
+    rejected=(easy("the final gate has the same output for nearly all inputs", _ends_without_xor, served=0.14),),
     options=2,
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "the library raises this parameter and the others at the same levels"
+EVERY_STEP = "the library raises all three parameters at the same levels"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
@@ -115,13 +115,13 @@ LIST_FUNCTIONS = Task(
     question_counts=(None,),
     constructor_uses_seed=True,
     rejected=(
-        wrong("its examples have only the outputs 0 and 1, and its answer is a larger count", _counts_unseen),
-        wrong("its input repeats a number, and the inputs of its examples do not", _repeats_unseen),
+        wrong("all example outputs are 0 or 1, but the answer is a larger count", _counts_unseen),
+        wrong("the test input repeats a number, but no example input does", _repeats_unseen),
     ),
     answer=AnswerRules(notations.numbers),
 )
 
-CONCLUDES = "few or simple premises imply nothing together, many contradict each other, and 10 variables take 0.2 s"
+CONCLUDES = "few or simple premises have no joint conclusion, many contradict each other, and 10 variables take 0.2 s"
 
 
 def _is_contradictory(entry: Entry) -> bool:
@@ -164,17 +164,17 @@ PROPOSITIONAL_LOGIC = Task(
         FieldLevels(("min_complexity", "max_complexity"), ((2, 2), (2, 3), (2, 3), (3, 3)), CONCLUDES),
     ),
     rejected=(
-        wrong("its premises contradict each other, so that every statement follows", _is_contradictory),
-        wrong("no simple conclusion needs several of its premises", _concludes_nothing),
+        wrong("the premises contradict each other, so every statement follows from them", _is_contradictory),
+        wrong("no short conclusion needs several premises", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(
-        "whether a premise, or several premises joined by `and`, count as a conclusion",
+        "the question does not say whether a premise, or several premises joined by `and`, count as a conclusion",
         "The conclusion must need several premises together: it does not count if single premises decide it part by "
         "part.",
         after="conclusion from the premise.",
     ),
-    verifier_flaw="a repeated premise counts as a conclusion",
+    verifier_flaw="the library's verifier accepts a copy of a premise as a conclusion",
     answer=AnswerRules(
         expressions.formula,
         several_right_answers=True,
@@ -192,7 +192,7 @@ SELF_REFERENCE = Task(
     answer=A_NUMBER,
 )
 
-FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier reveals most answers"
+FEW_QUANTIFIERS = "with fewer than four kinds of quantifiers, the quantifier of one statement reveals most answers"
 
 
 STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<negation>not )?(?P<predicate>.+)")
@@ -250,11 +250,11 @@ SYLLOGISM = Task(
         FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
-        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "questions about one premise are easier"),
+        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "inverting a premise is easier than a syllogism"),
     ),
-    rejected=(wrong("its answer is wrong, or depends on whether a class is empty", _needs_members),),
+    rejected=(wrong("the library's answer is wrong, or depends on whether a class is empty", _needs_members),),
     options=2,
-    answer_leak="comparing the quantifiers of the conclusion and of the first premise reveals two answers in three",
+    answer_leak="the quantifiers of the first premise and the conclusion reveal the answer to two questions in three",
     verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )
@@ -267,9 +267,9 @@ ZEBRA_PUZZLES = Task(
         FieldLevels(
             ("num_people",),
             (4, 4, 4, 5, 5),
-            "with fewer people, a guess is often right; a puzzle with 6 takes 3 s, and one with 7 over 10 s",
+            "with fewer than 4 people, a guess is often right; a puzzle with 6 people takes 3 s to generate",
         ),
-        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "a puzzle with 6 takes 3 s, one with 7 over 10 s"),
+        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "a puzzle with 6 characteristics takes 3 s to generate"),
     ),
     faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
     options=4,

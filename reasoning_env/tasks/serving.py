@@ -53,10 +53,10 @@ def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
 
 
 def find_flaw(task: Task, entry: Entry, seed: int) -> Flaw | None:
-    """Return why an entry must not be served; None if it may be served. `seed` picks the entries served anyway."""
+    """Return why an entry is rejected; None if it is served. A hash of `seed` picks flawed entries to serve anyway."""
     for rule in task.rejected:
         if rule.applies(entry) and hash_fraction("served", seed) >= rule.served:
             return Flaw(rule.cause, rule.reason)
     if entry.get("answer") is not None and not str(entry["answer"]).strip():
-        return Flaw(Cause.WRONG, "its right answer is empty")
+        return Flaw(Cause.WRONG, "the right answer is empty")
     return None

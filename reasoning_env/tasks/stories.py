@@ -46,11 +46,11 @@ AIW = Task(
     "logic",
     has_small_pool=True,
     question_counts=(8300, 1900, 6600, None, None, None),
-    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "with 4, a number in the question is often right"),),
-    rejected=(easy("its first two numbers are the same", _repeats_number),),
+    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "with 4 entities, a shown number is often right"),),
+    rejected=(easy("the first two numbers in the question are equal", _repeats_number),),
     right_answer=_count_colleagues,
     clarification=Clarification(
-        "how the man in the question is related to the woman", "{James}, a brother of {Mary},", _name_brother
+        "the question does not say how the man is related to the woman", "{James}, a brother of {Mary},", _name_brother
     ),
     answer=A_NUMBER,
 )
@@ -103,11 +103,12 @@ CALENDAR_ARITHMETIC = Task(
                     "recurring_event_day",
                 ],
             ),
-            "with three kinds of questions, too many ask about leap years, where No is mostly right",
+            "with three kinds of questions, too many ask whether a year is a leap year, and the answer is mostly No",
         ),
     ),
     clarification=Clarification(
-        "whether the year is a leap year; which of two numbers is the month; in which year a span over New Year ends",
+        "the question does not say whether the year is a leap year, which of two numbers is the month, or in which "
+        "year a span over New Year ends",
         "The year is {not} a leap year. / (month/day/year) / the year of each date",
         _clarify_calendar,
     ),
@@ -163,12 +164,14 @@ FAMILY_RELATIONSHIPS = Task(
         FieldLevels(
             ("min_family_size", "max_family_size"),
             ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
-            "with three people, counting letters reveals the relation in 43 % of the problems",
+            "with three people, the numbers of letters in the question reveal the relation in 43 % of the problems",
         ),
     ),
-    rejected=(wrong("it does not say whether its first person is a man or a woman", _has_unknown_sex),),
+    rejected=(wrong("the question does not say whether the first person is a man or a woman", _has_unknown_sex),),
     right_answer=_name_relation,
-    clarification=Clarification("whether words for both sexes, such as parent, are right", MAN_OR_WOMAN, _ask_for_sex),
+    clarification=Clarification(
+        "the question does not say whether words for both sexes, such as parent, are right", MAN_OR_WOMAN, _ask_for_sex
+    ),
     answer=A_TEXT,
 )
 
@@ -232,12 +235,12 @@ GSM_SYMBOLIC = Task(
     question_counts=(None,),
     constructor_uses_seed=True,
     rejected=(
-        wrong("its exact answer is not a whole number, and the library truncates it", _is_cut_story),
-        wrong("it rounds half a dollar", _rounds_half_a_dollar),
+        wrong("the library truncates the exact answer to a whole number", _is_cut_story),
+        wrong("the question does not say whether to round half a dollar up", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "how long a month is; whether a sum is owned or spent; which group of children is larger; what a number "
-        "counts; whether probabilities are subtracted or divided",
+        "the question does not say how long a month is, whether a sum is owned or spent, which group of children is "
+        "larger, what a number counts, or whether probabilities are subtracted or divided",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,
@@ -264,11 +267,13 @@ LEG_COUNTING = Task(
     "arithmetic",
     levels=(
         FieldLevels(
-            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "with 1 animal, 4 is often right"
+            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "one animal mostly has 4 legs"
         ),
     ),
     clarification=Clarification(
-        "whether a starfish has legs; whether claws are legs", f"{ARMS} / {CLAWS}", _define_legs
+        "the question does not say whether a starfish has legs, or whether claws are legs",
+        f"{ARMS} / {CLAWS}",
+        _define_legs,
     ),
     answer=A_NUMBER,
 )
@@ -288,10 +293,10 @@ NEEDLE_HAYSTACK = Task(
         FieldLevels(
             ("min_num_statements", "max_num_statements"),
             (10, 100, 300, 600),
-            "questions would exceed 20,000 characters",
+            "with more statements, questions exceed 20,000 characters",
         ),
     ),
-    rejected=(wrong("several people, or nobody, do what it asks about", _names_several),),
+    rejected=(wrong("several people, or nobody, do what the question asks about", _names_several),),
     answer=AnswerRules(types.text(blanks_count=False)),
 )
 
@@ -364,10 +369,10 @@ TIME_INTERVALS = Task(
     "time_intervals",
     "arithmetic",
     reads_clock=True,
-    rejected=(wrong("its interval ends before it begins", _ends_before_start),),
+    rejected=(wrong("the interval ends before it begins", _ends_before_start),),
     right_answer=_measure_time,
     clarification=Clarification(
-        "which of two numbers is the month; whether seconds are dropped or rounded to a minute",
+        "the question does not say which of two numbers is the month, or whether to drop seconds or round to a minute",
         f"{DATES} / {SECONDS}",
         _clarify_times,
     ),

@@ -45,8 +45,8 @@ CAESAR_CIPHER = Task(
     "algorithmic",
     has_small_pool=True,
     question_counts=(8400, 2500, 1800, 1300, 1300, 990),
-    levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config rejects rotations over 25"),),
-    rejected=(wrong("its cipher text has the same letter for two letters, one of them accented", _has_accents),),
+    levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the library rejects rotations over 25"),),
+    rejected=(wrong("the cipher text has the same letter for an accented and a plain letter", _has_accents),),
     answer=A_TEXT,
 )
 
@@ -79,11 +79,11 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, and over 160 in each range here",
+            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each range here",
         ),
     ),
     clarification=Clarification(
-        "whether a second code point of the emoji is a part of the sentence",
+        "the question does not say whether a second code point of the emoji is a part of the sentence",
         "encoded_sentence[{2}:]",
         _fit_hint_to_emoji,
     ),
@@ -99,7 +99,7 @@ FIGLET_FONT = Task(
         FieldLevels(
             ("min_word_len", "max_word_len"),
             ((3, 5), (4, 8), (6, 11), (9, 14)),
-            "only 22 words have 20 or more letters",
+            "the library has only 22 words of 20 or more letters",
         ),
     ),
     scores_without_params=True,
@@ -131,11 +131,11 @@ GROUP_ANAGRAMS = Task(
         FieldLevels(
             ("min_words_per_group", "max_words_per_group"),
             ((2, 5), (3, 7), (5, 10)),
-            "the words of a group are listed side by side, so counting solves groups of equal size",
+            "the question lists the words of a group side by side, so counting finds groups of equal size",
         ),
     ),
     constructor_params=(),
-    rejected=(easy("counting, lengths or first letters group its words", _grouping_ignores_letters, served=0.35),),
+    rejected=(easy("a grouping by count, length or first letter is right", _grouping_ignores_letters, served=0.35),),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "isomorphic pairs are one letter shorter, which reveals the answer if all lengths are equal",
+            "isomorphic strings are one letter shorter than other strings, so a level with one length reveals answers",
         ),
     ),
     options=2,
@@ -171,7 +171,9 @@ LETTER_COUNTING = Task(
     has_small_pool=True,
     constructor_params=(),
     rejected=(frequent("1", served=0.6),),
-    clarification=Clarification("whether capital and small letters are counted alike", CAPITALS, _count_capitals),
+    clarification=Clarification(
+        "the question does not say whether capital and small letters are counted alike", CAPITALS, _count_capitals
+    ),
     scores_without_params=True,
     answer=A_NUMBER,
 )
@@ -200,11 +202,11 @@ LETTER_JUMBLE = Task(
         FieldLevels(
             ("min_word_len", "max_word_len"),
             ((3, 5), (3, 8), (5, 12), (7, 64)),
-            "a jumbled word of two letters is only reversed, and the text has too few long words",
+            "a scrambled word of two letters is only reversed, and the library's text has too few long words",
         ),
     ),
     clarification=Clarification(
-        "which word is right, if several words have the same letters",
+        "the question does not say which word is right, if several words have the same letters",
         f"{FITTING_WORD} Only words of {{3}} to {{5}} letters are taken.",
         _name_source_of_words,
     ),
@@ -254,12 +256,12 @@ SENTENCE_REORDERING = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((5, 12), (8, 16), (10, 20), (10, 24)),
-            "nearly every longer sentence repeats a word",
+            "nearly every sentence of more than 24 words repeats a word",
         ),
     ),
     rejected=(
-        wrong("a word occurs twice, and the expected answer has both side by side", _repeats_word),
-        wrong("a mark stands alone or the sentence is truncated, so its order is unclear", _cannot_be_ordered),
+        wrong("a word occurs twice, and the expected answer has the two side by side", _repeats_word),
+        wrong("a punctuation mark stands alone or the sentence is cut, so the order is unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
     answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
@@ -284,7 +286,7 @@ STRING_INSERTION = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((30, 70), (50, 100), (100, 200), (200, 500)),
-            "nine in ten shorter strings have nothing to insert",
+            "nine in ten strings of 5 to 20 letters need no insertion",
         ),
     ),
     # With the library's lengths (5 to 20 letters), 94 % of the strings need no insertion. With these lengths, 74 %.
@@ -321,12 +323,12 @@ STRING_SPLITTING = Task(
         FieldLevels(
             ("min_initial_machines", "max_initial_machines"),
             ((0, 10), (10, 50), (50, 100), (100, 280)),
-            "with 285 or more machines of each kind, the limit of 1000 may stop the rules too early",
+            "with 285 or more machines of each kind, the limit of 1000 applications can stop the rules too early",
         ),
     ),
-    rejected=(wrong("its answer applies rules more often than its limit allows", _exceeds_rule_limit),),
+    rejected=(wrong("the library's answer applies rules more often than the question allows", _exceeds_rule_limit),),
     clarification=added(
-        "whether the limit counts conversions or exhausted rules",
+        "the question does not say whether the limit counts conversions or exhausted rules",
         ONE_CONVERSION,
         after="restart the process from rule 1.",
     ),
@@ -339,7 +341,7 @@ STRING_SYNTHESIS = Task(
     has_small_pool=True,
     question_counts=(220, 1400, None, None, None, None),
     clarification=added(
-        "which rule is tried after a rule was applied",
+        "the question does not say which rule comes after a rule was applied",
         "After each application of a rule, start again from rule 1.",
         after="(counts of each block type) is repeated.",
     ),
@@ -364,7 +366,7 @@ WORD_LADDER = Task(
         FieldLevels(
             ("min_word_length", "max_word_length"),
             ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)),
-            "the config accepts 3 to 5",
+            "the library's config accepts only words of 3 to 5 letters",
         ),
         FieldLevels(
             ("min_chain_length", "max_chain_length"),
