@@ -54,5 +54,5 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
-    """Return the seed for problem number `draw` of a file, in [0, 2**31), as the training seeds of all instances."""
+    """Return the seed for problem number `draw` of a file, in [0, 2**31), the range of all training seeds."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

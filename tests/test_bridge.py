@@ -127,9 +127,10 @@ def test_bridge_judges_completions_given_as_messages(bridge: Bridge) -> None:
     [
         (
             "<answer>1</answer>",
-            "completions: must be a list of completions; got '<answer>1</answer>'; pass a single one as [completion]",
+            "completions: must be a list of completions; got '<answer>1</answer>'; "
+            "pass a single completion as [completion]",
         ),
-        (7, "completions: must be a list of completions; got 7; pass a single one as [completion]"),
+        (7, "completions: must be a list of completions; got 7; pass a single completion as [completion]"),
         (["a", 7], "completions[1]: must be a string, a message with `content`, or None for no completion; got 7"),
         (
             [{"text": "a"}],

@@ -137,7 +137,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the comparison signs between columns; and the signs between rows, each after the number of rows above."""
+    """Return the comparison signs between columns; and those between rows, each with the number of rows above it."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):
@@ -161,7 +161,7 @@ def _cells(answer: str, layout: _Layout) -> list[str] | None:
 def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
     """Return the rows of a board, which may be lines, a list of lists or a LaTeX matrix.
 
-    None if the answer is no board, or has a sign, a prime or bars around the board, as in `-[[1, 2], [3, 4]]`.
+    Return None if the answer is no board, or has a sign, a prime or bars around the board, as in `-[[1, 2], [3, 4]]`.
     """
     answer = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", answer))
     answer = _joined_texts(answer, "\n" if len(layout.lengths) > 1 else " ")

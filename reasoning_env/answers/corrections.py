@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Multiply a longer answer's score by len(right) / len(answer), in words, or in letters if `right` is one word."""
+    """Multiply a too long answer's score by len(right) / len(answer): count words, or the letters of a single word."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -31,7 +31,7 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Also accept words of the library's list of English words: its list for ladders lacks words such as PEEK."""
+    """Also accept words of the library's list of English words, because the list for ladders lacks PEEK."""
     if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
@@ -66,7 +66,7 @@ def _nearness(given: float, right: float) -> float:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Limit the score to len(right) / len(answer): the similarity that the library computes grows with the length."""
+    """Limit the score to len(right) / len(answer), because the library gives longer answers more partial credit."""
     try:
         given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def correct_kakurasu(answer: str, entry: Entry, dataset: Dataset, score: float) 
 
 
 def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Accept any matrix with the given cells, sums and candidate numbers, because several may fit."""
+    """Accept any matrix with the given cells, sums and candidate numbers, because several matrices can fit."""
     puzzle = entry["metadata"]["puzzle"]
     matrix = [[int(cell) if cell.isdecimal() else -1 for cell in line.split()] for line in answer.split("\n")]
     if [len(row) for row in matrix] != [len(row) for row in puzzle]:
@@ -95,7 +95,7 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Reject powers, values near the target, and decimals, because the library reads 3.5 as 3 and 5."""
+    """Return 1 for an expression without powers that equals the target and has exactly the given numbers."""
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else score
 
 

@@ -28,7 +28,7 @@ def expression(answer: str, problem: ProblemData) -> str:
 def integral(answer: str, problem: ProblemData) -> str | None:
     """Read an integral. A constant needs a usual name, such as C or C1. X is no constant in an integral over x.
 
-    An answer may use X instead of x, or x instead of X, but not both, because the questions' examples mix them.
+    The variable may be written x or X, but not both in one answer, because the examples in questions mix the two.
     """
     variable = str(problem.metadata["variable"])
     names = set(NAME.findall(answer))

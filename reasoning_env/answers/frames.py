@@ -34,7 +34,7 @@ def normalize_whitespace(answer: str) -> str:
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the name of the outermost frame (formatting around the whole string) and its inside; None without a frame.
+    """Return the outermost frame's name and inside; None if there is no frame (formatting around the whole string).
 
     `names` are names of the result. The problem's `numbers` may follow a name: `gcd(8, 12)`. With `ends_in_full_stop`,
     a full stop at the end is part of the answer, unless it follows a closing quote, bracket or other mark.

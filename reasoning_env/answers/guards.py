@@ -97,7 +97,7 @@ def _tree_work(text: str) -> int:
 
 
 def score_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the library's score of a wrong answer to `countdown`. `correct_countdown` gives right answers a 1."""
+    """Return the score of a wrong answer to `countdown`. The correction of the task changes it for right answers."""
     try:
         evaluate_exactly(parse_arithmetic(answer))
     except ExpressionError:

@@ -69,7 +69,7 @@ def _with_different_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, objec
     """Make a dictionary from pairs. Raises ValueError for a repeated key, because one value would be lost."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a key is repeated")
+        raise ValueError("an object has the same key twice")
     return made
 
 

@@ -135,7 +135,7 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.05, the lowest score, for a plan that moves targets. Subtract 1 / boxes for each impossible move.
+    """Return 0.05 if a target is moved. Lower other scores by 1 / (number of boxes) for each impossible move.
 
     The library skips impossible moves, so it accepts a plan that tries every move.
     """

@@ -29,7 +29,7 @@ Correction = Callable[[str, Entry, Dataset, float], float]
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """How the answers of a task are read and scored. Without a `type`, the task's verifier gets any string."""
+    """How the answers of a task are read and scored. If `type` is None, the task's verifier gets any string."""
 
     type: AnswerType | None = None
     """Reads a whole answer as a value. None for tasks without a declaration in this project."""

@@ -90,7 +90,7 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""Shortcuts that replace every number of a right answer by a constant: the constants by the shortcuts' names."""
+"""For each shortcut that replaces every number of a right answer by a constant: its name and the constant."""
 
 
 def layouts(answer: str) -> dict[str, str]:
@@ -102,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of lines with equally many cells: at least two lines with two cells; [] without a block."""
+    """Return the last two or more lines in a row that have equally many cells, at least two; [] if there are none."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -123,7 +123,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the last line that has an empty cell, with the wordless lines around it; [] without an empty cell."""
+    """Return the last line that has an empty cell, and its neighbours without words; [] if no cell is empty."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]

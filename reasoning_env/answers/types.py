@@ -23,7 +23,7 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer if the answer is right, None if it is unreadable, else the verifier's notation."""
+"""Returns the expected answer for a right answer, None for an unreadable one, else the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
@@ -54,7 +54,7 @@ SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
-    """Make the answer type of `word` in upper or lower case, such as `infeasible`, or a value of another type."""
+    """Return an answer type that accepts `word`, in upper or lower case, or a value of the type `otherwise`."""
     return lambda answer, problem: word if answer.casefold() == word.casefold() else otherwise(answer, problem)
 
 
@@ -108,7 +108,7 @@ def sequence(
 
 
 def unquoted(word: str) -> str:
-    """Return a word without quotes around it; unchanged if it has none."""
+    """Return a word without the quotes around it; a word without quotes is returned unchanged."""
     match = QUOTED.fullmatch(word)
     return word if match is None else match["inner"]
 

@@ -25,7 +25,7 @@ MAX_STARTS = 8
 
 @dataclass(frozen=True)
 class _Start:
-    """The text with which all prompts with one system prompt begin, and its tokens; empty if not encodable alone."""
+    """The beginning that prompts with one system prompt share; empty if it cannot be encoded without the rest."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()
@@ -208,8 +208,8 @@ def _decodes_like_backend(tokenizer: Any) -> bool:
 def _encodes_like_backend(tokenizer: object) -> bool:
     """Return True if a tokenizer of transformers encodes exactly as its backend does.
 
-    If so, the backend's `encode_batch_fast` is used, which takes half of the time. It records no offsets of tokens, and
-    skips the checks and the conversion of transformers' `encode`.
+    If so, the backend's `encode_batch_fast` is used. It takes half of the time of transformers' `encode`, because it
+    records no offsets of tokens, and skips checks and a conversion.
     """
     return _has_usual_methods(tokenizer, "encode", "_encode_plus", "set_truncation_and_padding")
 

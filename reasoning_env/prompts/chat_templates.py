@@ -137,7 +137,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout that passes messages to the template unchanged. Raises ConfigError without a template."""
+    """Return the layout that passes messages unchanged to the template. Raises ConfigError if there is none."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):
@@ -209,7 +209,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return an error message if the prompt of the probe lacks or repeats a part; None for a whole prompt."""
+    """Return an error message if the prompt of the probe conversation lacks or repeats a part; otherwise None."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -218,9 +218,9 @@ def _find_fault(layout: ChatLayout) -> str | None:
     for part, description in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
         times = text.count(part)
         if times == 0:
-            return f"it leaves out {description}"
+            return f"the template leaves out {description}"
         if times > 1:
-            return f"it writes {description} {times} times"
+            return f"the template writes {description} {times} times"
     return None if layout.formats_itself else _find_missing_header(layout, text)
 
 
@@ -243,7 +243,7 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
     header = before.removeprefix(prompt)
     special = set(layout.tokenizer.all_special_ids)
     if any(token in special for token in layout.tokenizer.encode(header, add_special_tokens=False)):
-        return f"its prompt lacks {header!r}, with which a reply begins (it ignores add_generation_prompt)"
+        return f"the prompt lacks {header!r}, with which a reply begins (the template ignores add_generation_prompt)"
     return None
 
 

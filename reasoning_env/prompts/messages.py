@@ -45,7 +45,7 @@ def read_completions(completions: object) -> list[str]:
     of the assistant counts), or None if the model wrote nothing. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
-        remedy = "pass a single one as [completion]"
+        remedy = "pass a single completion as [completion]"
         raise ConfigError("must be a list of completions", setting="completions", got=short(completions), remedy=remedy)
     return [_text(completion, number) for number, completion in enumerate(completions)]
 

@@ -284,7 +284,7 @@ RUBIKS_CUBE = Task(
 
 
 def _spell_car_move(move: str) -> str:
-    """Return a move with the car's letter once. Boards show a car as `AA`, but the verifier parses `A+4`."""
+    """Return a move with the car's letter once: `AA+4` becomes `A+4`. Boards show a car as `AA`."""
     return move[0] + move.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 

@@ -44,7 +44,7 @@ EVERY_STEP = "the library raises all three parameters at the same levels"
 def _solved_by_conjunctions(entry: Entry) -> bool:
     """Return True if two people have the same role, and the number of claims with `and` reveals the role.
 
-    Two claims with `and` reveal two knights or two knaves. No claim with `and` reveals only two knights.
+    Two claims with `and` point to two knights or to two knaves. Two claims without `and` point only to two knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -129,7 +129,7 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return a conclusion that needs several premises, as the question demands; the library's may need only one."""
+    """Return a conclusion that needs several premises, as the question demands; the library's may follow from one."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}
@@ -217,7 +217,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Convert a statement to a bit mask of kinds, and True if one kind has objects ("Some"), False if none has."""
+        """Return a bit mask of kinds, and True if the statement says that one of them has objects, False for none."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

@@ -130,7 +130,10 @@ def test_unknown_thinking_format_raises() -> None:
     [
         (None, "cannot be read .No such file"),
         ("{% for m in messages %}", "TemplateSyntaxError"),
-        ("{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}", "it leaves out the question"),
+        (
+            "{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}",
+            "the template leaves out the question",
+        ),
     ],
 )
 def test_unusable_chat_template_raises_a_one_line_error(tmp_path: Path, template: str | None, says: str) -> None:

@@ -103,12 +103,12 @@ class _Polynomial(Arithmetic[_Part]):
         left, right = operands[0], operands[-1]
         is_sum = left.is_sum or right.is_sum
         if sign in (ast.Div, ast.Pow) and right.varies:
-            raise ExpressionError("a divisor or an exponent is not a number")
+            raise ExpressionError("a divisor or an exponent has variables")
         if sign is ast.Div and not right.value:
             raise ExpressionError("division by zero")
         if sign is ast.Pow:
             if right.value.denominator != 1 or right.value < 0 or (is_sum and right.value != 1):
-                raise ExpressionError("a power is not a term of a polynomial")
+                raise ExpressionError("a power has a negative or fractional exponent, or a sum as the base")
             within_bits(left.value, times=int(right.value))
         if sign is ast.Mult and is_sum and left.varies and right.varies:
             raise ExpressionError("a product of sums is not multiplied out")
@@ -135,11 +135,11 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """
     tree = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(tree)) > MAX_NAMES:
-        raise ExpressionError(f"more than {MAX_NAMES} variables")
+        raise ExpressionError(f"the answer has more than {MAX_NAMES} variables")
     powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
     general_powers = sum(not isinstance(power.right, ast.Constant) for power in powers)
     if len(_calls(tree)) + general_powers > MAX_CALLS:
-        raise ExpressionError(f"more than {MAX_CALLS} functions")
+        raise ExpressionError(f"the answer has more than {MAX_CALLS} functions")
     drawn = random.Random(answer)  # seeded, so that the same answer always gets the same score
     _check_calls(tree, variable, drawn)
     for power in powers:
@@ -174,29 +174,29 @@ def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
-        raise ExpressionError("base and exponent of a power have names")
+        raise ExpressionError("the base and the exponent of a power have variables")
     elif evaluate_exactly(power.right).denominator != 1:
         _check_root(power.left, variable, drawn)
 
 
 def _check_exponent(tree: ast.expr) -> None:
     if any(_function(call) == "log" for call in _calls(tree)):
-        raise ExpressionError("an exponent has a logarithm")
+        raise ExpressionError("an exponent contains a logarithm")
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError unless `tree` is linear, quadratic without a double zero, or an odd power of either."""
+    """Raise ExpressionError unless `tree` is linear, quadratic with no double zero, or an odd power of such a tree."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
     if square and factor * factor == 4 * constant * square:
-        raise ExpressionError("a square is under a root")
+        raise ExpressionError("the expression under a root is a square")
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
     """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError for any other function, which is detected at three random points.
+    Raises ExpressionError if the tree has other values than such a polynomial at one of three random points.
     """
     constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -204,7 +204,7 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
     for _ in range(3):
         point = Fraction(drawn.randrange(3, 10**6), 997)
         if evaluate_exactly(tree, {variable: point}) != constant + factor * point + square * point * point:
-            raise ExpressionError("not a polynomial of degree 2")
+            raise ExpressionError("an expression is not a polynomial of degree 2 or less")
     return constant, factor, square
 
 
@@ -253,7 +253,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True
-        """False after a value that is so large that it could hide a term, or so small that a term could hide it."""
+        """False once a value is so large that it could hide a term, or so small that another term could hide it."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},
@@ -274,7 +274,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def call(self, function: str, arguments: list[mpmath.mpf]) -> mpmath.mpf:
         if len(arguments) != 1 or function not in {*FUNCTIONS, *ABSOLUTE_VALUES}:
-            raise ExpressionError(f"{function} has no value")
+            raise ExpressionError(f"the function {function} is not supported")
         (argument,) = arguments
         name = FUNCTIONS.get(function, "abs")
         if name in ("abs", "log"):

@@ -40,17 +40,17 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
     if not EXPRESSION.fullmatch(text):
         raise ExpressionError("only numbers, names, + - * / ** and parentheses are allowed")
     if len(PART.findall(text)) > max_parts:
-        raise ExpressionError(f"more than {max_parts} parts")
+        raise ExpressionError(f"the expression has more than {max_parts} parts")
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ExpressionError(f"not an expression: {type(error).__name__}") from error
+        raise ExpressionError(f"the string is not an expression: {type(error).__name__}") from error
     lines = text.split("\n")
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
         if depth > MAX_OPERAND_DEPTH:
-            raise ExpressionError(f"nested more than {MAX_OPERAND_DEPTH} levels deep")
+            raise ExpressionError(f"the expression is nested more than {MAX_OPERAND_DEPTH} levels deep")
         match node:
             case ast.Constant():
                 node.value = _checked_number(lines[node.lineno - 1][node.col_offset : node.end_col_offset])
@@ -98,7 +98,7 @@ class Arithmetic(Generic[Value]):
         raise NotImplementedError
 
     def call(self, function: str, arguments: list[Value]) -> Value:
-        raise ExpressionError(f"the function {function} has no value")
+        raise ExpressionError(f"the function {function} is not supported")
 
     def operate(self, sign: type[ast.AST], operands: list[Value]) -> Value:
         return OPERATIONS[sign](*operands)  # type: ignore[no-any-return]
@@ -134,7 +134,7 @@ class _ExactArithmetic(Arithmetic[Fraction]):
 
     def name(self, name: str) -> Fraction:
         if name not in self._names:
-            raise ExpressionError(f"the name {name} has no value")
+            raise ExpressionError(f"the name {name} is not supported")
         return self._names[name]
 
     def operate(self, sign: type[ast.AST], operands: list[Fraction]) -> Fraction:
@@ -164,7 +164,7 @@ class _ComplexArithmetic(Arithmetic[complex]):
 
     def name(self, name: str) -> complex:
         if name not in IMAGINARY_UNITS:
-            raise ExpressionError(f"the name {name} has no value")
+            raise ExpressionError(f"the name {name} is not supported")
         return 1j
 
 

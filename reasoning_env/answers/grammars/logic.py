@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ..literals import is_balanced
 
 MAX_CHARACTERS = 300
-"""Maximum length of a formula, longer than any right answer: the library's parser takes quadratic time."""
+"""Maximum characters of a formula. Right answers are shorter. The library's parser takes quadratic time."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
@@ -95,7 +95,7 @@ def _write(formula: Formula) -> str:
 
 
 class _Premises:
-    """The assignments under which each premise is true, and under which all premises are true (`possible`)."""
+    """The assignments that make each premise true, and the assignments that make all premises true (`possible`)."""
 
     def __init__(self, premises: Iterable[str], others: Iterable[Formula]) -> None:
         formulas = [parse_formula(premise) for premise in premises]

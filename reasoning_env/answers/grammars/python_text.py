@@ -72,7 +72,7 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 
 @contextmanager
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
-    """Within the context, replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions.
+    """Replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions, until the context ends.
 
     Yields a list of errors, one for each piece of code that cannot be scored without running the code.
     """
@@ -122,7 +122,7 @@ class Calculation:
         try:
             tree = ast.parse(code, mode="eval").body
         except MemoryError as error:  # Python's parser raises this for too much nesting
-            raise ExpressionError("nested too deeply") from error
+            raise ExpressionError("the code is nested too deeply") from error
         return self._value(tree, 0)
 
     def text(self, text: str) -> Any:
@@ -133,12 +133,12 @@ class Calculation:
         try:
             return self._names[name]
         except KeyError:
-            raise ExpressionError(f"{name[:40]!r} has no value") from None
+            raise ExpressionError(f"the name {name[:40]!r} is not supported") from None
 
     def function(self, node: ast.expr) -> Callable[..., Any]:
         """Return the called function. Raises ExpressionError, or TypeError if the value cannot be called."""
         if not isinstance(node, ast.Name):
-            raise ExpressionError("the called function has no name")
+            raise ExpressionError("a call does not name its function")
         called = self.named(node.id)
         if not callable(called):
             raise TypeError(f"{type(called).__name__} is not callable")
@@ -152,7 +152,7 @@ class Calculation:
 
     def _value(self, node: ast.expr, depth: int) -> Any:
         if depth > MAX_NODE_DEPTH:
-            raise ExpressionError(f"nested more than {MAX_NODE_DEPTH} levels deep")
+            raise ExpressionError(f"the code is nested more than {MAX_NODE_DEPTH} levels deep")
 
         def inner(part: ast.expr) -> Any:
             return self._value(part, depth + 1)
@@ -185,7 +185,7 @@ class Calculation:
                 named = {keyword.arg: inner(keyword.value) for keyword in keywords if keyword.arg is not None}
                 if len(named) == len(keywords):
                     return called(*map(inner, arguments), **named)
-        raise ExpressionError(f"{type(node).__name__} cannot be scored without running it")
+        raise ExpressionError(f"code with {type(node).__name__} cannot be scored without running it")
 
     def _compared(self, left: Any, signs: Sequence[ast.cmpop], others: Iterator[Any]) -> Any:
         result: Any = True
@@ -198,7 +198,7 @@ class Calculation:
 
 
 def _size(sign: Callable[..., Any], left: Any, right: Any) -> int:
-    """Return about how many bits a power or shift has, or how many items a repeated list or string; 0 for others."""
+    """Estimate the bits of a power or shift, or the items of a repeated list or string; 0 for other operations."""
     if sign is operator.mul:
         items, times = (left, right) if isinstance(left, str | list | tuple) else (right, left)
         return len(items) * _whole(times) if isinstance(items, str | list | tuple) else 0
@@ -225,7 +225,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal in SymPy's code. SymPy would evaluate a string, but calls `_sympy_` of this class instead."""
+    """A string literal. SymPy evaluates plain strings as code, but calls `_sympy_` of an object of this class."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -240,7 +240,7 @@ class Literal:
         return hash(self._text)
 
     def __sub__(self, other: object) -> Literal:
-        raise TypeError("a string minus something")  # the error that a string raises
+        raise TypeError("subtraction from a string is not possible")  # the error that a string raises
 
     def _sympy_(self) -> Any:
         value = parse_expression(self._text.replace("\n", ""), convert_xor=True)
@@ -279,7 +279,7 @@ class SympyCalculation(Calculation):
     def operate(self, sign: Callable[..., Any], *operands: Any) -> Any:
         literals = [isinstance(operand, Literal) for operand in operands]
         if any(literals) and not all(literals):  # SymPy rejects strings here, but would convert literals
-            raise TypeError("an operation with a string and an expression")
+            raise TypeError("an operation cannot combine a string and an expression")
         return super().operate(sign, *operands)
 
 
