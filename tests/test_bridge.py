@@ -182,7 +182,7 @@ def test_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize("verdicts", [[], "text", 7, [2.0], [float("nan")], [-1], ["1"], {"a": 1}])
-def test_observing_invalid_scores_raises(bridge: Bridge, verdicts: Any) -> None:
+def test_observe_method_raises_on_invalid_scores_or_verdicts(bridge: Bridge, verdicts: Any) -> None:
     problem = bridge.next()
     with pytest.raises(ConfigError, match=r"^verdicts") as error:
         bridge.observe(problem, verdicts)

@@ -57,7 +57,7 @@ async def test_task_patterns_select_tasks_of_user_modules(session: Session[Any])
 
 
 @on_module_loop
-async def test_user_task_has_levels(session: Session[Any]) -> None:
+async def test_parameters_of_a_user_task_follow_the_level(session: Session[Any]) -> None:
     lengths = []
     for level in (0.0, 0.5, 1.0):
         problem = await session.make("last_letter", 7, level=level, params={})
@@ -92,7 +92,7 @@ async def test_evaluation_results_name_the_user_module(session: Session[Any]) ->
 
 
 @on_module_loop
-async def test_composite_may_contain_user_tasks(session: Session[Any]) -> None:
+async def test_composite_problems_contain_problems_of_user_tasks(session: Session[Any]) -> None:
     members = [member["name"] for member in session.plan.all_params["composite"]["datasets"]]
     assert members == ["gcd", "last_letter"]
     made = [await session.make("composite", seed) for seed in range(12)]

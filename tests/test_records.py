@@ -89,5 +89,5 @@ def test_example_answer_is_used_if_a_problem_has_no_reference_answer(key: str, e
 
 
 @pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
-def test_known_answer_is_none_without_answer_and_example(metadata: object) -> None:
+def test_known_answer_is_none_if_a_problem_has_no_answer_and_no_example(metadata: object) -> None:
     assert make_problem(answer=None, metadata=json.dumps(metadata)).known_answer is None

@@ -37,7 +37,7 @@ def test_removed_setting_error_says_what_to_do(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_setting_without_effect_logs_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_setting_that_no_longer_has_an_effect_logs_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
     make_settings(ReasoningGymEnvConfig, {name: "true"}, "env.")
     [message] = caplog.messages
     assert message.startswith(f"{name} is ignored: ")

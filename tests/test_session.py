@@ -375,7 +375,7 @@ async def test_library_warnings_are_logged_once(tmp_path: Path, caplog: pytest.L
 
 
 @on_module_loop
-async def test_error_in_settings_closes_the_workers(workers: Any, make_session: MakeSession) -> None:
+async def test_session_closes_the_workers_if_its_settings_are_invalid(workers: Any, make_session: MakeSession) -> None:
     closings = workers.closings
     with pytest.raises(ConfigError, match="no_such_task"):
         await make_session(tasks=["no_such_task"])

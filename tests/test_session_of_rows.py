@@ -123,7 +123,7 @@ async def test_threads_of_one_completion_do_not_fail_an_earlier_completion(monke
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
-async def test_score_function_that_ends_its_thread_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_whose_main_thread_ends_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -307,7 +307,7 @@ def test_missing_path_granted_to_a_score_function_raises(tmp_path: Path) -> None
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
 
-async def test_row_with_missing_arguments_raises() -> None:
+async def test_row_that_lacks_an_argument_of_the_score_function_raises() -> None:
     async with session_of("tests.score_functions:misspelt") as session:
         with pytest.raises(ConfigError) as raised:
             await session.judge(ROW, ["right", "wrong"])
@@ -375,13 +375,13 @@ async def test_judging_a_reference_raises_in_a_session_with_a_score_function(ses
 
 
 @on_module_loop
-async def test_next_call_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
+async def test_next_method_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
         await session.next()
 
 
 @on_module_loop
-async def test_remake_call_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
+async def test_remake_method_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(InvalidReferenceError, match="the library has no task 'gcd'"):
         await session.remake(f"gcd:train:1:-:0.1.25:{'0' * 16}:{{}}")
 

@@ -71,7 +71,7 @@ def test_every_setting_accepts_strings() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
-def test_invalid_value_names_the_setting(name: str, value: Any) -> None:
+def test_error_about_an_invalid_value_names_the_setting(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: ") as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert "\n" not in str(refusal.value)
@@ -142,7 +142,7 @@ def test_eval_level_setting_sets_the_evaluation_level(settings: Any, level: floa
         ("evaluation", {"eval_temperature", "rewards", "eval_seed"}),
     ],
 )
-def test_settings_fingerprint_excludes_worker_counts(what: Any, some: set[str]) -> None:
+def test_settings_fingerprint_does_not_depend_on_worker_counts(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
     assert not found.keys() & {"num_verifiers", "num_generators"}
@@ -200,5 +200,5 @@ def test_optional_number_setting_accepts_strings(text: str, value: int | None) -
     ("before", "changed"),
     [({"a": [1], "b": None}, []), ({"a": [1], "old": 1}, []), ({"a": [2]}, ["a"]), ({"b": 1}, ["a", "b"])],
 )
-def test_changed_settings_are_listed(before: dict[str, Any], changed: list[str]) -> None:
+def test_settings_that_differ_from_saved_settings_are_listed(before: dict[str, Any], changed: list[str]) -> None:
     assert changed_settings(before, {"a": (1,), "b": None}) == changed

@@ -53,7 +53,7 @@ BOUNDS = {
 }
 """The maximum number of files whose functions run on each call path. docs/architecture.md describes the paths."""
 LINES = {"mixed group": 6_930}
-"""The maximum number of lines in these files together."""
+"""The maximum number of lines of code in all files whose functions run on a call path."""
 
 
 MOVES = 20

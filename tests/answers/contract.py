@@ -9,7 +9,7 @@ from .near_misses import STILL_RIGHT
 RIGHT = 0.99
 """The lowest score that counts as right."""
 MOST_WRONG = 0.98
-"""The highest score that a nearly right answer may get. Partial credit ends here."""
+"""The highest score that a nearly right answer may get, which is also the maximum of partial credit."""
 CONTRACT = ("forms", "wrong_forms", "near_misses", "two_answers")
 """The kinds of test answers for which the right score is known."""
 REFUSED: Mapping[tuple[str, str], str] = {

@@ -165,7 +165,7 @@ def _two_answers(problem: FrozenProblem, right: str) -> Mapping[str, str]:
 
 
 class _Unset(Traps):
-    """Traps that are never armed, so that their names are the same in each run."""
+    """Fixed paths and numbers in place of real traps, so that hostile answers are the same in each run."""
 
     def __init__(self) -> None:
         pass

@@ -93,7 +93,7 @@ def test_scoring_a_long_answer_takes_linear_time(piece: str) -> None:
         assert process_time() - begun < MOST_S, task
 
 
-def test_deeply_nested_list_does_not_crash_parsing() -> None:
+def test_answer_that_is_a_deeply_nested_list_does_not_crash_parsing() -> None:
     deep = "[" * 900 + "]" * 900
     for _, reader in _readers():
         _read(reader, deep)

@@ -18,12 +18,12 @@ from reasoning_env.tasks.words import ladders
 
 
 @pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.49), (1.0, 0.98)])
-def test_credit_is_rescaled_above_the_guessing_score(score: float, credit: float) -> None:
+def test_partial_credit_counts_only_the_score_above_the_guessing_score(score: float, credit: float) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.05, 0.3, 0.65, 0.97])
-def test_rescaled_credit_keeps_the_order_of_scores(guess: float) -> None:
+def test_higher_verifier_score_never_gives_lower_partial_credit(guess: float) -> None:
     earned = [above_guessing(score / 100, guess) for score in range(101)]
     assert earned == sorted(earned)
 

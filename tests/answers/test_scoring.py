@@ -45,7 +45,7 @@ def test_library_scores_are_not_rescaled() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_guess_that_equals_the_right_answer_does_not_raise_the_floor() -> None:
+def test_guess_that_is_the_right_answer_does_not_lower_partial_credit() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -175,15 +175,15 @@ def test_scorer_reports_the_removed_formatting() -> None:
     assert scorer.frames == ("label", "code")
 
 
-def test_wrong_value_keeps_partial_credit() -> None:
+def test_answer_with_a_wrong_value_gets_partial_credit_of_the_verifier() -> None:
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
-def test_wrong_value_scores_zero_even_if_the_verifier_accepts_it() -> None:
+def test_answer_with_a_wrong_value_scores_zero_if_the_verifier_accepts_it() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 
-def test_verifier_score_counts_if_a_task_has_several_right_answers() -> None:
+def test_verifier_decides_the_score_if_a_task_has_several_right_answers() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number, several_right_answers=True) == 1.0
 
 

@@ -103,7 +103,7 @@ def test_settings_fingerprint_has_only_settings_that_change_groups() -> None:
 # ---------------------------------------------------------------------------- names that need no Atropos
 
 
-def test_every_atropos_setting_is_listed() -> None:
+def test_every_environment_setting_is_listed_as_own_or_as_one_of_atropos() -> None:
     names = [*TrainingSettings.model_fields, *OF_ATROPOS]
     assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
     assert ServerConfig.model_fields.keys() == NAMES_OF_SERVER
@@ -115,7 +115,7 @@ def test_no_config_class_redeclares_an_inherited_setting() -> None:
     assert not TrainingSettings.__annotations__.keys() & EvaluateSettings.model_fields.keys()
 
 
-def test_environment_adds_at_most_40_settings() -> None:
+def test_environment_adds_at_most_40_settings_to_those_of_atropos() -> None:
     assert len(TrainingSettings.model_fields.keys() - BaseEnvConfig.model_fields.keys()) <= 40
 
 

@@ -84,7 +84,7 @@ def test_line_with_invalid_key_is_ignored_on_resume(groups: Any) -> None:
 
 
 @pytest.mark.parametrize("path", [None, "", ".", "file/x.jsonl"])
-def test_invalid_group_file_path_names_its_setting(
+def test_error_about_an_invalid_group_file_path_names_the_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -113,7 +113,7 @@ def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
 # ---------------------------------------------------------------------------- requests
 
 
-async def test_group_is_requested_in_one_call(make_client: MakeClient) -> None:
+async def test_completions_of_a_group_are_requested_in_one_call(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a", "b"]))
     client = make_client(manager)
     assert await client.ask(2) == ["a", "b"]
@@ -281,7 +281,7 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_expected_reply_kind_selects_the_server_method(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_expected_reply_kind_is_used_if_a_server_has_several_methods(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 

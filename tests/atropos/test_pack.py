@@ -82,7 +82,7 @@ def convert(chat: ChatFormat, prompt: Prompt) -> Any:
         ("", "stop", ""),
     ],
 )
-def test_text_completion_is_tokenized(
+def test_completion_returned_as_text_is_tokenized(
     convert: Any, chat: ChatFormat, prompt: Prompt, text: str, finish_reason: str, kept: str
 ) -> None:
     finished = finish_reason != "length"
@@ -108,7 +108,7 @@ def test_long_text_completion_is_cut_at_the_token_limit(
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_packed_group_has_none_for_unknown_fields() -> None:
+def test_packed_group_has_none_for_missing_logprobs_and_messages() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

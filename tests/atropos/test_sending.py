@@ -24,7 +24,7 @@ def test_group_of_wrong_size_is_not_sent(scores: tuple[float, ...]) -> None:
     assert not is_complete(packed(*scores), CONFIG)
 
 
-def test_group_size_override_is_accepted() -> None:
+def test_group_with_its_own_group_size_override_is_complete() -> None:
     assert is_complete({**packed(1.0, 0.0), "group_overrides": {"group_size": 2}}, CONFIG)
 
 

@@ -52,7 +52,7 @@ def found(manage: Manage, chat: ChatFormat) -> Found:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_auto_selects_the_most_capable_server_type(found: Found, paths: Sequence[str], name: str) -> None:
+async def test_server_type_auto_selects_the_most_capable_type(found: Found, paths: Sequence[str], name: str) -> None:
     async with InferenceServer(paths=paths) as server:
         model = await found(server)
     assert model.server_type == name
@@ -69,7 +69,9 @@ KINDS = ["auto", *(each.name for each in REPLY_FORMATS if each.kind is ReplyKind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_matching_tokenizer_passes_the_check(manage: Manage, kind: str, tokenizer: Any) -> None:
+async def test_tokenizer_check_passes_if_the_tokenizer_matches_the_server(
+    manage: Manage, kind: str, tokenizer: Any
+) -> None:
     async with InferenceServer() as server:
         await check_reading(manage(server.config(kind)), tokenizer)
 
@@ -122,7 +124,7 @@ def test_server_config_gets_the_default_tokenizer() -> None:
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
 
-def test_config_fields_reach_the_server_settings() -> None:
+def test_fields_of_an_atropos_server_config_become_server_settings() -> None:
     settings = AtroposServer(config("chat", stream="always", headers={"a": "b"}, timeout=7)).server.settings
     assert (settings.stream, settings.headers, settings.timeout) == ("always", {"a": "b"}, 7)
     assert AtroposServer(APIServerConfig(base_url="http://a/v1", model_name="a")).server.address == "http://a/v1"

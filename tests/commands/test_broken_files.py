@@ -42,7 +42,7 @@ FULL_ROW = row(
     tokens=1.0,
 )
 EVALUATION = {**RESULTS, "tasks": {"gcd": FULL_ROW}, "comparable": row()}
-"""One row with all keys. The rows of all tasks are read by the same type."""
+"""An evaluation of one task, whose row has all keys. One row is enough, because all rows have the same type."""
 
 
 @dataclass(frozen=True)

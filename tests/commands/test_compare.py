@@ -75,7 +75,7 @@ def test_each_evaluation_is_compared_with_the_first(write: Write, compare: Compa
     assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
 
 
-def test_folder_argument_compares_its_evaluations(write: Write, compare: Compare) -> None:
+def test_compare_command_compares_all_evaluations_in_a_given_folder(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(folders[0].parent)] == [0.5, 1.0]
 

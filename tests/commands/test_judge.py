@@ -151,7 +151,7 @@ def test_judge_command_reads_the_rewards_setting_of_the_config_file(
     assert made == [("library", 1, 2 if options else 3)]
 
 
-def test_unused_settings_in_file_are_logged(
+def test_judge_command_logs_settings_of_the_config_file_that_it_ignores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = tmp_path / "run.yaml"

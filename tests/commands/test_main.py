@@ -68,7 +68,7 @@ def test_command_gets_its_command_line_arguments(tmp_path: Path) -> None:
         (ConnectionRefusedError(111, "refused"), 1, "ConnectionRefusedError: [Errno 111] refused"),
     ],
 )
-def test_user_error_prints_one_line(
+def test_error_caused_by_the_user_prints_one_line(
     tmp_path: Path, error: Exception, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, "serve", side_effect=error) == status

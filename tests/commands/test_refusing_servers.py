@@ -88,7 +88,7 @@ def refuse_temperature(request: Request) -> str | None:
     return said if "temperature" in request else None
 
 
-def test_sent_parameters_are_recorded(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_results_record_the_sent_parameters_and_their_changes(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = refuse_temperature
     results = evaluate()
     assert results["settings"]["eval_temperature"] == 0.6
@@ -157,7 +157,7 @@ def test_several_refused_parameters_are_dropped(server: RefusingServer, evaluate
     assert evaluate()["sent"]["parameters"] == {"max_tokens": [32768]}
 
 
-def test_parameter_is_found_in_a_huge_error_text(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_refused_parameter_is_found_in_a_huge_error_text(server: RefusingServer, evaluate: Evaluate) -> None:
     server.status = 200
     said = f"unknown parameter: temperature, in {'a' * 500_000} {'9' * 5_000}"
     server.refuse = lambda request: said if "temperature" in request else None

@@ -64,7 +64,7 @@ def test_thinking_option_selects_the_thinking_format(
     assert json.loads(capsys.readouterr().out)["reason"] == reason
 
 
-def test_score_reads_utf8_on_an_ascii_terminal(
+def test_score_command_reads_utf8_from_stdin_on_an_ascii_terminal(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     piped = io.BytesIO("<answer>schön</answer>".encode())

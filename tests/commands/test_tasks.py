@@ -29,20 +29,20 @@ def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_task_listing_has_every_task_and_its_error(show: Show) -> None:
+def test_tasks_command_lists_every_task_or_its_error(show: Show) -> None:
     lines = show().splitlines()
     categories = {"broken": "family", "composite": "family", "exact": "family", "generous": "games"}
     assert dict(line.split()[:2] for line in lines[1:6]) == {**categories, "open_ended": "games"}
     assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in lines[1]
 
 
-def test_task_listing_shortens_questions(show: Show) -> None:
+def test_tasks_command_shortens_the_questions_of_the_list(show: Show) -> None:
     question = show().splitlines()[3].split(maxsplit=2)[2]
     assert question.startswith("First line of 42. More of it.")
     assert len(question) == QUESTION_CHARACTERS
 
 
-def test_task_listing_can_be_printed_as_json(show: Show) -> None:
+def test_tasks_command_prints_the_list_of_tasks_as_json(show: Show) -> None:
     listing = json.loads(show("--json"))
     assert listing["categories"] == {"family": 3, "games": 2}
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
@@ -120,14 +120,14 @@ def test_missing_transformers_raises_with_install_advice(folder: Path, monkeypat
         (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
     ],
 )
-def test_task_left_out_of_training_is_shown(
+def test_tasks_command_says_that_a_task_is_left_out_of_training(
     show: Show, monkeypatch: pytest.MonkeyPatch, argv: list[str], shown: str
 ) -> None:
     monkeypatch.setitem(TASKS, "generous", Task("generous", "games", answer_leak="it pays everything"))  # type: ignore[arg-type]
     assert shown in show(*argv)
 
 
-def test_tasks_of_the_default_training_are_not_marked_as_left_out(show: Show) -> None:
+def test_tasks_command_does_not_mark_tasks_of_the_default_training(show: Show) -> None:
     assert "Excluded from training" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 

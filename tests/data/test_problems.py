@@ -99,7 +99,7 @@ async def test_problem_row_has_the_documented_columns(write: Write, tmp_path: Pa
 
 
 @on_module_loop
-async def test_every_column_has_one_type(write: Write, tmp_path: Path) -> None:
+async def test_every_column_of_problem_rows_has_the_same_type_for_all_tasks(write: Write, tmp_path: Path) -> None:
     """`boxnet` is included because its problems have no single right answer, so `answer` is null."""
     await write(tmp_path / "a.jsonl", 1, tasks=("boxnet",))
     await write(tmp_path / "b.jsonl", 1, tasks=("gcd",), levels=(1,))
@@ -117,7 +117,7 @@ async def test_repeated_call_with_the_same_arguments_writes_an_identical_file(wr
 
 
 @on_module_loop
-async def test_separately_written_parts_together_equal_the_whole_file(write: Write, tmp_path: Path) -> None:
+async def test_parts_written_separately_together_equal_the_undivided_file(write: Write, tmp_path: Path) -> None:
     parts = 3
     await write(tmp_path / "whole.jsonl", 70)
     of_parts = []
@@ -128,7 +128,7 @@ async def test_separately_written_parts_together_equal_the_whole_file(write: Wri
 
 
 @on_module_loop
-async def test_rows_alternate_between_the_levels(write: Write, tmp_path: Path) -> None:
+async def test_rows_of_problems_alternate_between_the_given_levels(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 6, tasks=("gcd",), levels=(0.25, 0.5))
     assert [row["level"] for row in rows_of(tmp_path / "a.jsonl")] == [0.25, 0.5] * 3
 
@@ -311,7 +311,7 @@ def test_task_weights_split_the_count_into_shares() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])
-def test_parts_divide_each_task_without_overlap(parts: int) -> None:
+def test_parts_of_a_divided_file_share_each_task_without_overlap(parts: int) -> None:
     owned: dict[str, list[tuple[int, int]]] = {}
     for part in range(1, parts + 1):
         for task, share in tasks_of_part(["a", "b", "c"], part, parts).items():

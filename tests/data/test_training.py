@@ -55,7 +55,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
         pytest.param({"tasks": ["gcd"]}, "", id="neither"),
     ],
 )
-def test_training_row_has_metadata_of_its_group(path: Path, made_with: object, model: str) -> None:
+def test_training_row_has_the_task_seed_and_score_of_its_group(path: Path, made_with: object, model: str) -> None:
     header_path(path).write_text(json.dumps({"made_with": made_with}))
     [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}
@@ -104,7 +104,7 @@ def test_training_rows_per_question_are_limited(path: Path) -> None:
     assert texts(rows) == ["right", "wrong", "wrong"]
 
 
-def test_training_columns_have_one_type(path: Path) -> None:
+def test_every_column_of_training_rows_has_the_same_type_in_all_rows(path: Path) -> None:
     groups = [
         make_group([make_rollout(0.0, Reason.NO_ANSWER)], "maze"),
         make_group([make_rollout(0.5), make_rollout(1.0)], "gcd", level=0.5),

@@ -90,7 +90,9 @@ async def test_row_with_several_completions_gets_scores(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_rollout_dump_is_rescored_as_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_each_group_of_a_rollout_dump_is_rescored_as_a_row(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     line = group(
         rollout(text=right(problem), score=1.0), rollout(text="none"), task="gcd", seed=7, reference=problem.reference
     )
@@ -119,7 +121,9 @@ async def test_rows_skipped_while_rescoring_are_reported(rescore: Rescore, probl
 
 
 @on_module_loop
-async def test_reasons_for_skipped_rows_are_grouped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rows_skipped_for_the_same_reason_are_counted_together(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     rows = [{"reference": f"task{number}:train:1:-:x:0123456789abcdef:{{}}", "completion": ""} for number in range(3)]
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
@@ -396,7 +400,9 @@ async def test_columns_option_names_columns_of_a_parquet_file(
 
 
 @on_module_loop
-async def test_error_of_an_unknown_row_lists_its_columns(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_error_about_a_row_without_reference_lists_the_columns_of_the_row(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     row = as_verl(problem.reference, "none")
     with pytest.raises(
         ConfigError, match=r"no reference \(its columns are input, output, gts, score, step; choose columns"

@@ -60,13 +60,13 @@ def test_encoded_group_is_read_back(line: bytes) -> None:
     assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
-def test_dump_has_the_corrected_and_the_library_answer() -> None:
+def test_dump_has_both_the_corrected_answer_and_the_library_answer() -> None:
     document = _document(line := encode_group(make_group(metadata_json='{"library_answer": "3"}')))
     assert (document["expected_answer"], document["library_answer"]) == ("2", "3")
     assert read_group(line).library_answer == "3"
 
 
-def test_rollout_without_verdict_is_encoded() -> None:
+def test_rollout_without_a_verdict_is_written_with_null_fields() -> None:
     [rollout] = _document(encode_group(make_group((0.5,), verdict=False)))["rollouts"]
     assert rollout["score"] == 0.5
     assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
@@ -78,7 +78,7 @@ def test_thinking_is_stored_apart_from_the_completion() -> None:
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
 
 
-def test_removed_answer_formatting_is_stored() -> None:
+def test_dump_stores_the_formatting_removed_from_an_answer() -> None:
     group = make_group()
     verdict = replace(group.rollouts[0].verdict, frames=("label", "code"))
     line = encode_group(replace(group, rollouts=(replace(group.rollouts[0], verdict=verdict),)))
@@ -102,7 +102,7 @@ def test_file_names_of_dumps_are_recognised(kind: DumpKind, number: int) -> None
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_other_file_names_are_not_dumps(suffix: str) -> None:
+def test_files_with_other_names_are_not_taken_for_dumps(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -79,7 +79,7 @@ def test_disk_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog
     assert levels == ["WARNING", "INFO"]
 
 
-def test_waiting_groups_are_dropped_at_close(
+def test_groups_still_waiting_when_the_dump_closes_are_dropped(
     make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()
@@ -92,7 +92,7 @@ def test_waiting_groups_are_dropped_at_close(
     assert caplog.records[-1].args == (6,)
 
 
-def test_groups_beyond_the_memory_limit_are_dropped(
+def test_groups_that_wait_for_a_failed_disk_are_dropped_above_a_memory_limit(
     make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper(max_waiting_bytes=20_000)

@@ -40,7 +40,7 @@ def test_dump_line_needs_only_the_required_keys(tmp_path: Path) -> None:
     assert list(stream_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
-def test_last_dump_line_may_lack_a_newline(tmp_path: Path) -> None:
+def test_last_dump_line_without_a_newline_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)) + encode_group(passed(2))[:-1])
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
@@ -149,7 +149,9 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
-def test_malformed_line_raises_or_is_skipped(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_dump_line_raises_and_is_skipped_only_if_not_strict(
+    tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
     groups = stream_groups(path)

@@ -132,7 +132,7 @@ def read_back(path: Path) -> list[tuple[Any, ...]]:
     groups=st.lists(GROUPS, max_size=5, unique_by=lambda group: group.problem.spec.index), threshold=st.floats(0.0, 1.0)
 )
 @example(groups=[make_group(text=text) for text in HOSTILE], threshold=0.5)
-def test_dumped_groups_are_read_back_equal(groups: list[Group], threshold: float) -> None:
+def test_groups_read_from_a_dump_equal_the_written_groups(groups: list[Group], threshold: float) -> None:
     """A run serves each problem once, so no two groups written in the same millisecond are equal."""
     with tempfile.TemporaryDirectory() as folder:
         dumper = RolloutDumper(Path(folder), "run", dump_passed=True, dump_failed=True, score_threshold=threshold)

@@ -122,7 +122,7 @@ each_end = pytest.mark.parametrize("name", SCENARIOS)
 
 
 @each_end
-def test_exit_status_follows_the_signal(ended: Futures, name: str) -> None:
+def test_exit_status_says_which_signal_ended_the_run(ended: Futures, name: str) -> None:
     environment = ended[name].result().environment
     assert environment.exit_status == (143 if "SIGTERM" in name else 130)
     assert "Traceback" not in environment.stderr

@@ -32,7 +32,7 @@ def test_evaluate_command_imports_no_atropos(tmp_path: Path) -> None:
     assert (ended.returncode >= 0, "Traceback" in ended.stderr) == (True, False)
 
 
-def test_missing_packages_print_a_one_line_error() -> None:
+def test_launcher_prints_a_one_line_error_if_packages_are_missing() -> None:
     ended = run("-h", python=("-S",))  # without site-packages
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"python {SCRIPT}: required packages are not installed for {sys.executable}; ")

@@ -1,6 +1,6 @@
 """Use the package in three ways: from a checkout, installed, and copied into another source tree.
 
-Each program runs in a working directory outside the project, and Python's path has only the paths of this way.
+Each program runs in a working directory outside the project, and Python's path contains only the package used in this way.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
-    """Start the programs of all three ways in parallel."""
+    """Start the programs of all three kinds of use in parallel."""
     tokenizer = REPOSITORY / "reasoning_gym_testing" / "tokenizer"
     from_checkout = start_probe(processes, "checkout", "reasoning_gym_environment", REPOSITORY, tokenizer, url)
     tree = tmp_path_factory.mktemp("tree")

@@ -162,7 +162,7 @@ def test_changed_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytes
     assert expected in caplog.messages
 
 
-def test_unwritable_evals_folder_names_its_setting(begin: Begin, tmp_path: Path) -> None:
+def test_error_about_an_unwritable_evaluation_folder_names_the_setting(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")

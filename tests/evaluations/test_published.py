@@ -39,7 +39,7 @@ def test_every_published_model_has_complete_scores(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "mean"), [("rg-easy", 0.801), ("rg-hard", 0.6351)])
-def test_computed_means_equal_the_published_means(name: str, mean: float) -> None:
+def test_means_computed_from_published_task_scores_equal_published_means(name: str, mean: float) -> None:
     scores = load_published(name).published["openai/o3-mini"]
     assert sum(scores.values()) / len(scores) == pytest.approx(mean, abs=5e-5)
 

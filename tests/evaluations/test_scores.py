@@ -18,7 +18,7 @@ def test_score_log_lines_list_the_categories() -> None:
     ]
 
 
-def test_score_log_omits_a_single_category() -> None:
+def test_score_log_has_no_category_line_if_there_is_only_one_category() -> None:
     assert score_lines(results(50, 0.375, games=0.375)) == [
         "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)"
     ]

@@ -97,6 +97,6 @@ def test_random_changes_are_rarely_significant(size: int) -> None:
     assert sum(paired_test(changes, [1 / size] * size).p <= 0.05 for changes in samples) <= 150 * 0.08
 
 
-def test_paired_test_ignores_order() -> None:
+def test_paired_test_does_not_depend_on_the_order_of_problems() -> None:
     changes, weights = [1.0, 0.0, -0.5, 0.25] * 10, [0.01, 0.02, 0.03, 0.04] * 10
     assert paired_test(changes[::-1], weights[::-1]) == paired_test(changes, weights)

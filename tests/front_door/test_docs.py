@@ -174,7 +174,7 @@ def parses_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", shown_commands(), ids=" ".join)
 @pytest.mark.usefixtures("parses_only")
-def test_every_shown_command_parses(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_in_the_docs_is_parsed(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     match words:
         case ("make", target, *_):
             assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)

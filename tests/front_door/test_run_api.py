@@ -34,7 +34,7 @@ async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture
 def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
-    """Makes environments that are registered at run-api. run-api runs on after they are closed."""
+    """Makes environments that are registered at run-api. run-api keeps running after the environments are closed."""
 
     async def make_registered(**fields: Any) -> Env:
         fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False}

@@ -163,7 +163,7 @@ async def test_mean_score_ignores_the_bonus_of_a_subclass(env: Own, server: Infe
     assert (await env.report())["train/mean_score"] == 0.5
 
 
-async def test_evaluation_of_a_subclass_is_used(env: Own) -> None:
+async def test_evaluate_method_of_a_subclass_is_called(env: Own) -> None:
     await env.evaluate()
     assert env.reported[-1]["eval/own"] == 1.0
 

@@ -240,7 +240,7 @@ async def test_replies_that_take_long_are_logged(
     await asyncio.gather(*groups)
 
 
-async def test_outage_is_logged_again_during_a_long_pause(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refusals_are_logged_again_during_a_long_pause_before_a_retry(caplog: pytest.LogCaptureFixture) -> None:
     now_s = 0.0
     busy = HTTPError(429)
     busy.headers = {"Retry-After": "600"}

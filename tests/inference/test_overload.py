@@ -105,7 +105,9 @@ async def test_overload_reply_marks_the_server_as_busy(reply_format: ReplyFormat
 
 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
-async def test_overload_error_inside_a_choice_is_recognised(reply_format: ReplyFormat, body: Any) -> None:
+async def test_overload_error_in_place_of_a_single_completion_is_recognised(
+    reply_format: ReplyFormat, body: Any
+) -> None:
     async with Answers((200, body)).server as listening:
         server = make_server(listening, reply_format)
         with pytest.raises(ErrorReply) as raised:

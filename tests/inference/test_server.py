@@ -349,7 +349,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_refusal_is_returned_as_a_completion(server: Server, choice: Any) -> None:
+async def test_refusal_of_the_model_is_returned_as_a_refused_completion(server: Server, choice: Any) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -423,7 +423,7 @@ async def test_server_that_never_replies_raises(server: Server, monkeypatch: pyt
             await model.check(0.0)
 
 
-async def test_context_length_is_read(server: Server) -> None:
+async def test_context_length_of_the_model_is_read_from_the_server(server: Server) -> None:
     async with client(server) as model:
         assert await model.context_lengths() == [4096]
         server.models = []

@@ -83,7 +83,7 @@ def test_inspect_reports_the_mean_by_task(tmp_path: Path) -> None:
     assert {"gcd", "chain_sum"} <= set(score.metrics)
 
 
-def test_task_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
+def test_tasks_of_user_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
     """The policy answers wrong; a judge without the module would fail the samples."""
     log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2

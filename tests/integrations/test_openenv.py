@@ -224,7 +224,7 @@ def completion(problem: Problem, number: int) -> str:
     return WRONG if number % 3 == 0 else f"<think>hm</think><answer>{problem.answer}</answer>"
 
 
-def test_reset_observation_has_only_the_prompt(socket: Socket) -> None:
+def test_openenv_observation_after_reset_has_only_the_prompt(socket: Socket) -> None:
     data = socket.ask("reset", {"task": "gcd", "seed": 3})["data"]
     observation = data["observation"]
     assert set(observation) == {"messages", "metadata", "reason", "parts"}
@@ -233,7 +233,7 @@ def test_reset_observation_has_only_the_prompt(socket: Socket) -> None:
     assert len(json.dumps(data)) < 2000
 
 
-def test_state_has_the_problem_reference(socket: Socket) -> None:
+def test_openenv_state_has_the_reference_of_the_problem(socket: Socket) -> None:
     first = socket.ask("reset", {"task": "gcd", "level": 0.5, "seed": 3, "episode_id": "e"})
     state = socket.ask("state")["data"]
     assert (state["episode_id"], state["step_count"], state["task"], state["level"]) == ("e", 0, "gcd", 0.5)
@@ -241,7 +241,7 @@ def test_state_has_the_problem_reference(socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("text", ["<answer>no</answer>", 42, 4.5, True, [1, 2], "", "\ud800", "x" * 3_000_000])
-def test_step_accepts_any_text_or_number(socket: Socket, text: object) -> None:
+def test_openenv_step_accepts_any_string_or_number_as_text(socket: Socket, text: object) -> None:
     socket.ask("reset", {"task": "gcd", "seed": 3})
     reply = socket.ask("step", {"text": text})
     assert reply["type"] == "observation", str(reply)[:300]
@@ -258,7 +258,7 @@ def test_openenv_reward_parts_multiply_to_the_reward(socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("action", [{}, {"text": None}, {"text": {"a": 1}}, {"answer": "5"}, {"text": "a", "b": 1}])
-def test_step_refuses_invalid_actions(socket: Socket, action: dict[str, object]) -> None:
+def test_openenv_step_refuses_invalid_actions(socket: Socket, action: dict[str, object]) -> None:
     socket.ask("reset", {"seed": 3})
     reply = socket.ask("step", action)
     assert (reply["type"], reply["data"]["code"]) == ("error", "VALIDATION_ERROR")
@@ -295,7 +295,7 @@ def test_unknown_reset_option_returns_a_one_line_error(socket: Socket, options: 
 
 
 @pytest.mark.parametrize("kind", ["never asked", "answered"])
-def test_step_before_reset_returns_an_error(socket: Socket, kind: str) -> None:
+def test_openenv_step_before_reset_returns_an_error(socket: Socket, kind: str) -> None:
     if kind == "answered":
         socket.ask("reset", {"seed": 3})
         socket.ask("step", {"text": WRONG})

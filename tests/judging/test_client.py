@@ -63,7 +63,7 @@ def test_invalid_judge_address_raises(url: str) -> None:
         JudgeClient(url)
 
 
-async def test_verdicts_of_the_judge_keep_the_order() -> None:
+async def test_judge_client_returns_verdicts_in_the_order_of_completions() -> None:
     async with client_of(Foreign((200, SOUND, None))) as client:
         verdicts = await client.judge("x", TEXTS)
     assert [(verdict.score, verdict.answer) for verdict in verdicts] == [(1.0, "7"), (0.0, None)]

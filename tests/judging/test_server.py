@@ -78,7 +78,7 @@ async def error_of(reply: Any) -> str:
 # ---------------------------------------------------------------------------- formats
 
 
-async def test_score_route_returns_verdicts_in_order(client: Client) -> None:
+async def test_score_route_returns_verdicts_in_the_order_of_completions(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
     assert await reply.json() == {
         "verdicts": [
@@ -164,7 +164,7 @@ def test_completion_is_found_if_leading_spaces_are_lost() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_prompt_far_from_the_start_of_a_query_is_not_found() -> None:
+def test_completion_is_not_found_if_the_prompt_is_far_from_the_query_start() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
@@ -174,7 +174,7 @@ def test_completion_is_found_after_a_repetitive_prompt() -> None:
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_prompt_of_only_spaces_is_not_found() -> None:
+def test_completion_is_not_found_if_the_prompt_has_only_spaces() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
@@ -328,7 +328,7 @@ async def test_repeated_worker_failure_returns_503(client: Client, judge: Judge,
     assert await error_of(reply) == str(error)
 
 
-async def test_internal_error_text_is_not_returned(client: Client, judge: Judge) -> None:
+async def test_reply_to_an_internal_error_hides_the_error_text(client: Client, judge: Judge) -> None:
     judge.errors = [ZeroDivisionError("secret")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
@@ -419,7 +419,9 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /score HT", b"POST /score HTTP/1.1\r\nHost: a\r\n"])
-async def test_incomplete_request_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_with_an_incomplete_request_head_is_closed(
+    judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replies, "HEAD_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(data)

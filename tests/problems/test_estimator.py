@@ -121,7 +121,7 @@ def test_curriculum_levels_are_spread_around_the_target() -> None:
     assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
 
 
-def test_group_updates_the_nearest_level() -> None:
+def test_group_scores_change_the_estimate_at_the_nearest_level() -> None:
     first, second = make_estimator(), make_estimator()
     first.observe("task", 0.26, scores_of(3))
     second.observe("task", 0.25, scores_of(3))

@@ -187,7 +187,9 @@ async def test_cancelled_generation_keeps_finished_problems() -> None:
     ("evaluated", "other", "asked"),
     [("a b", " a\n\tb ", True), ("", " \r\n", True), ("a b", "ab", False), ("\ud800", "\udfff", False)],
 )
-async def test_held_out_check_ignores_whitespace(evaluated: str, other: str, asked: bool) -> None:
+async def test_evaluation_question_is_recognized_despite_different_whitespace(
+    evaluated: str, other: str, asked: bool
+) -> None:
     evaluation_set = make_set(FakeWorkers(lambda spec: problem_of(spec, evaluated)), [FEW])
     assert await evaluation_set.has_question(make_problem(FEW, question=other)) is asked
 
@@ -204,7 +206,7 @@ async def test_held_out_check_ignores_whitespace(evaluated: str, other: str, ask
     ],
     ids=["small task", "large task", "unevaluated task", "member of composite", "composite alone", "large member"],
 )
-async def test_evaluation_questions_of_small_tasks_are_held_out(
+async def test_evaluation_questions_of_small_tasks_are_held_out_of_training(
     evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
 ) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
@@ -215,7 +217,7 @@ async def test_evaluation_questions_of_small_tasks_are_held_out(
     assert not await evaluation_set.has_question(replace(problem, question="another one"))
 
 
-async def test_evaluation_questions_with_params_are_held_out() -> None:
+async def test_evaluation_questions_with_params_are_held_out_of_training() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(MANY, question=question))
@@ -225,13 +227,13 @@ VAST = "count_bits"
 """A task with so many questions that no evaluation set repeats one."""
 
 
-async def test_questions_of_very_large_tasks_are_not_compared() -> None:
+async def test_questions_of_very_large_tasks_are_not_compared_with_evaluation_ones() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_questions_of_large_tasks_with_params_are_held_out() -> None:
+async def test_questions_of_large_tasks_with_params_are_held_out_of_training() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))

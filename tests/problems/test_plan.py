@@ -164,7 +164,7 @@ async def test_level_settings_log_the_tasks_without_levels(
     assert [record.args for record in caplog.records] == named
 
 
-async def test_level_of_a_task_without_levels_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_setting_a_level_for_a_task_without_levels_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     await plan(tasks="acre", complexity_level=0.5)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -233,7 +233,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     return specs
 
 
-async def test_random_complexity_mode_keeps_no_estimates() -> None:
+async def test_random_complexity_mode_does_not_learn_from_scores() -> None:
     sampler = await make(complexity_mode="random")
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), LEARNER) == expected
@@ -251,7 +251,7 @@ async def test_curriculum_levels_rise_to_the_target_accuracy(target: float, gcd_
     assert (after["gcd"].level > before["gcd"].level) is gcd_rises
 
 
-async def test_adaptive_sampling_keeps_the_fixed_level() -> None:
+async def test_adaptive_task_sampling_does_not_change_a_fixed_level() -> None:
     sampler = await make(task_sampling="adaptive", complexity_level=0.25)
     specs = serve(sampler, range(100), LEARNER)
     assert {spec.level for spec in specs} == {0.25}

@@ -88,7 +88,7 @@ async def test_preset_reports_library_and_strict_scores(library: Library) -> Non
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
-async def test_corrected_answer_is_scored_beside_the_published_one(
+async def test_strict_and_plain_scores_differ_if_a_published_answer_was_corrected(
     library: Library, preset: str, task: str, number: int
 ) -> None:
     problem = (await make(library[0], preset, task, samples=number + 1))[number]
@@ -120,7 +120,7 @@ async def test_killed_worker_changes_no_preset_problem() -> None:
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_question_of_a_large_task_is_held_out() -> None:
+async def test_preset_question_of_a_large_task_is_held_out_of_training() -> None:
     """Training may sample the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)

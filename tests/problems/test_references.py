@@ -77,7 +77,7 @@ def test_params_nested_to_the_maximum_depth_are_accepted_in_a_reference() -> Non
     assert Reference.parse(text).params["min_value"]
 
 
-def test_reference_gives_the_seed_params_and_level_of_its_problem() -> None:
+def test_problem_spec_from_a_reference_has_its_seed_params_and_level() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)

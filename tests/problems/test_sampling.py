@@ -114,7 +114,7 @@ def test_sampled_problem_has_the_params_of_its_task() -> None:
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_new_attempt_at_a_position_may_sample_a_different_task() -> None:
+def test_tasks_differ_between_attempts_at_the_same_position() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
@@ -156,7 +156,7 @@ def test_restored_sampler_samples_the_same_problems(adaptive: bool) -> None:
     assert resumed.state() == sampler.state()
 
 
-def test_task_with_unequal_scores_is_sampled_more_often() -> None:
+def test_task_whose_groups_have_unequal_scores_is_sampled_more_often() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
     serve(sampler, range(2000), lambda spec: 4 if spec.task == "task_7" else 0, ahead=100)
@@ -165,7 +165,7 @@ def test_task_with_unequal_scores_is_sampled_more_often() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_with_equal_scores_keeps_a_minimum_share() -> None:
+def test_task_whose_groups_have_equal_scores_keeps_a_minimum_share() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_SHARE / len(TASKS)
@@ -210,7 +210,7 @@ def test_group_scores_change_the_estimate_at_the_served_level() -> None:
     st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e6), min_size=1, max_size=20),
     st.floats(0.0, 1.0, exclude_max=True),
 )
-def test_weighted_pick_works_for_every_random_number(weights: dict[str, float], number: float) -> None:
+def test_weighted_choice_returns_an_item_for_every_random_number(weights: dict[str, float], number: float) -> None:
     assert pick(weights, number) in weights
 
 
@@ -223,7 +223,7 @@ def test_random_levels_stay_below_excluded_levels() -> None:
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_new_attempt_after_rejection_avoids_an_excluded_level() -> None:
+def test_new_attempt_after_a_rejection_avoids_excluded_levels() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level

@@ -43,7 +43,7 @@ def test_selected_tasks_keep_the_order_of_patterns() -> None:
     assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
 
 
-def test_pattern_equal_to_a_task_name_selects_that_task() -> None:
+def test_pattern_that_names_both_a_task_and_a_category_selects_the_task() -> None:
     available = [TaskInfo("logic", "puzzles"), TaskInfo("syllogism", "logic")]
     assert select_tasks(available, ["logic"]) == ("logic",)
     assert select_tasks(available, ["category:logic"]) == ("syllogism",)

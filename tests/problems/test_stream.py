@@ -255,7 +255,7 @@ async def test_stream_without_tasks_raises(make_stream: MakeStream) -> None:
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_saved_stream_state_skips_no_problem(make_stream: MakeStream) -> None:
+async def test_state_saved_while_a_problem_fails_repeatedly_skips_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, Sampler(("a",)), depth=2))
     for attempt in range(MAX_FAILURES):
@@ -449,7 +449,7 @@ async def test_closed_stream_keeps_its_state(make_stream: MakeStream) -> None:
     assert [request.cancelled() for request in workers.requests.values()] == [False, True, True, True]
 
 
-async def test_stream_stats_count_ready_problems(make_stream: MakeStream) -> None:
+async def test_stream_statistics_count_problems_that_are_ready(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=4))
     workers.finish(0, 1, 3)

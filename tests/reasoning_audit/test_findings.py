@@ -92,7 +92,7 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
     return TaskAudit("gcd", None, 4, tallies)
 
 
-def test_finding_has_the_answer_and_problem_as_evidence() -> None:
+def test_finding_has_an_answer_and_a_problem_reference_as_evidence() -> None:
     [finding] = _found(BAD)
     assert (finding.defect, finding.severity, finding.place) == (Defect.CONSTANT_PAID, Severity.HIGH, "maze at 0.5")
     assert (finding.score, finding.answer, finding.command) == (0.75, "x" * 200, f"score {'x' * 500}")

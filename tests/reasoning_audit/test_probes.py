@@ -60,7 +60,7 @@ def test_perturbed_answer_differs_from_the_answer(answer: str) -> None:
         *[("½ ", "½ x"), ("", "x")],
     ],
 )
-def test_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
+def test_function_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 

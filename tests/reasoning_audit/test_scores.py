@@ -148,7 +148,7 @@ async def test_audit_gives_up_a_task_that_always_fails() -> None:
 
 
 async def test_decision_tree_finding_is_confirmed_on_more_problems() -> None:
-    """With 40 problems, a tree's score is mostly chance. 160 problems decide."""
+    """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:
         many = hash_int("split", spec.index) % 100 < 30

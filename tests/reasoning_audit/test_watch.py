@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_audit_events_of_the_interpreter_are_classified(
+def test_audit_hook_events_of_python_are_classified(
     event: str, arguments: tuple[object, ...], kind: str | None
 ) -> None:
     assert kind_of(event, arguments) == kind

@@ -26,7 +26,7 @@ async def test_map_concurrently_limits_parallel_work() -> None:
     assert most == 4
 
 
-async def test_error_cancels_concurrent_work() -> None:
+async def test_error_in_one_call_cancels_the_concurrent_calls() -> None:
     before = asyncio.all_tasks()
     done, ended = Mock(), list[int]()
 
@@ -46,7 +46,7 @@ async def test_error_cancels_concurrent_work() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_error_stops_reading_further_items() -> None:
+async def test_error_in_concurrent_work_stops_the_reading_of_further_items() -> None:
     async def items() -> AsyncIterator[int]:
         yield 0
         yield 1

@@ -63,7 +63,7 @@ def test_long_table_cells_are_wrapped_on_a_terminal() -> None:
     assert lines[-1] == "a_task_with_a_long_name  125"
 
 
-def test_table_applies_its_number_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_prints_numbers_in_the_format_of_the_column(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
     table.print()
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
@@ -102,7 +102,7 @@ def test_progress_lines_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "measuring: 3 of 1,000, a note" in caplog.messages
 
 
-def test_progress_lines_without_log_go_to_stderr(
+def test_progress_lines_go_to_stderr_if_no_log_is_configured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])

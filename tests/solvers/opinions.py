@@ -51,7 +51,7 @@ class Opinion:
 
 
 async def opinions_of(session: Session[Problem], problem: Problem) -> list[Opinion]:
-    """Return the findings of the task's solver about a problem. If nothing is wrong, return one finding."""
+    """Compare a problem with the task's solver, and return the findings: AGREES alone if nothing is wrong."""
     second = TABLE.get(problem.task)
     if second is None or (second.solve is None and second.check is None):
         return [Opinion(problem, Finding.NO_SOLVER, reason="" if second is None else second.why)]

@@ -33,14 +33,14 @@ class Echo(Source):
         return SimpleNamespace(score=lambda answer: float(len(self.names)))
 
 
-def test_joined_sources_route_each_task_to_its_source() -> None:
+def test_problems_and_scores_of_a_task_come_from_the_source_of_the_task() -> None:
     joined = JoinedSources(Echo("gcd"), [Echo("lab/a", "lab/b")])
     assert list(joined.tasks) == ["gcd", "lab/a", "lab/b"]
     assert [joined.generate(ProblemRequest(task, 1)).question for task in joined.tasks] == ["gcd?", "lab/a?", "lab/a?"]
     assert [joined.scorer(task, {}, b"", None, plainly=False).score("") for task in joined.tasks] == [1, 2, 2]
 
 
-def test_parameter_check_generates_a_problem() -> None:
+def test_parameters_of_a_task_source_are_checked_by_generating_a_problem() -> None:
     joined = JoinedSources(Echo("gcd"), [Echo("lab/a")])
     assert joined.check("lab/a", {}, None) is None
     assert joined.check("lab/a", {"n": 1}, None) == (

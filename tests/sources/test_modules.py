@@ -44,7 +44,7 @@ def test_task_module_is_imported_by_its_dotted_name(tmp_path: Path, registry: di
     assert found["mine"].name == "lab.words"
 
 
-def test_verifier_of_a_task_package_may_read_the_package_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_verifier_of_a_task_package_gets_access_to_the_package_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     found = import_task_modules(["lab_of_words"], registry, str(tmp_path)).modules
     assert found["mine"].read_paths == (str(tmp_path / "lab_of_words"),)

@@ -244,7 +244,7 @@ def test_checkpoint_store_is_busy_while_it_writes(take: Take, hanging_disk: thre
     wait_until(lambda: not store.busy, "the end of the save")
 
 
-def test_state_that_is_not_json_is_not_saved(take: Take) -> None:
+def test_state_that_json_cannot_represent_is_not_saved(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, {"tasks": {"gcd"}})
@@ -274,7 +274,7 @@ def test_saving_resumes_after_a_full_disk(
     assert "again" in caplog.messages[-1]
 
 
-def test_close_logs_that_the_last_state_was_not_saved(
+def test_closing_the_checkpoint_store_logs_that_the_last_state_was_not_saved(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -285,7 +285,7 @@ def test_close_logs_that_the_last_state_was_not_saved(
     assert "the last state was not saved; the next run resumes from an earlier state" in caplog.text
 
 
-def test_close_writes_the_pending_state(take: Take) -> None:
+def test_closing_the_checkpoint_store_writes_the_pending_state(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     for step in range(20):
@@ -409,7 +409,7 @@ def test_run_without_a_matching_checkpoint_starts_from_the_beginning(
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resumed_run_loads_the_latest_state_or_that_of_the_trainer_step(
+def test_resumed_run_loads_the_latest_state_unless_the_trainer_restarted_too(
     take: Take, registration: int, saved: int
 ) -> None:
     first = take()

@@ -10,7 +10,7 @@ from reasoning_env.storage.files import LineFile, OutputError, output_errors, re
 from tests.broken_files import NO_FILES, no_hang
 
 
-def test_create_never_overwrites_a_file(tmp_path: Path) -> None:
+def test_creating_a_file_that_exists_raises(tmp_path: Path) -> None:
     LineFile.create(tmp_path / "lines").close()
     with pytest.raises(FileExistsError):
         LineFile.create(tmp_path / "lines")

@@ -129,12 +129,12 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_key_of_a_line_that_the_reader_rejects_is_not_listed(reopen: Open) -> None:
+def test_key_of_a_line_is_not_listed_if_the_callback_rejects_the_line(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
 
-def test_existing_lines_are_read_when_reopened(reopen: Open) -> None:
+def test_existing_lines_are_read_when_the_file_is_opened_again(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     seen: list[Any] = []
     reopen(on_line=lambda key, line: seen.append((key, json.loads(line))))
@@ -185,7 +185,7 @@ def test_second_process_on_the_same_file_raises(reopen: Open, path: Path) -> Non
         KeyedFile(path, MADE_WITH, setting="--out")
 
 
-def test_reopening_with_other_settings_raises(reopen: Open) -> None:
+def test_opening_the_file_again_with_other_settings_raises(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     with pytest.raises(OtherSettingsError, match=r"rows was made with other settings \(count, seed\)"):
         reopen({**MADE_WITH, "seed": 2, "count": 3})

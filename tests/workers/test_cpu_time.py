@@ -29,7 +29,7 @@ async def test_generation_over_the_cpu_time_limit_raises(pool: WorkerPool) -> No
     await make(pool)
 
 
-async def test_waiting_in_a_task_counts_no_cpu_time(pool: WorkerPool) -> None:
+async def test_time_in_which_a_task_waits_does_not_count_as_cpu_time(pool: WorkerPool) -> None:
     problem = await pool.generate(spec("slow_build"), PATIENCE_S, cpu_s=0.8)
     assert problem.answer == "1"
 

@@ -107,7 +107,7 @@ def test_dataset_is_built_once_or_for_each_params_or_seed_as_declared(
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED])
-def test_cached_dataset_works_after_a_failed_item(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_is_restored_after_an_item_failed(cache: DatasetCache, task: str) -> None:
     cache.get(task, EASY, 1).size = 0
     assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
 

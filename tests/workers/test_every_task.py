@@ -34,9 +34,9 @@ MAX_QUESTION = 20_000
 WRONG_ANSWER = "certainly not this"
 EXAMPLE_ANSWER = extract_answer(SYSTEM_PROMPT.rpartition("\n\n")[2], 100).answer or ""
 SEEDS = (17, 3_000_002_002)
-"""Two distant seeds, below and above 2**31. The second reuses every cached dataset, and its problems are compared."""
+"""Two seeds, below and above 2**31. Problems of the second come from cached datasets and are compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
-"""Members of composite at default parameters. Some are built for each seed, and one is slow."""
+"""Members of `composite`, with default parameters. Some need a new dataset for each seed, and one is slow."""
 COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
 """Tasks whose constructor prepares data from its parameters for later generation."""
 ALTERNATING = sorted(
@@ -108,9 +108,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) 
 
 
 def _is_compared(spec: ProblemSpec) -> bool:
-    """Return True if the library is also called directly.
+    """Return True if the test compares the problem of this spec with a direct call of the library.
 
-    At levels, this is done only for tasks with special generation.
+    Problems at a level are compared only for tasks with special generation.
     """
     return spec.task in (*ALTERNATING, "composite") or (spec.level is None and spec.seed != SEEDS[0])
 

@@ -85,7 +85,7 @@ def test_parameter_values_between_levels_are_interpolated(levels: list[Any], pos
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_level_between_two_steps_picks_one_at_random(level: float, draw: float, value: int) -> None:
+def test_level_between_two_parameter_values_picks_one_at_random(level: float, draw: float, value: int) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
     assert attribute.at(level, draw) == {"low": value, "high": value}
 
@@ -124,7 +124,9 @@ def test_lower_bound_stays_below_the_upper_if_values_fall_with_the_level() -> No
         (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),
     ],
 )
-def test_level_0_is_not_harder_than_the_library_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
+def test_level_0_does_not_exceed_the_default_parameters_of_the_library(
+    attribute: SimpleNamespace, easiest: dict[str, Any]
+) -> None:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
@@ -235,7 +237,7 @@ def test_no_level_of_a_library_task_is_clamped(difficulty: DifficultyMap) -> Non
     assert resolved == {(task, level): level for task, level in resolved}
 
 
-def test_each_level_has_its_own_parameters(difficulty: DifficultyMap) -> None:
+def test_parameters_of_library_tasks_differ_between_levels(difficulty: DifficultyMap) -> None:
     draws = [number / 16 for number in range(16)]
     alike = []
     for task in TASKS:

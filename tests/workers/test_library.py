@@ -24,7 +24,7 @@ def test_library_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert looked_up == ["reasoning-gym"]
 
 
-def test_answer_is_scored_at_the_given_level(library: Library) -> None:
+def test_verifier_scores_an_answer_at_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
@@ -125,7 +125,7 @@ def test_full_stop_after_an_answer_is_optional_in_some_tasks(library: Library, t
     assert (score == 1.0) is optional
 
 
-def test_question_is_clarified_unless_the_library_question_is_requested() -> None:
+def test_question_is_clarified_unless_the_original_question_is_requested() -> None:
     library = Library(None)
     request = ProblemRequest("maze", 5, exact_seed=True)
     served = library.generate(request)
@@ -143,7 +143,7 @@ def test_questions_of_composite_members_are_clarified() -> None:
     assert "up, down, left or right" in made.question
 
 
-def test_answer_is_corrected_unless_the_library_answer_is_requested() -> None:
+def test_reference_answer_is_corrected_unless_the_original_is_requested() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)

@@ -106,7 +106,7 @@ async def test_library_rewards_leave_no_task_out_of_training() -> None:
         assert set(session.plan.training_tasks) == set(ALL)
 
 
-async def test_deadline_applies_to_the_library_verifier() -> None:
+async def test_library_verifier_over_the_scoring_deadline_times_out() -> None:
     async with Session(
         tasks="simple_integration", rewards="library", scoring_deadline_s=0.5, num_verifiers=1, num_generators=1
     ) as session:

@@ -201,7 +201,7 @@ async def test_closed_pool_rejects_jobs(pool: WorkerPool) -> None:
     assert pool.fault == "the worker pool is closed"
 
 
-async def test_closing_a_pool_before_start_is_safe() -> None:
+async def test_closing_a_pool_before_it_starts_raises_no_error() -> None:
     pool = WorkerPool(PoolSettings())
     await pool.close()
     assert pool.worker_pids == ()

@@ -67,7 +67,7 @@ async def missing(sandboxed: WorkerPool) -> dict[str, str]:
 @on_linux
 @on_one_loop
 @pytest.mark.parametrize(("source", "layer"), UNGUARDED.values(), ids=UNGUARDED)
-async def test_sandboxed_verifier_is_denied_access(
+async def test_sandboxed_verifier_cannot_use_files_or_start_or_signal_processes(
     sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str
 ) -> None:
     if layer in missing:
@@ -376,7 +376,7 @@ def test_sandbox_protects_worker_memory_unless_proc_hides_other_processes(
 
 
 @on_linux
-def test_sandbox_limits_make_process_memory_undumpable() -> None:
+def test_sandboxed_process_forbids_other_processes_to_read_its_memory() -> None:
     script = (
         "import ctypes\nfrom pathlib import Path\nfrom reasoning_env.workers import sandbox\n"
         "sandbox.MOUNTS = Path('/no/such/file')\n"

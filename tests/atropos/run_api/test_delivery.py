@@ -186,7 +186,7 @@ async def test_delivery_queue_sends_nothing_before_start(api: ServedRunApi, make
     assert numbers(api) == []
 
 
-async def test_future_of_a_group_that_was_not_delivered_stays_pending(api: ServedRunApi, make: Make) -> None:
+async def test_future_of_a_group_stays_pending_if_the_group_is_not_delivered(api: ServedRunApi, make: Make) -> None:
     queue = make()
     api.faults = {"/scored_data": 503}
     done = queue.put(group(1))
@@ -229,7 +229,7 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @settings(max_examples=20)
 @given(st.lists(GROUPS, min_size=1, max_size=2))
-def test_groups_round_trip_through_the_request_body(groups: list[dict[str, Any]]) -> None:
+def test_request_body_contains_the_groups_unchanged(groups: list[dict[str, Any]]) -> None:
     body = join_bodies([encode_body(dict(group)) for group in groups], 7)
     read = json.loads(gzip.decompress(b"".join(body)))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]

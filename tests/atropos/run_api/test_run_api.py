@@ -356,19 +356,21 @@ def test_batch_fill_check_agrees_with_run_api(batch_size: int, queue: list[int])
 # ---------------------------------------------------------------------------- leaving
 
 
-async def test_second_leave_call_sends_no_disconnect_request(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_leaving_run_api_twice_sends_only_one_disconnect_request(
+    api: ServedRunApi, session: RunApiSession
+) -> None:
     for _ in range(2):
         await session.leave()
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leave_after_a_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
+async def test_leaving_run_api_after_a_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leave_times_out_if_run_api_is_unreachable(
+async def test_leaving_times_out_if_run_api_is_unreachable(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)

@@ -192,7 +192,7 @@ def test_page_views_open_without_script_errors(
     view.close()
 
 
-def test_hostile_model_text_runs_nothing_in_the_page(tab: Any, pages: dict[str, Path]) -> None:
+def test_hostile_model_text_executes_no_code_in_the_page(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     shown = {}
@@ -217,7 +217,9 @@ def test_hostile_model_text_runs_nothing_in_the_page(tab: Any, pages: dict[str, 
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_hostile_evaluation_names_run_nothing_in_the_page(tab: Any, tmp_path: Path, width: int, scheme: str) -> None:
+def test_hostile_names_in_an_evaluation_execute_no_code_in_the_page(
+    tab: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
     evil = HOSTILE[2]
     folders = []
     for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):

@@ -53,7 +53,7 @@ def test_report_does_not_compare_problems_without_references(tmp_path: Path) -> 
     assert report(*folders)["comparisons"] == []
 
 
-def test_report_notes_repeated_questions(tmp_path: Path) -> None:
+def test_report_has_a_note_on_repeated_questions(tmp_path: Path) -> None:
     lines = []
     for index in range(200):
         one = rollout()

@@ -28,7 +28,7 @@ def test_page_sample_has_all_groups_that_fit(tmp_path: Path) -> None:
     assert len(report(path)["groups"]) == 200
 
 
-def test_page_sample_keeps_small_tasks_whole(tmp_path: Path) -> None:
+def test_page_sample_contains_all_groups_of_a_task_with_few_groups(tmp_path: Path) -> None:
     def lines(task: str, count: int, start: int = 0) -> list[dict[str, Any]]:
         return [group(rollout(text="x" * 500), task=task, index=index) for index in range(start, start + count)]
 
