@@ -1,9 +1,9 @@
 """Make fork servers by forking a program that has imported the library, instead of starting an interpreter each.
 
 The import takes more than a second of CPU time, and the tests start hundreds of fork servers. After the import,
-`child.py` runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`. If a test starts a
-program in a new interpreter, its fork servers are new interpreters too. All pytest processes also share one program launcher, whose
-imports take three seconds of CPU time.
+`child.py` runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`. If a test starts a program
+in a new interpreter, the program's fork servers are new interpreters too. All pytest processes also share one program
+launcher, whose imports take three seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARED_VARIABLES = {
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
 }
-"""Variables that Python and imported modules read at their start. With other values, a fork server is a new interpreter."""
+"""Variables that Python and imported modules read at their start. Other values require a new interpreter."""
 
 run_fresh_child = fork_server.run_child
 start_launcher = processes._launcher

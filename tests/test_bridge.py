@@ -204,7 +204,9 @@ def test_bridge_judges_from_many_threads(bridge: Bridge) -> None:
 @pytest.mark.parametrize(
     "error", [ScoringError("a worker died"), GenerationError("not in time"), WorkerError("none is alive")]
 )
-def test_infrastructure_error_returns_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_bridge_returns_none_as_verdict_after_an_infrastructure_error(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]

@@ -47,7 +47,7 @@ def test_pickled_error_keeps_its_text(error: ReasoningEnvError) -> None:
     assert (type(again), str(again), again.describe(TYPED)) == (type(error), str(error), error.describe(TYPED))
 
 
-def test_reference_error_quotes_the_reference() -> None:
+def test_error_about_a_problem_reference_quotes_the_reference() -> None:
     assert str(InvalidReferenceError("gcd:x", "no seed")) == "reference 'gcd:x': no seed"
 
 

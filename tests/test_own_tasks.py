@@ -73,7 +73,7 @@ async def test_verifier_of_a_user_task_scores_answers(session: Session[Any]) -> 
 
 
 @on_module_loop
-async def test_reference_of_a_user_task_names_its_module(session: Session[Any]) -> None:
+async def test_reference_of_a_user_task_names_the_user_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     release = problem.reference.split(":")[4]
     assert release.startswith("own_task@")

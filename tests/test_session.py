@@ -72,7 +72,7 @@ async def test_messages_begin_with_system_prompt(make_session: MakeSession) -> N
 
 
 @on_module_loop
-async def test_observed_problem_is_no_longer_in_flight(make_session: MakeSession) -> None:
+async def test_problem_is_no_longer_in_flight_after_the_observe_method(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     assert session.in_flight == 1
@@ -139,7 +139,7 @@ async def test_curriculum_resumed_from_an_older_state_serves_the_same_problems(m
 
 
 @on_module_loop
-async def test_sampler_learns_from_scores_before_the_length_penalty(make_session: MakeSession) -> None:
+async def test_sampler_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]

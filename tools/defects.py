@@ -152,7 +152,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.HEDGE_PAID: Fix(
         "one value",
         "Text beside the right value earns at most the score of a well-formed answer.",
-        "tests/answers/test_recorded_scores.py::test_recorded_scores_satisfy_the_scoring_contract",
+        "tests/answers/test_recorded_scores.py::test_recorded_scores_are_within_the_limits_for_right_and_wrong_answers",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.SCORE_OUT_OF_RANGE: Fix(

@@ -121,7 +121,7 @@ def test_formatting_is_not_removed_from_an_answer_in_9_pairs_of_brackets() -> No
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 
-def test_full_stop_is_kept_if_right_answers_end_in_one() -> None:
+def test_full_stop_is_kept_if_right_answers_end_in_a_full_stop() -> None:
     assert list(texts("It is late.", ends_in_full_stop=True)) == ["It is late."]
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 

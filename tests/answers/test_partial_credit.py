@@ -116,7 +116,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guesses_earn_at_most_the_score_of_well_formed_answers(guess: str) -> None:
+def test_guesses_earn_at_most_the_score_for_the_right_answer_format(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

@@ -63,7 +63,7 @@ def test_every_task_has_recorded_scores(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CONTRACT)
-def test_recorded_scores_satisfy_the_scoring_contract(kind: str) -> None:
+def test_recorded_scores_are_within_the_limits_for_right_and_wrong_answers(kind: str) -> None:
     broken = [one for one in recorded(kind) if breaks_contract(kind, one.place.task, one.name, one.score)]
     assert broken == []
 
@@ -72,7 +72,7 @@ def test_only_the_listed_notations_of_right_answers_are_rejected() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_exception_table_names_only_existing_tasks_and_notations() -> None:
+def test_tables_of_exceptions_name_only_existing_tasks_and_notations() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

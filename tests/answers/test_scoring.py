@@ -68,7 +68,7 @@ def test_verifier_error_is_raised_under_library_rewards() -> None:
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_verifier_error_on_a_value_other_than_the_right_one_is_raised() -> None:
+def test_verifier_error_on_an_answer_with_a_wrong_value_is_raised() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -103,7 +103,7 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_scores_the_answer_with_its_tags() -> None:
+def test_verifier_also_scores_the_answer_together_with_the_answer_tags() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
@@ -162,7 +162,7 @@ def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules
     return strict_scorer(right, paid, **rules).score(answer)
 
 
-def test_right_value_gets_full_score_without_a_verifier_call() -> None:
+def test_answer_with_the_right_value_gets_full_score_without_the_verifier() -> None:
     def refuse(answer: str) -> float:
         raise AssertionError(answer)
 

@@ -199,7 +199,7 @@ def test_quiet_and_verbose_options_set_the_log_level(capsys: pytest.CaptureFixtu
         ([], ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
     ],
 )
-def test_error_repeats_the_setting_name_that_was_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
+def test_error_names_a_setting_as_the_user_typed_it(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
     names = environment_options(ReasoningGymEnv, "serve").setting_names(argv)
     with pytest.raises(type(error)) as raised, errors_for_user(names):
         raise error

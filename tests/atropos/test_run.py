@@ -148,7 +148,7 @@ def test_no_state_is_saved_without_checkpoint_dir(saving_run: Any) -> None:
     assert not saving_run.lifetime.checkpoints.save.called
 
 
-async def test_run_without_progress_logs_a_warning(
+async def test_warning_is_logged_if_a_run_makes_no_progress(
     tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.atropos.report.PROGRESS_INTERVAL_S", 0.01)

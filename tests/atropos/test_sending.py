@@ -44,5 +44,5 @@ def test_group_at_the_token_limit_is_not_sent(limit: int, short_enough: bool) ->
 
 
 @pytest.mark.parametrize("mask", [array("i", [-100, -100, 7, 0, 8]), [-100, -100, 7, 0, 8], (-100, -100, 7, 0, 8)])
-def test_masked_tokens_do_not_count_as_completion(mask: Sequence[float]) -> None:
+def test_masked_tokens_do_not_count_towards_the_completion_length(mask: Sequence[float]) -> None:
     assert completion_length(mask) == 3

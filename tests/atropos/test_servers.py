@@ -87,7 +87,7 @@ async def test_wrong_tokenizer_raises_a_one_line_error(manage: Manage, kind: str
     assert "\n" not in str(raised.value)
 
 
-async def test_tokenizer_check_accepts_server_without_text_input(manage: Manage, tokenizer: Any) -> None:
+async def test_tokenizer_check_accepts_a_server_that_refuses_text_prompts(manage: Manage, tokenizer: Any) -> None:
     async with InferenceServer() as server:
         server.fail(respond(400), only=lambda request, body: b'"text"' in body)
         await check_reading(manage(server.config("sglang")), tokenizer)
@@ -180,11 +180,11 @@ async def test_base_url_query_and_header_are_sent(
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_each_server_type_name_selects_its_format(row: ReplyFormat) -> None:
+def test_each_server_type_selects_the_matching_reply_format(row: ReplyFormat) -> None:
     assert named_format(config(row.name)) is row
 
 
-def test_default_server_config_names_no_reply_format() -> None:
+def test_default_server_config_of_atropos_selects_no_reply_format() -> None:
     assert named_format(APIServerConfig()) is None
 
 
@@ -327,7 +327,7 @@ async def test_request_metrics_of_atropos_are_reported(manage: Manage) -> None:
     assert metrics["server/server_0_eval_retry_rate"] == 1
 
 
-async def test_inference_weight_zero_blocks_requests(manage: Manage) -> None:
+async def test_inference_weight_of_zero_blocks_requests_to_the_servers(manage: Manage) -> None:
     manager = manage(config("chat"))
     await manager.update_weight(0.0)
     assert all(server.sem.locked() for server in manager.servers)

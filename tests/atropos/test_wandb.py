@@ -64,7 +64,7 @@ def test_wandb_account_is_detected(
     ("variables", "mode", "said"),
     [({}, "offline", 1), ({"WANDB_API_KEY": "x"}, None, 0), ({"WANDB_MODE": "online"}, "online", 0)],
 )
-def test_wandb_is_offline_without_account(
+def test_wandb_runs_offline_if_no_account_is_configured(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: Any, mode: str | None, said: int
 ) -> None:
     for name, value in variables.items():

@@ -129,7 +129,9 @@ def test_report_command_names_unreadable_files(run: Run, tmp_path: Path, kind: s
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "binary file"])
 @pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}"])
 @pytest.mark.parametrize("place", ["folder/samples.jsonl", "folder/results.json", "file.jsonl", "only/file.jsonl"])
-def test_commands_fail_on_files_without_groups(run: Run, tmp_path: Path, kind: str, command: str, place: str) -> None:
+def test_commands_raise_on_paths_that_contain_no_readable_groups(
+    run: Run, tmp_path: Path, kind: str, command: str, place: str
+) -> None:
     write_evaluation(tmp_path / "good", GROUP)
     write_evaluation(tmp_path / "folder", GROUP)
     path = tmp_path / place

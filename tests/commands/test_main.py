@@ -54,7 +54,7 @@ def test_control_characters_in_errors_are_escaped(tmp_path: Path, monkeypatch: p
     assert b"\\u2265 1" in written.getvalue()
 
 
-def test_command_gets_its_command_line_arguments(tmp_path: Path) -> None:
+def test_command_receives_the_arguments_that_follow_the_command_name(tmp_path: Path) -> None:
     serve = Mock(return_value=5)
     assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
     serve.assert_called_once_with(["--env.seed", "-7"])

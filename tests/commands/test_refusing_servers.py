@@ -100,7 +100,7 @@ def test_results_record_the_sent_parameters_and_their_changes(server: RefusingSe
     }
 
 
-def test_table_of_a_preset_notes_a_refused_temperature(
+def test_results_table_of_a_preset_says_that_the_temperature_was_refused(
     server: RefusingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -112,7 +112,7 @@ def test_table_of_a_preset_notes_a_refused_temperature(
     assert "Not as requested" not in table
 
 
-def test_table_lists_refused_parameters_and_answering_model(
+def test_results_table_lists_refused_parameters_and_the_answering_model(
     server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -227,7 +227,7 @@ def test_token_limit_is_halved_if_the_error_has_no_number(server: RefusingServer
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
 
 
-def test_table_notes_that_the_token_limit_was_too_small(
+def test_results_table_says_that_the_token_limit_was_too_small(
     server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = "max_tokens must be at least 40000"

@@ -116,7 +116,9 @@ def test_malformed_columns_option_raises(columns: str, folder: Path) -> None:
         rescore_command(["a.jsonl", "--columns", columns], folder)
 
 
-def test_dropped_training_rows_are_counted(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rescore_command_prints_how_many_training_rows_were_dropped(
+    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = dumped(line("exact", 5, [{**RIGHT, "verifier_score": 1.0}, {**WRONG, "score": 1.0}]))
     out = folder / "sft.jsonl"
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0

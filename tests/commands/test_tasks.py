@@ -58,7 +58,7 @@ def test_tasks_command_shows_whole_questions_of_tasks_named_as_arguments(show: S
         assert f"\n--- answer\n{answer}\n" in output
 
 
-def test_reference_argument_shows_problem_and_prompt(show: Show) -> None:
+def test_tasks_command_shows_problem_and_prompt_for_a_problem_reference(show: Show) -> None:
     question = json.loads(show("exact", "--samples", "1", "--seed", "5", "--json"))["samples"][0]["question"]
     reference = f"exact:eval:5:-:0:{hash_question(question)}:{{}}"
     output = show(reference, "--prompt", "--system_prompt", "Be brief.")

@@ -71,7 +71,9 @@ def test_training_row_has_the_task_seed_and_score_of_its_group(path: Path, made_
         (Keep.BEST, ["right"]),
     ],
 )
-def test_keep_option_selects_completions(path: Path, keep: Keep, expected: list[str]) -> None:
+def test_keep_option_decides_which_completions_become_training_rows(
+    path: Path, keep: Keep, expected: list[str]
+) -> None:
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
@@ -86,7 +88,7 @@ def test_best_and_worst_completion_are_written_if_the_keep_option_is_pairs(path:
     assert (pair["chosen_score"], pair["rejected_score"]) == (1.0, 0.0)
 
 
-def test_pass_rate_range_selects_groups(path: Path) -> None:
+def test_training_rows_come_only_from_groups_in_the_pass_rate_range(path: Path) -> None:
     rows = kept(path, line(RIGHT, ALSO_RIGHT), line(RIGHT, WRONG, seed=6), pass_rates=PassRates(0.1, 0.9))
     assert {row["seed"] for row in rows} == {6}
 

@@ -183,7 +183,7 @@ async def test_infrastructure_error_writes_no_score(
 
 
 @on_module_loop
-async def test_pass_rate_range_selects_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_only_rows_in_the_pass_rate_range_are_written(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     def row(name: str, *completions: str) -> dict[str, Any]:
         return {"name": name, "reference": problem.reference, "completions": completions}
 
@@ -211,7 +211,9 @@ async def test_training_rows_are_selected_by_new_scores(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_unused_completions_are_counted_by_reason(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_completions_that_do_not_become_training_rows_are_counted_by_reason(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     yes = right(problem)
     rollouts = [rollout(text=yes), rollout(text=yes), rollout(text="none", score=1.0), rollout(text=f"So {yes}")]
     line = group(*rollouts, task="gcd", seed=7, reference=problem.reference)

@@ -32,7 +32,7 @@ def test_missing_dump_path_raises(tmp_path: Path) -> None:
         stream_groups(tmp_path / "nothing.jsonl")
 
 
-def test_dump_line_needs_only_the_required_keys(tmp_path: Path) -> None:
+def test_dump_line_that_has_only_the_required_keys_is_read(tmp_path: Path) -> None:
     rollout = {"conversation": [{"role": "user", "content": "é", "later": 1}], "score": 1, "later": None}
     line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
@@ -107,7 +107,7 @@ def test_dump_lines_of_one_problem_at_two_times_are_both_read(tmp_path: Path) ->
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_equal_dump_lines_without_time_are_all_read(tmp_path: Path) -> None:
+def test_equal_dump_lines_are_all_read_if_they_have_no_time(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(2 * encode_group(passed(1)))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 

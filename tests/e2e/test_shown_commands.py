@@ -270,7 +270,7 @@ def test_documented_report_command_writes_a_page(newcomer: Newcomer, groups: Pat
     assert "</html>" in (newcomer.folder / "report.html").read_text()
 
 
-def test_documented_keep_option_writes_training_rows(newcomer: Newcomer, groups: Path) -> None:
+def test_documented_rescore_command_with_the_keep_option_writes_rows(newcomer: Newcomer, groups: Path) -> None:
     assert re.search(r"Wrote \d rows to sft\.jsonl", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
@@ -298,17 +298,17 @@ def test_documented_rescore_command_finds_no_change(newcomer: Newcomer, groups: 
     assert "scores changed" in newcomer.run(RESCORE)
 
 
-def test_documented_command_with_a_preset_evaluates(evaluation: Path) -> None:
+def test_documented_evaluate_command_with_a_preset_writes_results(evaluation: Path) -> None:
     results = json.loads((evaluation / "results.json").read_text())
     assert len(results["tasks"]) > 90
 
 
-def test_documented_evaluation_with_a_limit_prints_a_mean(newcomer: Newcomer) -> None:
+def test_documented_evaluate_command_with_a_limit_prints_a_mean_score(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-def test_documented_pass_rate_option_selects_rows(newcomer: Newcomer) -> None:
+def test_documented_pass_rate_option_selects_training_rows(newcomer: Newcomer) -> None:
     assert "training rows to data/candidates-best.jsonl" in newcomer.run(
         BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
     )
@@ -316,7 +316,7 @@ def test_documented_pass_rate_option_selects_rows(newcomer: Newcomer) -> None:
     assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 
 
-def test_documented_evaluation_reads_a_config_file(newcomer: Newcomer) -> None:
+def test_documented_evaluate_command_reads_a_config_file(newcomer: Newcomer) -> None:
     assert "mean" in newcomer.run(REPEATS, {"4": "2"}, "--tasks", "gcd", "--limit", "2")
 
 

@@ -1,6 +1,6 @@
 """Use the package in three ways: from a checkout, installed, and copied into another source tree.
 
-Each program runs in a working directory outside the project, and Python's path contains only the package used in this way.
+Each program runs in a working directory outside the project, and can import only the copy of the package under test.
 """
 
 from __future__ import annotations

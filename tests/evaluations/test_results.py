@@ -34,7 +34,7 @@ def test_result_rows_begin_with_the_worst_task(file: Path) -> None:
     assert [(row["task"], row["score"]) for row in rows] == [("lcm", 0.0), ("gcd", 0.5), ("ALL TASKS", 0.25)]
 
 
-def test_score_in_a_result_row_lies_within_its_confidence_interval(file: Path) -> None:
+def test_score_in_a_result_row_lies_within_the_confidence_interval(file: Path) -> None:
     assert all(row["score_low"] <= row["score"] <= row["score_high"] for row in read_groups(file).rows())
 
 

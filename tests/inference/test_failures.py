@@ -87,7 +87,7 @@ def test_failure_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
-def test_error_of_an_unknown_host_has_the_system_message() -> None:
+def test_error_about_an_unknown_host_quotes_the_operating_system() -> None:
     error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
     error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert describe_failure(error) == "Name or service not known"

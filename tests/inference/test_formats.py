@@ -96,7 +96,7 @@ def test_log_probabilities_are_read_exactly(token_format: TokenFormat, separator
 
 
 @each_format
-def test_completion_without_tokens_is_read(token_format: TokenFormat) -> None:
+def test_reply_with_a_completion_of_zero_tokens_is_read(token_format: TokenFormat) -> None:
     assert read(token_format, json.dumps(write(token_format, ([], []))).encode()) == [([], [], "stop")]
 
 

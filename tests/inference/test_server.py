@@ -208,7 +208,7 @@ async def test_context_length_out_of_range_is_treated_as_unknown(server: Server,
         assert await model.context_lengths() == [None]
 
 
-async def test_refusal_after_the_start_fails_only_that_request(server: Server) -> None:
+async def test_request_refused_after_the_start_does_not_prevent_later_requests(server: Server) -> None:
     server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -219,7 +219,9 @@ async def test_refusal_after_the_start_fails_only_that_request(server: Server) -
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
-async def test_refusal_of_the_first_request_ends_the_run(server: Server, status: int, said: str) -> None:
+async def test_error_that_ends_the_run_is_raised_if_the_first_request_is_refused(
+    server: Server, status: int, said: str
+) -> None:
     server.answers = [(status, refusal(said), {})]
     async with client(server) as model:
         with pytest.raises(RefusedError, match=f"refuses requests .*{said}"):
@@ -401,14 +403,14 @@ async def test_reply_with_invalid_content_is_retried(server: Server, content: An
     assert rollout.text == "yes"
 
 
-async def test_start_waits_for_the_retry_after_time(server: Server) -> None:
+async def test_server_check_waits_for_the_time_in_the_retry_after_header(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "1"}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
     assert len(server.requests) == 2
 
 
-async def test_start_times_out_during_a_long_retry_after(server: Server) -> None:
+async def test_server_check_raises_if_the_retry_after_time_exceeds_the_timeout(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "120"})]
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="asks to wait 120 s"):
@@ -458,7 +460,9 @@ async def test_model_lookup_with_zero_or_several_models_raises(server: Server, m
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_api_key_is_reported(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+async def test_error_about_a_refused_api_key_names_setting_and_variable(
+    server: Server, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
     monkeypatch.setattr(module.Server, "models", AsyncMock(side_effect=refusal))
     with pytest.raises(

@@ -83,7 +83,7 @@ def test_share_metric_becomes_a_prometheus_counter() -> None:
     assert scraped(share) == ["reasoning_train_correct_total 1.0"]
 
 
-def test_mean_metric_without_values_is_not_reported() -> None:
+def test_mean_metric_is_not_reported_if_there_are_no_values() -> None:
     mean = reading("train/mean_score", Kind.MEAN, Tally())
     assert for_wandb([mean]) == {}
     assert scraped(mean) == ["reasoning_train_score_count 0.0", "reasoning_train_score_sum 0.0"]
@@ -161,7 +161,7 @@ def test_most_frequent_answer_share_becomes_a_metric(answers: list[str | None], 
     assert for_wandb(read(ANSWERS, recent)) == {"answers/most_frequent_share/gcd": share}
 
 
-def test_most_frequent_answer_share_is_omitted_without_answers() -> None:
+def test_most_frequent_answer_share_is_omitted_if_there_are_no_answers() -> None:
     recent = RecentAnswers()
     recent.add("gcd", [None])
     assert for_wandb(read(ANSWERS, recent)) == {}

@@ -76,7 +76,7 @@ def test_group_outcome_follows_its_scores(rollouts: list[Rollout], word: GroupOu
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally_accumulates_count_sum_and_maximum() -> None:
+def test_tally_of_values_has_count_sum_and_maximum() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)

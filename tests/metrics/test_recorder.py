@@ -131,7 +131,7 @@ def test_recorder_keeps_the_latest_level_of_each_task() -> None:
     assert recorder.last_level == {"maze": 0.25, "gcd": None}
 
 
-def test_totals_include_groups_of_earlier_reports() -> None:
+def test_totals_by_task_include_groups_of_earlier_reports() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
     recorder.record_group(make_group([RIGHT, RIGHT]))

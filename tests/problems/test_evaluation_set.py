@@ -239,7 +239,7 @@ async def test_questions_of_large_tasks_with_params_are_held_out_of_training() -
     assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
-async def test_resumed_set_generates_each_problem_once() -> None:
+async def test_resumed_evaluation_set_generates_each_problem_once() -> None:
     """Finished problems are generated again, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)

@@ -60,7 +60,7 @@ async def test_plan_ignores_the_order_of_task_names() -> None:
     assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
 
 
-async def test_plan_without_settings_has_all_tasks() -> None:
+async def test_plan_has_all_tasks_if_no_setting_selects_tasks() -> None:
     assert await plan() == TaskPlan(
         available=tuple(TASKS),
         tasks=tuple(TASKS),
@@ -156,7 +156,7 @@ async def test_error_names_the_setting_that_makes_a_plan_invalid(case: str) -> N
         ({"tasks": "acre,gcd", "complexity_level": 0.5}, [("complexity_level", "acre")]),
     ],
 )
-async def test_level_settings_log_the_tasks_without_levels(
+async def test_log_names_the_tasks_that_ignore_level_settings(
     caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str, str]]
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -266,7 +266,9 @@ async def test_adaptive_task_sampling_does_not_change_a_fixed_level() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_composite_members_default_to_the_other_tasks(tasks: tuple[str, ...], members: list[str] | None) -> None:
+def test_members_of_composite_default_to_the_other_selected_tasks(
+    tasks: tuple[str, ...], members: list[str] | None
+) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
     expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
     assert composite_params(tasks, available) == expected

@@ -99,7 +99,7 @@ async def test_strict_and_plain_scores_differ_if_a_published_answer_was_correcte
 
 
 @on_one_loop
-async def test_preset_uses_the_library_prompt(library: Library) -> None:
+async def test_preset_uses_the_system_prompt_of_the_library(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
 

@@ -30,7 +30,7 @@ references = st.builds(
 )
 
 
-def test_reference_string_is_parsed_into_its_parts() -> None:
+def test_problem_reference_is_parsed_into_fields() -> None:
     reference = Reference.parse(TEXT)
     assert reference == Reference("gcd", Split.TRAIN, 913282751, 0.25, "0.1.25", "5f1c0d9e8a7b6c5d", {"min_value": 10})
     assert str(reference) == TEXT
@@ -38,7 +38,7 @@ def test_reference_string_is_parsed_into_its_parts() -> None:
 
 @settings(max_examples=40)
 @given(references)
-def test_reference_string_round_trips(reference: Reference) -> None:
+def test_parsing_the_string_of_a_problem_reference_gives_an_equal_reference(reference: Reference) -> None:
     assert Reference.parse(str(reference)) == reference
 
 
@@ -84,7 +84,7 @@ def test_problem_spec_from_a_reference_has_its_seed_params_and_level() -> None:
     assert (spec.index, spec.attempt, spec.request.exact_seed) == (3, 2, True)
 
 
-def test_reference_with_another_question_is_rejected() -> None:
+def test_problem_reference_is_rejected_if_the_question_hash_differs() -> None:
     reference = Reference.of(make_problem(question="one"), "1")
     with pytest.raises(InvalidReferenceError, match="the reference was altered"):
         reference.check(make_problem(question="another"), "1")
@@ -104,7 +104,7 @@ def test_question_with_a_lone_surrogate_can_be_hashed() -> None:
     assert hash_question("\ud800") != hash_question("")
 
 
-def test_references_are_compared_without_the_release() -> None:
+def test_problem_references_of_two_releases_are_equal_without_the_release() -> None:
     problem = make_problem(params={"a": "b:c"})
     first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
     assert first == second
@@ -119,5 +119,5 @@ def test_references_are_compared_without_the_release() -> None:
         ("no reference", None),
     ],
 )
-def test_reference_of_a_user_task_names_its_module(reference: str, module: str | None) -> None:
+def test_reference_of_a_user_task_names_the_user_module(reference: str, module: str | None) -> None:
     assert module_of(reference) == module

@@ -154,7 +154,7 @@ async def test_levels_that_workers_replaced_are_counted_and_logged_once(
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_prefetch_grows_with_problems_in_flight(make_stream: MakeStream) -> None:
+async def test_stream_prefetches_more_problems_if_more_are_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
     stream = make_stream(sampler=sampler)
     stream.min_ahead, stream.max_ahead = 2, 5
@@ -347,7 +347,7 @@ async def test_problem_in_flight_is_restored_with_its_seed(make_stream: MakeStre
     assert spec == problem.spec.with_request(exact_seed=True)
 
 
-async def test_restored_problem_with_changed_question_is_replaced(
+async def test_restored_problem_is_replaced_if_the_question_has_changed(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = make_stream()

@@ -97,13 +97,13 @@ def test_hedging_probes_contain_two_answers() -> None:
     assert [*hedges("41", "7", "} \\boxed{").values()][2:] == ["41} \\boxed{7", "7} \\boxed{41"]
 
 
-def test_hedging_probe_adds_an_answer_of_another_problem() -> None:
+def test_hedging_probe_joins_the_right_answer_and_a_different_answer() -> None:
     hedged = [probes[Probe.OR_ANOTHER] for probes in _probes("yes", "Yes", "no")]
     assert hedged == ["yes or no", "Yes or no", "no or yes"]
     assert _probes("41")[0][Probe.OR_ANOTHER] == "41 or 42"
 
 
-def test_neighbour_probe_has_the_answer_of_another_problem() -> None:
+def test_neighbour_probe_is_the_right_answer_to_a_different_problem() -> None:
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 

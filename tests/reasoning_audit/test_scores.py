@@ -35,7 +35,7 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_score_bound_depends_on_the_number_of_options(options: int, bound: float) -> None:
+def test_score_of_guesses_is_a_fault_above_a_bound_for_the_option_count(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
@@ -75,7 +75,7 @@ async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = Non
     return await audit_task(workers, AuditTarget("gcd", level), items)
 
 
-async def test_best_constant_answer_is_scored_on_other_problems() -> None:
+async def test_best_constant_answer_is_chosen_on_one_half_and_scored_on_the_other() -> None:
     audit = await _probe(FakeWorkers(partial(_made, answers="aabcdeafghij")), items=12)
     assert audit.tallies[Probe.BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 

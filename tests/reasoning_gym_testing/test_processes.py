@@ -45,7 +45,7 @@ def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
     return process
 
 
-def test_error_of_a_dead_process_has_its_last_lines(processes: Processes) -> None:
+def test_error_about_a_dead_process_quotes_the_last_lines_of_its_output(processes: Processes) -> None:
     process = start(processes, "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)", ready=False)
     with pytest.raises(ProcessError, match=r"^the process .*\b3\b") as caught:
         process.announcement()

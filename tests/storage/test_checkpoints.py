@@ -384,7 +384,7 @@ def test_checkpoint_folder_in_use_raises(take: Take) -> None:
         take()
 
 
-def test_new_run_overwrites_checkpoints_of_the_same_step(
+def test_new_run_overwrites_earlier_checkpoints_that_have_the_same_step(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = leave(5, 10, seed=2)
@@ -423,7 +423,7 @@ def test_resumed_run_loads_the_latest_state_unless_the_trainer_restarted_too(
 # ---------------------------------------------------------------------------- other settings
 
 
-def test_checkpoint_state_is_loaded_once(take: Take, leave: Leave) -> None:
+def test_state_of_a_checkpoint_is_returned_only_once(take: Take, leave: Leave) -> None:
     leave(5)
     store = take(step=7)
     found = store.load()
@@ -432,7 +432,7 @@ def test_checkpoint_state_is_loaded_once(take: Take, leave: Leave) -> None:
     assert store.load() is None
 
 
-def test_accepted_setting_change_discards_prefetched_problems(
+def test_prefetched_problems_are_discarded_if_a_setting_change_is_accepted(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave(5)

@@ -42,7 +42,7 @@ def test_leftover_symbolic_link_is_not_followed(tmp_path: Path) -> None:
         (errno.EACCES, "remove the cause, then run the same command again"),
     ],
 )
-def test_write_error_says_what_to_do_for_its_cause(code: int, remedy: str) -> None:
+def test_write_error_says_what_to_do_about_the_cause(code: int, remedy: str) -> None:
     with pytest.raises(OutputError) as caught, output_errors(Path("rows"), "all rows are safe"):
         raise OSError(code, os.strerror(code))
     assert caught.value.remedy == remedy

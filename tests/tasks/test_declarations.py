@@ -19,7 +19,7 @@ def test_every_task_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "category"), [("sums/easy", "sums"), ("no_such_task", "other")])
-def test_undeclared_task_gets_its_library_category(name: str, category: str) -> None:
+def test_undeclared_task_gets_the_category_that_the_library_gives(name: str, category: str) -> None:
     assert find_task(name).category == category
 
 

@@ -42,7 +42,7 @@ async def test_generator_stopped_by_a_signal_is_replaced(pool: WorkerPool, monke
     assert generator not in pool.worker_pids
 
 
-async def test_generation_without_cpu_time_raises_worker_error(
+async def test_generation_raises_worker_error_if_the_worker_gets_no_cpu_time(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)

@@ -83,7 +83,7 @@ def other_release(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("fast", [True, False])
-async def test_changed_library_source_disables_its_faster_generator(other_release: Path, fast: bool) -> None:
+async def test_faster_generator_is_disabled_if_the_library_source_has_changed(other_release: Path, fast: bool) -> None:
     pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1), other_release, fast=fast))
     try:
         warnings = (await pool.start()).warnings

@@ -163,7 +163,7 @@ def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
     assert library.generate(request) == served
 
 
-def test_params_of_a_reference_override_those_of_its_level(library: Library) -> None:
+def test_params_in_a_problem_reference_override_the_params_of_the_level(library: Library) -> None:
     """Level 1 now has different parameters than the reference."""
     params = {"min_word_length": 3, "max_word_length": 4}
     request = ProblemRequest("word_ladder", 7, params, 1.0, exact_seed=True, params_are_whole=True)

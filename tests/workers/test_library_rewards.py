@@ -101,7 +101,7 @@ async def test_library_rewards_score_the_last_of_several_answers() -> None:
         assert [verdict.score for verdict in await session.judge(problem, texts)] == [1.0, 0.0]
 
 
-async def test_library_rewards_leave_no_task_out_of_training() -> None:
+async def test_training_with_library_rewards_includes_every_task() -> None:
     async with Session(rewards="library", num_verifiers=1, num_generators=1) as session:
         assert set(session.plan.training_tasks) == set(ALL)
 

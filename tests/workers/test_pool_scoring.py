@@ -263,7 +263,7 @@ async def test_cancelled_scoring_frees_the_worker(fake_library: Path, tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_briefly_without_cpu_time_is_kept(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_that_gets_no_cpu_time_for_a_second_is_kept(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         os.kill(verifier, signal.SIGSTOP)
@@ -275,7 +275,7 @@ async def test_worker_briefly_without_cpu_time_is_kept(fake_library: Path, tmp_p
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_without_cpu_time_is_replaced(
+async def test_worker_that_gets_no_cpu_time_is_replaced(
     fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:

@@ -76,7 +76,7 @@ async def test_sandboxed_verifier_cannot_use_files_or_start_or_signal_processes(
 
 
 @on_linux
-async def test_system_calls_succeed_without_sandbox(fake_library: Path) -> None:
+async def test_hostile_system_calls_succeed_if_the_sandbox_is_off(fake_library: Path) -> None:
     async with running_pool(fake_library, sandbox_verifiers=False) as pool:
         problem = await make(pool)
         outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
@@ -238,7 +238,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 @on_linux
-def test_hostile_operations_succeed_without_sandbox_layers(behind: Runner) -> None:
+def test_hostile_operations_succeed_if_no_sandbox_layer_is_active(behind: Runner) -> None:
     assert behind().outcomes == dict.fromkeys(HOSTILE, "ran")
 
 
@@ -289,7 +289,7 @@ def test_each_sandbox_layer_is_applied_or_reports_the_cause() -> None:
 
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_process_limit_also_applies_to_an_ordinary_user() -> None:
+def test_process_limit_is_applied_if_the_worker_user_is_not_root() -> None:
     become = f"os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
     assert set(_entered(become).layers) == {*_entered("").layers, "process limit"}
 

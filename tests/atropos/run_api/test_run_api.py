@@ -310,7 +310,7 @@ async def test_groups_wait_until_a_trainer_is_registered(
     assert api.connected == [0]
 
 
-async def test_group_larger_than_the_batch_waits_for_a_larger_batch(
+async def test_groups_wait_if_the_group_size_exceeds_the_batch_size_of_the_trainer(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})

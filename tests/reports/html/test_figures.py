@@ -38,13 +38,13 @@ def test_report_figures_cover_all_rollouts(tmp_path: Path) -> None:
         ({"score": 1.0, "reason": None, "verifier_score": None}, "right"),
     ],
 )
-def test_report_counts_one_outcome_per_rollout(tmp_path: Path, facts: dict[str, Any], outcome: str) -> None:
+def test_report_counts_each_rollout_under_one_outcome(tmp_path: Path, facts: dict[str, Any], outcome: str) -> None:
     data = report(write(tmp_path / "a.jsonl", group(rollout(**facts))))
     assert data["outcomes"][data["groups"][0]["rollouts"][0]["outcome"]] == outcome
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_report_groups_levels_into_bins(tmp_path: Path) -> None:
+def test_report_counts_groups_by_ranges_of_the_level(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
@@ -63,7 +63,7 @@ def test_training_curve_is_averaged_to_at_most_100_points(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("groups", [11, 81, 401])
-def test_last_curve_point_has_at_least_a_third_of_the_usual_problems(tmp_path: Path, groups: int) -> None:
+def test_last_curve_point_has_at_least_a_third_as_many_problems_as_others(tmp_path: Path, groups: int) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
     *others, last = curve["groups"]
     assert last >= max(others) / 3
