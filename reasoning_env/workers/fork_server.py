@@ -448,7 +448,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server and describe the library. If it is killed, try MAX_FAILED_STARTS times in all."""
+        """Start the first fork server (up to MAX_FAILED_STARTS times if it is killed) and describe the library."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()

@@ -47,7 +47,7 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has values; for a range, bounds or pairs of bounds. If `drawn`, the seed picks one of two neighbours.
+    `levels` has values; for a range, bounds or pairs of bounds. If `drawn`, the seed picks one of two adjacent values.
     """
 
     fields: tuple[str, ...]
@@ -170,8 +170,8 @@ class DifficultyMap:
     def check_curriculum(self, task: str) -> str | None:
         """Return an error message for a user's own curriculum, or None if it is valid or missing.
 
-        Every attribute must have levels that include its default level, and the config must accept all of them. This
-        differs from the library's tasks, for which the nearest valid level replaces an invalid level.
+        Every attribute must have levels that include its default level, and the config must accept the parameters at
+        SHOWN_LEVELS. In the library's tasks, in contrast, the nearest valid level replaces an invalid level.
         """
         if task not in self._curricula:
             return None

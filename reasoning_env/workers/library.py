@@ -119,7 +119,7 @@ class Library(Source):
         return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
-        """Return the parameters of a task like `DifficultyMap.describe`, as strict JSON values."""
+        """Return the parameters of a task as `DifficultyMap.describe` does, but as strict JSON values."""
         parameters = self._difficulty.describe(task)
         return {
             name: {fact: json_value(value, other=repr) for fact, value in facts.items()}
@@ -228,7 +228,7 @@ class Library(Source):
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
     ) -> Scorer:
-        """Return the scorer of an entry. Raises any error of unpickling the entry and of building its task.
+        """Return the scorer of an entry. Raises any error that unpickling the entry or building its task raises.
 
         `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
         removing formatting from the answer.
@@ -379,7 +379,7 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 
 
 def _check_entry(entry: object) -> None:
-    """Raise ValueError for an entry of a user's task that is not a valid problem."""
+    """Raise ValueError if an entry that a user's task returned is not a valid problem."""
     if not isinstance(entry, dict):
         raise ValueError(f"__getitem__ must return a dictionary with question and answer, not {type(entry).__name__}")
     question = entry.get("question")

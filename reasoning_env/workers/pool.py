@@ -135,7 +135,7 @@ class WorkerPool:
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failures: dict[Role, WorkerError] = {}
-        """The error of each role's last failed start. A successful start removes the error."""
+        """The error of the latest failed start of a worker, by role. A successful start removes the error."""
         self._outages = {role: OutageLog(logger) for role in Role}
         self._closed = False
         self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
@@ -249,7 +249,7 @@ class WorkerPool:
         return [str(fault) for fault in await query_parameters(self._replace, asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
-        """Return the parameters of tasks, by task and name. Each has its `default` and, if levels change it, `levels`.
+        """Return the parameters of tasks, by task and name. Each has a `default` and, if levels change it, `levels`.
 
         `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if a worker cannot reply.
         """

@@ -98,7 +98,7 @@ class Restrictions:
         return None
 
     def explain(self, error: BaseException) -> str:
-        """Return a string to append to a verifier's error: what the sandbox allows, if the sandbox caused the error."""
+        """Return a string to append to a verifier's error: what the sandbox allows if it caused the error, else ""."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
                 return "; a verifier may read only Python's packages, its module and --read paths, and write no file"
@@ -425,7 +425,7 @@ def landlock_access(version: int) -> int:
 
 
 def _allow(ruleset: int, descriptor: int, access: int) -> None:
-    """Add a rule to a ruleset that permits `access` to an open file, or to everything below an open folder."""
+    """Add a rule that permits `access` to an open file, or to everything below an open folder."""
     path_beneath = ctypes.c_int(1)  # the type of the rule
     rule = _PathBeneath(access, descriptor)
     _landlock_call(Landlock.ADD_RULE, ctypes.c_int(ruleset), path_beneath, ctypes.byref(rule), ctypes.c_uint32(0))
@@ -596,7 +596,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp(*, threads: bool) -> Callable[[], object]:
-    """Return a function that applies the filter of system calls. Raises OSError if TABLES lacks this machine."""
+    """Return a function that applies the filter of system calls. Raises OSError for a machine that is not in TABLES."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"there is no table of system calls for {machine}")

@@ -157,7 +157,7 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verdict if the sandbox refused an operation of the verifier. Log the first refusal of each task."""
+        """Count a verdict for which the sandbox refused an operation of the verifier. Log the first for each task."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)
@@ -212,7 +212,7 @@ class BatchScorer:
 
 
 def _answers_for_request(answers: Sequence[str]) -> Sequence[str]:
-    """Return the first answers, as many as have at most REQUEST_CHARACTERS together, but at least one."""
+    """Return as many of the first answers as REQUEST_CHARACTERS allows, but at least one."""
     size = 0
     for count, answer in enumerate(answers):
         if count > 0 and size + len(answer) > REQUEST_CHARACTERS:

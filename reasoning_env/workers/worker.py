@@ -265,7 +265,7 @@ class Stopwatch:
 
     @property
     def cpu_s(self) -> float:
-        """The worker's processor time in the same period, in seconds; `wall_s` if the system does not report it."""
+        """The worker's processor time since the stopwatch was made, in seconds; `wall_s` if the system reports none."""
         cpu_s = self._worker.cpu_s()
         if cpu_s is None or self._cpu_began_s is None:
             return self.wall_s

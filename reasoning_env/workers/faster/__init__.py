@@ -56,7 +56,7 @@ class FasterGenerators:
 
 
 def edited(function: Any, replacements: Mapping[str, str], **names: object) -> Any:
-    """Return a copy of a function, compiled after replacements in its source. `names` are further globals of the copy.
+    """Return a copy of a function, compiled after replacements in its source. `names` are extra globals of the copy.
 
     Raises ValueError unless each string to replace occurs exactly once.
     """

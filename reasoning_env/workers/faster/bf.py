@@ -18,8 +18,8 @@ from typing import Any
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
 MAX_ITERATIONS = 300_000
-"""Maximum iterations of loops that are not multiplications. This many iterations take 0.1 s; each of 599 programs that
-end needs at most 53,452."""
+"""Maximum iterations of loops that are not multiplications. This many iterations take 0.1 s. None of 599 terminating
+programs needs more than 53,452."""
 
 
 @lru_cache(4096)

@@ -1,7 +1,7 @@
 """sympy: cache the deductions about a symbol or expression, and answer questions about the sign of integers directly.
 
-sympy deduces facts again for each new expression, which takes a third of the time of tasks that use sympy. Cached facts
-are the same, in the same order, because they depend only on the cache's key: known facts, new facts and sympy's rules.
+sympy deduces facts again for each new expression, which takes a third of the time of tasks that use sympy. Deduced
+facts and their order depend only on the known facts, the new facts and sympy's rules, which are the cache's key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """futoshiki: fill rows without listing all permutations, look for a second solution first, and solve with bit masks.
 
-Puzzles are the same:
+Puzzles are the same as the library's:
 
 - The library fills a row with the first permutation of the shuffled numbers that repeats no number in a column.
   Choosing numbers from left to right visits permutations in the same order, and skips only permutations that repeat a
@@ -244,7 +244,7 @@ def install(module: Any) -> None:
 
 
 def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[[Cell, int, Grid], bool]:
-    """Return a function that says whether the library keeps a clue whose number was removed from a grid."""
+    """Return a function that says whether the library puts back a number that it has removed from a grid."""
     pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
     ordered = [(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs]
     rules, solver = Rules(size, ordered=ordered), Solver(size, ordered, constraints)

@@ -1,9 +1,9 @@
 """intermediate_integration: compute the task's eight kinds of integrals with formulas.
 
-Answers are the same, because sympy writes each kind of integral in the form of these formulas. sympy moves the constant
-factor out of the integrand and into each term of the integral, and expands polynomials. If a formula does not apply,
-sympy computes the integral. Examples are sin(u) * cos(u), where sympy may square either factor, and integrands in which
-the library uses an undefined function called `sin` or `cos` instead of sympy's function.
+Answers are the same as the library's, because sympy writes each kind of integral in the form of these formulas. sympy
+moves the constant factor out of the integrand and into each term of the integral, and expands polynomials. If a formula
+does not apply, sympy computes the integral. Examples are sin(u) * cos(u), where sympy may square either factor, and
+integrands in which the library uses an undefined function called `sin` or `cos` instead of sympy's function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """knight_swap: decide with bit masks whether the knights can swap, and search for the library's path only if they can.
 
-The library searches with frozensets of names, in about 380 calls per item, most of which find no solution. Results are
-the same:
+The library searches with frozensets of names, in about 380 calls per item, most of which find no solution. Here, the
+results are the same:
 
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
   colour of one knight, so the squares show whether the number of moves is even, and therefore which side moves next.

@@ -54,7 +54,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 def install_game_of_life(module: Any) -> None:
     """Count the neighbours of all cells at once; cellpylib counts them cell by cell.
 
-    Boards are the same. The rule is Conway's on a torus, so `numpy.roll` gives the neighbours. A cell lives in the next
-    board if its block of nine has three live cells, or four including itself. The library uses only the last board.
+    Boards are the same as the library's, which uses only the last one. The board is a torus, hence `numpy.roll`. By
+    Conway's rule, a cell lives on the next board if its block of nine has three live cells, or four including itself.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})

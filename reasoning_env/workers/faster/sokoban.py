@@ -1,6 +1,6 @@
 """sokoban: search with bit masks and with the board as bytes.
 
-The library's A* scans a string of the board for boxes and goals many times per position. Solutions are the same:
+The library's A* scans a string of the board for boxes and goals many times per position. Here, solutions are the same:
 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.

@@ -1,7 +1,7 @@
 """sudoku: fill boards and look for second solutions with bit masks.
 
-Puzzles are the same: the library fills the board cell by cell with the first allowed number in the iteration order of a
-set. This module builds the same set, so that the order is the same. `latin` looks for second solutions.
+Puzzles are the same as the library's. The library fills the board cell by cell with the first allowed number in the
+iteration order of a set. This module builds an equal set, which has the same order. `latin` looks for second solutions.
 """
 
 from __future__ import annotations

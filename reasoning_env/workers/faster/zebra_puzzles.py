@@ -1,6 +1,6 @@
 """zebra_puzzles: test the clues as clauses of numbers for the SAT solver, and reuse the results of earlier tests.
 
-For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results are the same:
+For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results here are the same:
 
 - A test checks whether an arrangement other than the puzzle's solution meets the clues. The result does not depend on
   how clues become clauses. Here, clauses say that each literal has a house, and that no house has two literals of one
