@@ -93,7 +93,7 @@ async def watched_pools(
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """Checks the verifier of a task at a level in two `pools` of watched workers. `reporter` makes the findings."""
+    """Checks a task's verifier at one level of difficulty, with two pools of watched workers (`pools`)."""
 
     pools: WatchedPools
     reporter: Reporter
@@ -122,7 +122,7 @@ class ContractCheck:
     # ---- all problems
 
     async def _find_contradicting_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems with the same question as an earlier problem that do not accept the earlier right answer."""
+        """Find problems that repeat an earlier question, but do not accept the right answer of the earlier problem."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:
@@ -197,7 +197,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers and generate the same problem in a second process. Return the first difference."""
+        """Score the same answers and generate the same problem in a second process. Return a finding if they differ."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()

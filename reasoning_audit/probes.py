@@ -18,7 +18,7 @@ from reasoning_env.records import Problem
 from .fragments import fragments
 
 FEW_OPTIONS = 4
-"""A task without a declaration counts as multiple-choice if it has at most this many different right answers."""
+"""A task that is not in `TASKS` counts as multiple-choice if it has at most this many different right answers."""
 LEARNT_FROM = 20
 """Minimum number of problems for which a decision tree is learned: half to learn, half to score."""
 LONG_BYTES = 20_000

@@ -93,7 +93,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. A task in `left_out`, which training excludes, may score high without reasoning."""
+    """Return the report. Tasks in `left_out`, which training excludes, cannot fail for scores without reasoning."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,

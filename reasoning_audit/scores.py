@@ -160,7 +160,7 @@ class TaskAudit:
     def suspects(self, share: float) -> set[str]:
         """Return the shortcuts that score above `share` times the bound, and the probes in `faults`.
 
-        The limit is lower for the decision tree, because a tree that was learned on few problems scores lower.
+        The decision tree has a lower limit, because a tree scores lower if it was learned on few problems.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -227,7 +227,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes on some problems of a task. Omit shortcuts that are not in `suspects`, unless it is None."""
+    """Score the probes on some problems of a task. If `suspects` is not None, omit the shortcuts not in `suspects`."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

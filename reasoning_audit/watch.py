@@ -23,7 +23,7 @@ from reasoning_env.sources.score_function import as_number
 
 BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
-"""The names of the two classes below for `PoolSettings.source_wrapper`."""
+"""The names of `BareSource` and `WatchedSource`, in the form that `PoolSettings.source_wrapper` needs."""
 CANARY = "audit_canary"
 """A word in hostile answers that no verifier uses. If an audit event contains the word, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")

@@ -258,7 +258,7 @@ def _show_json(result: EvaluationResult, line: str) -> None:
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
     """Raise ReasoningEnvError if the mean score is below `least`, or if too many completions failed.
 
-    `most_failed` is the largest allowed share of failed completions; None means MANY_FAILED if `least` is set.
+    `most_failed` is the largest allowed share of failed completions. None: MANY_FAILED if `least` is set, else 1.
     """
     overall = results["overall"]
     if overall is None:

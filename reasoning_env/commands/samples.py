@@ -85,7 +85,7 @@ def show_tasks(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
-    """Return the chat format of the named tokenizer; None without a name.
+    """Return the chat format of the tokenizer that --tokenizer_name names; None if the option is not given.
 
     Raises ConfigError if the tokenizer cannot be loaded or its template cannot be used.
     """

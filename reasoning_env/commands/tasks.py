@@ -42,7 +42,7 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--chat_template",
         metavar="PATH",
-        help="with --tokenizer_name: chat template, a Jinja file, or `plain` for none",
+        help="with --tokenizer_name: a Jinja file with the chat template, or `plain` for no template",
     )
     parser.add_argument(
         "--chat_template_kwargs",
@@ -74,7 +74,7 @@ def _is_reference(text: str) -> bool:
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Set the options that follow from other options. Raises ConfigError for options that cannot be combined."""
+    """Set `references`, `names`, `levels` and `samples`. Raises ConfigError for options that cannot be combined."""
     from ..tasks import SHOWN_LEVELS
 
     given = list(itertools.chain.from_iterable(options.names))

@@ -240,7 +240,7 @@ class DumpedGroup:
     - `failed`: in evaluations, the number of completions that the server did not return.
     - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
-    - `thinking_formats`: names of the thinking formats that were removed before answers were read.
+    - `thinking_formats`: names of the formats of the thinking that was removed before answers were read.
     - `library_answer`: reasoning-gym's own answer if this answer is wrong; `expected_answer` is then the right answer.
     - `key`: identifies the group in a file of `process` or of an evaluation.
     - `time` and `step`: only in dumps; when the group was scored, in seconds since 1970, and the trainer's step then.

@@ -167,7 +167,9 @@ class RolloutDumper:
             try:
                 waiting.files.append(line)
             except OSError as error:
-                self._outage.note(f"cannot write rollouts to {self.folder} ({error}); they wait; check the disk")
+                self._outage.note(
+                    f"cannot write rollouts to {self.folder} ({error}); they wait in memory; check the disk"
+                )
             else:
                 self._outage.over(f"writing rollouts to {self.folder} again")
                 return True
@@ -189,7 +191,7 @@ class _Waiting:
 
 
 def _without_tokens(group: Group) -> Group:
-    """Return the group without tokens and entry, which take megabytes and are not dumped."""
+    """Return the group without its tokens and the problem's `entry`, which take megabytes and are not dumped."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 

@@ -49,7 +49,7 @@ class Sections(BaseModel):
         return [*names, *(name for name in ("slurm", "testing") if name in self.model_fields_set)]
 
     def without(self, names: Container[str]) -> Sections:
-        """Return the file's content without the settings with these names, such as `env.seed`."""
+        """Return a copy that lacks the settings in `names`, such as `env.seed`."""
 
         def keep(section: str, settings: Mapping[str, object]) -> dict[str, object]:
             return {name: value for name, value in settings.items() if f"{section}.{name}" not in names}
@@ -130,7 +130,7 @@ def ignored_settings(command: str, given: Iterable[str]) -> list[str]:
 
 
 def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str, Any]) -> GivenSettings:
-    """Read the files, and drop all settings, in files or options, that the command does not use.
+    """Read the files. Drop the settings that the command does not use, from the files and from the options.
 
     Options that are settings have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
     an unknown setting in a file.

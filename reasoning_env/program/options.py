@@ -32,7 +32,7 @@ class OptionParser(CommandParser):
     """The parser of a command whose options are settings."""
 
     word_option: str | None = None
-    """The setting that a word without an option name sets, such as the model in `evaluate`. None: this is an error."""
+    """The setting that a word without an option name sets, as in `evaluate MODEL`. None: such a word is an error."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
@@ -201,7 +201,9 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
     _add_setting(model, "env.eval_max_completion_tokens", "N", "maximum tokens per completion", "--max-tokens")
     _add_setting(model, "env.max_eval_workers", "N", "problems in flight (default: 16)", "--concurrency")
     _add_setting(problems, "env.eval_tasks", "NAMES", TASKS_HELP, "--tasks")
-    _add_setting(problems, "env.eval_preset", "NAME", "protocol of the paper: rg-easy or rg-hard", "--preset")
+    _add_setting(
+        problems, "env.eval_preset", "NAME", "protocol of the Reasoning Gym paper: rg-easy or rg-hard", "--preset"
+    )
     _add_setting(problems, "env.num_eval_samples_per_task", "N", "problems per task (default: 5)", "--limit")
     _add_setting(problems, "env.eval_repeats", "N", "completions per problem (default: 1)", "-n", "--repeats")
     _add_setting(problems, "env.eval_seed", "N", "seed of the problems (default: 123)", "--seed")

@@ -132,9 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. If a later evaluation
-    is not above the first step of that training, it begins a new training. A resumed training repeats steps; of several
-    evaluations at a step, the latest counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. An evaluation that
+    starts later, but whose step is not above the training's first step, belongs to a new training. A resumed training
+    repeats steps; of several evaluations at a step, the latest counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

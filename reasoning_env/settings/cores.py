@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_WORKERS = 8
-"""Maximum default number of workers of a role. More are rarely busy at a time, and each takes 50 to 150 MB."""
+"""Maximum default number of workers of a role. More are rarely busy together, and each takes 50 to 150 MB."""
 
 
 @functools.cache

@@ -69,7 +69,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
         return settings_cls(**numbers, **unused)
     except ValidationError as error:
         raise settings_error(error, fields, section) from error
-    except ConfigError as error:  # the class raises errors of its own, without the section
+    except ConfigError as error:  # raised by the settings class, which names settings without the section
         if isinstance(error.__cause__, ValidationError):
             raise settings_error(error.__cause__, fields, section) from error
         raise

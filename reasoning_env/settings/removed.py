@@ -31,7 +31,7 @@ _EVALUATION_SET = "the evaluation set is generated, not downloaded"
 
 REMOVED: Mapping[str, Removed] = {
     "strict_rewards": Removed(
-        "use {rewards}: strict instead of true, and {rewards}: plain instead of false",
+        "set {rewards} to strict instead of true, or to plain instead of false",
         now=lambda value: {} if value is None else {"rewards": "strict" if value else "plain"},
     ),
     "max_answer_bytes": Removed("remove it; the limit is always 20,000 bytes, and longer answers score 0", 20_000),
@@ -50,9 +50,9 @@ REMOVED: Mapping[str, Removed] = {
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),
-    "lenient_answers": Removed("remove it; {rewards}: plain scores answers exactly as written", True),
+    "lenient_answers": Removed("remove it; if {rewards} is plain, answers are scored exactly as written", True),
     "eval_params": Removed(
-        "use {eval_level}: training to evaluate with the parameters of training",
+        "set {eval_level} to training, to evaluate with the parameters of training",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},
     ),
     "fast_generators": Removed("remove it; fast generators are always used and make the same problems", True),

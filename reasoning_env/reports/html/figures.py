@@ -254,7 +254,7 @@ def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigu
 class Figures:
     """Collects the page's numbers about one run from its groups.
 
-    `keep_problems` keeps the mean score of each problem, to compare evaluations.
+    If `keep_problems` is true, the mean score of each problem is kept, to compare evaluations.
     """
 
     def __init__(self, *, keep_problems: bool) -> None:
@@ -266,7 +266,7 @@ class Figures:
         """The module of each task, from the reference of the task's first group; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
         self._groups: defaultdict[str, list[GroupFigures]] = defaultdict(list)
-        """The groups with completions, by task."""
+        """The groups that have completions, by task."""
         self._number_of_groups = 0
         self._answers = RecentAnswers()
         self._repeats = RepeatCounter()

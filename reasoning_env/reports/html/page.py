@@ -323,7 +323,7 @@ def format_marks(thinking: Thinking) -> list[list[str | bool]]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows a group's prompt; None for a group without reference and seed."""
+    """Return the command that shows a group's prompt; None if the group has neither a reference nor a seed."""
     system = group.prompt[0]["content"] if group.prompt and group.prompt[0]["role"] == "system" else ""
     prompt = [] if system == SYSTEM_PROMPT else ["--system_prompt", system]
     if group.reference is not None:
