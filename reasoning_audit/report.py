@@ -213,7 +213,7 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 
 def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
-    """Return a line with the result of the audit, and the tasks and levels that fail. `fails`: the exit status is 1."""
+    """Return a line with the result of the audit and the failed tasks. `fails` is true if the exit status is 1."""
     outcome = "failed" if fails else "passed"
     failed = [audit.place for audit in audits if audit.result is AuditOutcome.FAILS]
     if failed:

@@ -108,7 +108,7 @@ class BareAnswers:
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
-        make()  # an unreadable entry raises here, where an error is not blamed on an answer
+        make()  # if the problem's entry is unreadable, this raises before an answer can be blamed
 
     def score(self, answer: str) -> float:
         """Return the score, limited to [0, 1]. Raises the verifier's errors, and ValueError if it returns no number."""

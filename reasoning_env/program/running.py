@@ -133,7 +133,7 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     logging.captureWarnings(True)
     for name in ("httpx", "httpx2", "openai"):  # these packages log each request
         logging.getLogger(name).setLevel(logging.WARNING)
-    # These loggers report attempts to reach the Hugging Face hub, and warnings for developers. Our own error is enough.
+    # These loggers report attempts to reach the Hugging Face hub, and warnings for developers. Our errors are enough.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

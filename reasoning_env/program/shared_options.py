@@ -229,7 +229,7 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
 def check_score_options(options: argparse.Namespace) -> None:
     """Raise ConfigError if options of --score are given without --score."""
     if options.score is None and score_words(options):
-        raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb need --score")
+        raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb need --score MODULE:FUNCTION")
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:

@@ -44,7 +44,7 @@ def _quotas(proc: Path, cgroups: Path) -> Iterator[float]:
         below = Path(path.lstrip("/"))
         for root in roots:
             for group in (below, *below.parents):
-                # In a container, the path may be the group's path on the host while the group itself is the root.
+                # In a container, the path may be the path on the host, although the container's root is the group.
                 with suppress(OSError, ValueError, ZeroDivisionError):
                     yield read(root / group)
 

@@ -185,7 +185,7 @@ class DuplicateKeyError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that raises for duplicate keys; PyYAML's own keeps the last value silently."""
+    """A YAML loader that raises for duplicate keys. PyYAML's own loader silently keeps the last value."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         lines: dict[tuple[str, str], int] = {}
