@@ -151,7 +151,7 @@ def test_judging_raises_on_a_value_that_is_no_problem_reference_or_row(bridge: B
         bridge.judge(problem, [WRONG])
 
 
-def test_row_without_a_score_function_raises(bridge: Bridge) -> None:
+def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None:
     with pytest.raises(ConfigError, match="subject: must be a problem or a reference in this session; got "):
         bridge.judge({"question": "?"}, [WRONG])
 

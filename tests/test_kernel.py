@@ -40,7 +40,7 @@ def test_packages_imported_by_session_are_declared_requirements() -> None:
     assert required >= {name_of(line) for line in project["dependencies"]}
 
 
-def test_problem_is_judged_without_server_packages() -> None:
+def test_problem_is_judged_if_the_server_packages_are_missing() -> None:
     """Make and judge a problem in a process without the packages of servers, clients and terminals."""
     script = (
         "import sys\n"

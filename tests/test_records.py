@@ -76,7 +76,7 @@ def test_repr_of_a_verdict_is_short() -> None:
         ('["library_answer"]', None),
     ],
 )
-def test_replaced_library_answer_is_read_from_metadata(metadata: str, answer: str | None) -> None:
+def test_library_answer_that_was_corrected_is_read_from_metadata(metadata: str, answer: str | None) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
 
 

@@ -81,7 +81,7 @@ def test_answer_between_tags_is_extracted(text: str, answer: str) -> None:
         ("<answer> \n\t\u3000</answer>", Reason.EMPTY_ANSWER),
     ],
 )
-def test_missing_answer_has_a_reason(text: str, reason: Reason) -> None:
+def test_extraction_from_a_text_without_answer_gives_the_reason(text: str, reason: Reason) -> None:
     assert extract_answer(text, LIMIT) == without_answer(reason)
 
 
@@ -255,7 +255,7 @@ def test_reward_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) 
     assert [prod(rollout.parts.values()) for rollout in rewarded] == pytest.approx([each.score for each in rewarded])
 
 
-async def test_length_penalty_needs_an_answer_in_every_rollout() -> None:
+async def test_length_penalty_is_applied_only_if_every_rollout_has_an_answer() -> None:
     scored = await score(rollout(answer(1.0), 1000), rollout("none", 1000))
     assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
 
@@ -279,7 +279,9 @@ def test_length_penalty_factor_falls_linearly_to_zero(length: int, factor: float
 @pytest.mark.parametrize(
     ("scores", "rewards"), [([1.0, 0.499], (1.0, 0.499)), ([0.5, 0.5], (0.0, 0.25)), ([], ()), ([0.5], (0.0,))]
 )
-def test_length_penalty_needs_scores_of_0_5_in_every_rollout(scores: list[float], rewards: tuple[float, ...]) -> None:
+def test_length_penalty_is_applied_only_if_every_score_is_at_least_0_5(
+    scores: list[float], rewards: tuple[float, ...]
+) -> None:
     assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
 
 

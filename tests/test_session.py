@@ -263,7 +263,9 @@ async def test_composite_problem_is_made_from_its_reference(make_session: MakeSe
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_reference_of_a_clarified_or_original_question_works(make_session: MakeSession, clarified: bool) -> None:
+async def test_problem_reference_is_judged_if_the_question_is_clarified_or_not(
+    make_session: MakeSession, clarified: bool
+) -> None:
     session = await make_session()
     request = ProblemRequest("maze", 5, exact_seed=True, clarified=clarified)
     problem = await session.pool.generate(ProblemSpec(request, Split.TRAIN, 0), PATIENCE_S)

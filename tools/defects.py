@@ -143,7 +143,9 @@ FIXES: Mapping[Defect, Fix] = {
     ),
     Defect.GARBAGE_PAID: TYPED,
     Defect.EMPTY_PAID: Fix(
-        "empty", "An empty answer counts as no answer.", "tests/test_rewards.py::test_missing_answer_has_a_reason"
+        "empty",
+        "An empty answer counts as no answer.",
+        "tests/test_rewards.py::test_extraction_from_a_text_without_answer_gives_the_reason",
     ),
     Defect.CONSTANT_PAID: TYPED,
     Defect.COPY_PAID: FLOOR,

@@ -40,7 +40,7 @@ def test_python_literals_are_parsed(value: Any) -> None:
         ("[-1.5e3]", [-1500.0]),
     ],
 )
-def test_lenient_literal_notations_are_parsed(text: str, value: object) -> None:
+def test_lists_in_loose_json_or_python_notation_are_parsed(text: str, value: object) -> None:
     assert literal_value(text) == value
 
 

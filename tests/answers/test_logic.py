@@ -151,7 +151,7 @@ def test_string_that_is_no_formula_raises() -> None:
             parse_formula(text)
 
 
-def test_any_string_between_operators_is_parsed_as_a_variable() -> None:
+def test_any_string_between_logical_operators_is_parsed_as_a_variable() -> None:
     texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
     assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
 

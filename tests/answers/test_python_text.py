@@ -167,7 +167,7 @@ def test_scores_of_unexecuted_code_equal_the_library_scores(library: Library, ta
 
 
 @pytest.mark.parametrize("task", sorted(COPIES))
-def test_copied_question_gets_the_library_score(library: Library, task: str) -> None:
+def test_answer_that_copies_the_question_gets_the_library_score(library: Library, task: str) -> None:
     asked = Asked(library, task)
     assert [asked.scorer.score(asked.write(form)) for form in COPIES[task]] == [1.0] * len(COPIES[task])
 
@@ -194,7 +194,7 @@ def test_scorer_reports_that_code_in_an_answer_was_not_executed(library: Library
     assert NOT_RUN not in scorer.frames
 
 
-def test_patched_library_module_is_restored(library: Library) -> None:
+def test_library_module_is_restored_after_it_was_patched_for_a_verifier(library: Library) -> None:
     dataset = Asked(library, "n_queens").dataset
     module = sys.modules[type(dataset).__module__]
     before = dict(vars(module))

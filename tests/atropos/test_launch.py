@@ -105,7 +105,7 @@ def test_server_option_with_two_configured_servers_raises(tmp_path: Path) -> Non
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 
-def test_servers_in_a_config_file_get_the_class_defaults(tmp_path: Path) -> None:
+def test_servers_in_a_config_file_get_defaults_of_the_environment_class(tmp_path: Path) -> None:
     [first, second] = launch(tmp_path, content="openai: [{timeout: 5}, {base_url: 'http://b/v1'}]").servers
     assert first.model_name == second.model_name == ReasoningGymEnv.config_init()[1][0].model_name
 

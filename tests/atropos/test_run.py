@@ -60,13 +60,15 @@ def test_commands_serve_and_process_have_different_timeouts(
 
 
 @pytest.mark.parametrize(("answer", "fits"), [("number " * 50, True), ("number " * 300, False), (None, True)])
-def test_problem_with_too_long_answer_does_not_fit(tokenizer: Any, answer: str | None, fits: bool) -> None:
+def test_problem_whose_answer_exceeds_the_token_limit_is_not_served(
+    tokenizer: Any, answer: str | None, fits: bool
+) -> None:
     run = make_run(tokenizer, max_token_length=500)
     prepared = run.prepare(make_problem(answer=answer))
     assert (prepared is not None) == fits
 
 
-def test_problem_with_too_long_prompt_does_not_fit(tokenizer: Any) -> None:
+def test_problem_whose_prompt_exceeds_the_token_limit_is_not_served(tokenizer: Any) -> None:
     run = make_run(tokenizer, max_token_length=120)
     assert run.prepare(make_problem(question="What is 1 + 1? " * 30, answer="2")) is None
 
@@ -142,7 +144,7 @@ async def test_checkpoints_are_saved_again_after_an_error_in_subclass_state(
     await cancel_all([saving])
 
 
-def test_no_state_is_saved_without_checkpoint_dir(saving_run: Any) -> None:
+def test_no_state_is_saved_if_there_is_no_checkpoint_folder(saving_run: Any) -> None:
     saving_run.lifetime.checkpoints.folder = None
     saving_run.lifetime.save(5)
     assert not saving_run.lifetime.checkpoints.save.called

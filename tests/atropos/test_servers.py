@@ -135,7 +135,7 @@ def test_server_without_model_name_gets_the_default_name() -> None:
     assert server.model_name == APIServerConfig().model_name
 
 
-def test_server_baseline_of_atropos_is_returned_unchanged() -> None:
+def test_server_baseline_config_of_atropos_is_returned_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 

@@ -111,7 +111,7 @@ def change_problem(folder: Path, number: int) -> None:
     (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def test_problems_with_different_questions_are_named(
+def test_compare_command_names_problems_whose_questions_differ(
     write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = write("a", {"codeio": [1.0, 1.0, 0.0]}, fingerprint="f")
@@ -162,7 +162,7 @@ def test_printed_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 
-def test_comparison_table_names_both_folders_and_setting_differences(
+def test_comparison_table_names_both_folders_and_settings_that_differ(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})

@@ -114,7 +114,7 @@ def test_closed_output_pipe_ends_a_command_with_status_1(tmp_path: Path, monkeyp
     sys.stdout.close()
 
 
-def test_missing_demo_packages_are_named(
+def test_error_of_the_demo_names_a_missing_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")

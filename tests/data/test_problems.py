@@ -183,7 +183,7 @@ async def test_problems_are_generated_concurrently(workers: Any, monkeypatch: py
 
 
 @on_module_loop
-async def test_finished_file_is_not_rewritten(write: Write, tmp_path: Path) -> None:
+async def test_complete_file_of_problems_is_not_written_again(write: Write, tmp_path: Path) -> None:
     first = await write(tmp_path / "a.jsonl", 4)
     written = (tmp_path / "a.jsonl").stat().st_mtime_ns
     assert await write(tmp_path / "a.jsonl", 4) == first
@@ -305,7 +305,7 @@ def test_problems_options_override_the_config_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- shares and parts
 
 
-def test_task_weights_split_the_count_into_shares() -> None:
+def test_task_weights_decide_how_many_rows_each_task_gets() -> None:
     assert split_row_count(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
     assert split_row_count(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
 

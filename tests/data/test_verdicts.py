@@ -195,7 +195,9 @@ async def test_only_rows_in_the_pass_rate_range_are_written(rescore: Rescore, pr
 
 
 @on_module_loop
-async def test_training_pairs_are_written(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_writes_pairs_of_a_right_and_a_wrong_completion(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     line = group(rollout(text="none"), rollout(text=right(problem)), task="gcd", seed=7, reference=problem.reference)
     card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.parquet", selection=Selection(Keep.PAIRS))
     [pair] = read(tmp_path / "b.parquet")
@@ -287,7 +289,9 @@ async def test_rows_judged_before_an_interruption_are_not_judged_again(
 
 
 @on_module_loop
-async def test_files_of_a_folder_are_read(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_a_folder_reads_all_files_of_rows_in_it(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     row = {"reference": problem.reference, "completion": "none"}
     line = json.dumps(row) + "\n"
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line.encode()))

@@ -67,7 +67,7 @@ def test_utf_16_dump_raises(tmp_path: Path, encoding: str) -> None:
     ("first_bytes", "kind"),
     [(b"PAR1", "Parquet"), (b"PK\x03\x04", "zip"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")],
 )
-def test_binary_file_error_names_its_kind(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
+def test_error_about_a_binary_file_names_the_kind_of_file(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(first_bytes + b"\x00\xff\n\xfe")
     with pytest.raises(DumpFormatError, match=f"line 1: this is a {kind} "):
         list(stream_groups(tmp_path))

@@ -69,7 +69,7 @@ def test_evaluate_function_works_inside_a_running_event_loop(url: str) -> None:
         ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
     ],
 )
-def test_error_names_the_wrong_argument(url: str, wrong: dict[str, Any], said: str) -> None:
+def test_error_of_the_evaluate_function_names_the_wrong_argument(url: str, wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
     assert str(error.value).startswith(said)
@@ -80,7 +80,7 @@ def test_package_exports_the_function_evaluate() -> None:
     assert reasoning_gym_environment.evaluate is evaluate
 
 
-def test_error_names_the_unreachable_server() -> None:
+def test_error_of_the_evaluate_function_names_the_unreachable_server() -> None:
     with pytest.raises(ServerError, match=r"no inference server was ready within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 

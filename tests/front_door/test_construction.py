@@ -36,7 +36,7 @@ NUMBERS = [
 # ---------------------------------------------------------------------------- the config
 
 
-def test_number_out_of_range_or_nan_raises() -> None:
+def test_number_setting_that_is_out_of_range_or_nan_raises() -> None:
     for field, value in product(NUMBERS, (-1_000_000, math.nan)):
         with pytest.raises(ConfigError, match=field):
             ReasoningGymEnvConfig(**{field: value})

@@ -109,7 +109,7 @@ def test_compose_run_api_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPat
     assert (started["host"], started["port"]) == ("0.0.0.0", 8000)
 
 
-def test_compose_services_are_read_only_without_capabilities() -> None:
+def test_services_of_compose_files_are_read_only_and_drop_all_capabilities() -> None:
     ours: Mapping[str, Mapping[str, Any]] = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["build"]["target"] for service in ours.values()} <= {"judge", "atropos"}
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())

@@ -97,7 +97,7 @@ RIG_ROW = Protocol("made-up", "/v1/samples", lambda body: True, in_common_words,
 
 
 @pytest.mark.parametrize("kind", ["made-up", "auto"])
-async def test_added_reply_format_gives_a_group(
+async def test_group_is_collected_with_a_reply_format_added_as_documented(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
     env = await make_env(kind)

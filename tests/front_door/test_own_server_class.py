@@ -80,7 +80,7 @@ async def collect(env: Env) -> Any:
         ("chat", ChatServer),
     ],
 )
-async def test_custom_server_class_gives_a_group(
+async def test_group_is_collected_through_a_custom_server_class(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, kind: str, own: type[OwnServer]
 ) -> None:
     monkeypatch.setattr(Env, "server_cls", own)
@@ -93,7 +93,7 @@ async def test_custom_server_class_gives_a_group(
 
 
 @pytest.mark.parametrize("own", [OwnServer, TextServer, ChatServer])
-async def test_custom_server_class_serves_an_evaluation(
+async def test_evaluation_runs_through_a_custom_server_class(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: type[OwnServer]
 ) -> None:
     monkeypatch.setattr(Env, "server_cls", own)
@@ -107,7 +107,9 @@ async def test_custom_server_class_serves_an_evaluation(
     assert env.reported[-1]["eval/mean_score"] == 0.0
 
 
-async def test_custom_server_class_reports_metrics(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_metrics_are_reported_with_a_custom_server_class(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Env, "server_cls", OwnServer)
     env = await make_env("auto")
     await collect(env)

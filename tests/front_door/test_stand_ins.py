@@ -55,7 +55,7 @@ def answer(problem: Problem) -> str:
 
 
 @pytest.mark.parametrize(("kind", "given"), [*((kind, GROUP_SIZE) for kind in FORMS), ("vllm", 2), ("chat", 6)])
-async def test_atropos_test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> None:
+async def test_group_is_collected_through_the_test_harness_of_atropos(make: MakeEnv, kind: str, given: int) -> None:
     env = await make(kind)
     item = await env.get_next_item()
     teach(env, kind, item.problem, [answer(item.problem), *[WRONG] * (given - 1)])
@@ -66,7 +66,7 @@ async def test_atropos_test_harness_gives_a_group(make: MakeEnv, kind: str, give
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_atropos_test_harness_serves_an_evaluation(make: MakeEnv, tmp_path: Path, kind: str) -> None:
+async def test_evaluation_runs_through_the_test_harness_of_atropos(make: MakeEnv, tmp_path: Path, kind: str) -> None:
     env = await make(kind, num_eval_samples_per_task=2, data_dir_to_save_evals=str(tmp_path))
     for problem in await env.session.evaluation_set.problems():
         teach(env, kind, problem, [answer(problem)] * 4)

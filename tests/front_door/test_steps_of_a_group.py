@@ -76,7 +76,9 @@ async def test_problem_of_a_cancelled_group_stays_in_flight(make_env: MakeEnv, w
     assert env._run.session.metrics.total.groups.total() == 0
 
 
-async def test_scored_group_resets_the_failure_count(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scored_group_resets_the_count_of_consecutive_failed_groups(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
     env: Any = await make_env(group_size=2)
     env._run.mode = Process()

@@ -512,7 +512,9 @@ async def test_client_does_not_close_an_open_answer_tag(server: Server) -> None:
         (200, "", "chat"),
     ],
 )
-async def test_server_type_is_detected(server: Server, status: int, message: str, server_type: str) -> None:
+async def test_server_type_is_detected_from_the_reply_to_the_first_request(
+    server: Server, status: int, message: str, server_type: str
+) -> None:
     server.answers = [REPLY if status == 200 else (status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         await model.check(0.0)
@@ -522,7 +524,9 @@ async def test_server_type_is_detected(server: Server, status: int, message: str
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_refusals_for_other_causes_do_not_set_the_server_type(server: Server, status: int, message: str) -> None:
+async def test_refusal_that_is_not_about_the_route_does_not_set_the_server_type(
+    server: Server, status: int, message: str
+) -> None:
     server.answers = [(status, refusal(message), {})]
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=str(status)):

@@ -143,7 +143,7 @@ def test_prompt_longer_than_the_context_allows_no_tokens() -> None:
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_exclusive_token_bound_in_an_error_is_respected(message: str, sent: int, allowed: int) -> None:
+def test_token_limit_in_an_error_is_read_as_exclusive_or_as_a_minimum(message: str, sent: int, allowed: int) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 

@@ -351,7 +351,7 @@ def test_training_index_and_equal_seed_give_the_same_openenv_problem(server: Run
         ("num_tasks", {"split": None}, 422, "valid string"),
     ],
 )
-def test_invalid_task_requests_return_errors(
+def test_openenv_routes_return_errors_for_invalid_task_requests(
     server: RunningServer, name: str, body: dict[str, object], status: int, told: str
 ) -> None:
     reply = route(server, name, **body)

@@ -178,7 +178,7 @@ def test_completion_is_not_found_if_the_prompt_has_only_spaces() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_query_without_its_prompt_returns_422(client: Client) -> None:
+async def test_reward_query_that_does_not_contain_the_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of its prompt" in await error_of(reply)
@@ -281,7 +281,7 @@ async def test_unknown_route_returns_a_one_line_error(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("method", "path", "right"), [("GET", "/score", "POST"), ("POST", "/health", "GET")])
-async def test_wrong_method_returns_a_one_line_error(client: Client, method: str, path: str, right: str) -> None:
+async def test_wrong_http_method_returns_a_one_line_error(client: Client, method: str, path: str, right: str) -> None:
     reply = await client.request(method, path)
     assert reply.status == 405
     assert await error_of(reply) == f"use {right} for {path}"
@@ -484,14 +484,14 @@ async def test_server_shutdown_does_not_wait_for_requests() -> None:
 
 
 @pytest.mark.parametrize("body", [request_of(b"x", 2**20 + 1), request_of(b"x" * (2**20 + 1))])
-async def test_body_over_the_limit_is_refused(judge: Judge, body: bytes) -> None:
+async def test_request_body_over_the_size_limit_is_refused(judge: Judge, body: bytes) -> None:
     async with serving(judge, max_body_mb=1) as served:
         reader = await served.send(body)
         assert await status_of(reader) == 413
         assert b"larger than 1 MB (--max-body-mb)" in await reader.readuntil(b"}")
 
 
-async def test_chunked_body_over_the_limit_is_refused(judge: Judge) -> None:
+async def test_chunked_request_body_over_the_size_limit_is_refused(judge: Judge) -> None:
     chunks = b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + 20 * (
         b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     )
@@ -516,7 +516,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_large_bodies_wait_for_free_memory() -> None:
+async def test_large_request_bodies_wait_for_free_memory() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         readers = [await served.send(request_of(LARGE)) for _ in range(5)]
@@ -526,7 +526,7 @@ async def test_large_bodies_wait_for_free_memory() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_small_body_is_not_delayed_by_large_bodies(judge: Judge) -> None:
+async def test_small_request_body_is_not_delayed_by_large_bodies(judge: Judge) -> None:
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(3):
             await served.send(request_of(LARGE[:-1], len(LARGE)))
@@ -534,7 +534,9 @@ async def test_small_body_is_not_delayed_by_large_bodies(judge: Judge) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_incomplete_bodies_time_out_and_free_memory(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_request_bodies_time_out_and_free_memory(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge, max_body_mb=1) as served:
         halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]

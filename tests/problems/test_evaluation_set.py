@@ -165,7 +165,7 @@ async def test_task_with_few_questions_gives_fewer_problems(caplog: pytest.LogCa
     ]
 
 
-async def test_questions_differ_at_a_level_with_few_questions() -> None:
+async def test_evaluation_questions_differ_even_at_a_level_with_few_questions() -> None:
     problems = await build(one_of(12), [VAST], samples_per_task=9, level=0.0)
     assert len({problem.question for problem in problems}) == 9
 
@@ -275,6 +275,6 @@ def test_evaluation_spec_has_the_evaluation_split(task: str, sample: int, attemp
     assert spec.seed >= 2**31
 
 
-def test_evaluation_seed_ignores_params() -> None:
+def test_seed_of_an_evaluation_problem_does_not_depend_on_params() -> None:
     plain, with_params = (evaluation_spec("maze", 3, 0, run_seed=1, params=params) for params in (None, {"a": 1}))
     assert with_params.seed == plain.seed

@@ -71,7 +71,7 @@ async def test_plan_has_all_tasks_if_no_setting_selects_tasks() -> None:
     )
 
 
-async def test_task_settings_accept_patterns() -> None:
+async def test_settings_that_name_tasks_accept_patterns() -> None:
     chosen = await plan(
         tasks="arithmetic/*, sudoku, number_sorting",
         exclude_tasks="category:games",

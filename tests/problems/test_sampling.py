@@ -173,12 +173,12 @@ def test_task_whose_groups_have_equal_scores_keeps_a_minimum_share() -> None:
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_SHARE * 600 / len(TASKS)
 
 
-def test_tasks_are_sampled_uniformly_for_groups_of_one() -> None:
+def test_tasks_are_sampled_uniformly_if_the_group_size_is_1() -> None:
     sampler = make_learning_sampler(group_size=1)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_tasks_are_sampled_uniformly_with_a_curriculum() -> None:
+def test_tasks_are_sampled_uniformly_if_only_the_levels_adapt() -> None:
     sampler = make_learning_sampler(adaptive=False)
     serve(sampler, range(200), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert {row.share for row in sampler.report().values()} == {0.25}

@@ -34,7 +34,7 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ probes
 
 
-def test_probe_answers_survive_extraction_from_a_completion() -> None:
+def test_probe_answers_are_extracted_unchanged_from_a_completion() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     stated = {kind for kind, probe in probes.items() if probe.strip()}
     assert stated == probes.keys() - {Probe.BLANK}

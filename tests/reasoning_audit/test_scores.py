@@ -98,7 +98,7 @@ async def test_fault_of_a_task_left_out_of_training_is_confirmed_only_once() -> 
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
 
-async def test_rejected_problems_are_counted() -> None:
+async def test_audit_counts_flawed_problems_that_were_rejected() -> None:
     workers = FakeWorkers(_made)
     audit = await _probe(workers, items=4, level=0.5)
     assert (audit.items, audit.flawed) == (4, {"easy": 0 + 1 + 2 + 3})

@@ -70,7 +70,7 @@ async def test_queued_call_of_a_cancelled_caller_is_skipped() -> None:
         await gone
 
 
-async def test_simultaneous_threaded_calls_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_threaded_calls_are_handed_to_the_thread_as_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.runtime.turns.MAX_BATCH_S", PATIENCE_S)
     handovers = 0
     run_in_executor = asyncio.get_running_loop().run_in_executor

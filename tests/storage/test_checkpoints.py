@@ -371,7 +371,7 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
 # ---------------------------------------------------------------------------- which folder
 
 
-def test_checkpoint_folder_is_named_by_instance(take: Take, tmp_path: Path) -> None:
+def test_checkpoint_folder_is_named_after_the_instance_number(take: Take, tmp_path: Path) -> None:
     assert [take(instance).folder for instance in (0, 2)] == [
         tmp_path / "env_checkpoints" / "0",
         tmp_path / "env_checkpoints" / "2",
@@ -463,7 +463,7 @@ def test_resume_with_changed_settings_raises(take: Take, leave: Leave, other: di
 # ---------------------------------------------------------------------------- without a folder
 
 
-def test_without_checkpoint_dir_no_state_is_saved() -> None:
+def test_no_state_is_saved_if_checkpoint_dir_is_empty() -> None:
     store = CheckpointStore(MADE_WITH, accept_changes=False)
     store.open("", NAME, 0, step=5, registration=0)
     store.save(5, STATE)

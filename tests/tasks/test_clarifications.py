@@ -82,12 +82,12 @@ def test_every_clarification_has_a_test_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
-def test_date_span_over_new_year_gets_both_years() -> None:
+def test_question_about_a_date_span_over_new_year_is_given_both_years() -> None:
     question = clarified("calendar_arithmetic", 27431624)
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 
 
-def test_date_span_with_two_years_names_the_first_year() -> None:
+def test_question_about_a_date_span_over_two_years_names_both_years() -> None:
     params = {"tasks": ["count_business_days"], "offset_upper_bound": 365}
     questions = [clarified("calendar_arithmetic", seed, **params) for seed in range(40)]
     spans = [re.findall(r"\w+day, \w+ \d+(?:, (\d+))?", question) for question in questions]

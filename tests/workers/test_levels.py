@@ -150,7 +150,9 @@ def test_level_out_of_range_raises(level: float) -> None:
 
 
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
-def test_level_rejected_by_the_library_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
+def test_level_that_the_library_rejects_is_replaced_by_a_valid_level(
+    levels: list[int], asked: float, width: int, step: int
+) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
     assert (resolved.params, resolved.level) == ({"width": width}, step / LEVEL_STEPS)
 
@@ -231,7 +233,7 @@ def test_every_task_except_the_listed_exceptions_has_levels(difficulty: Difficul
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
-def test_no_level_of_a_library_task_is_clamped(difficulty: DifficultyMap) -> None:
+def test_no_level_of_a_library_task_is_replaced(difficulty: DifficultyMap) -> None:
     """Values that the library rejects are replaced one by one, so every level stays usable."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
     assert resolved == {(task, level): level for task, level in resolved}

@@ -134,7 +134,7 @@ async def test_scoring_survives_a_killed_fork_server(pool: WorkerPool, tmp_path:
     assert _shape(await scoring) == [(0.735, Reason.SCORED), RIGHT]
 
 
-async def test_scoring_a_problem_that_is_not_json_raises(pool: WorkerPool) -> None:
+async def test_scoring_a_problem_that_json_cannot_represent_raises(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     nested: Any = []
     for _ in range(100_000):

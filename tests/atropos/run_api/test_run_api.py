@@ -348,7 +348,7 @@ def test_group_sizes_that_cannot_fill_a_batch_are_logged(
     ("batch_size", "queue"),
     [(12, [4] * 3), (32, [4, 8] * 4), (24, [2, 3, 6] * 6), (10, [4] * 3), (12, [4, 4, 8]), (24, [*[3] * 7, 8])],
 )
-def test_batch_fill_check_agrees_with_run_api(batch_size: int, queue: list[int]) -> None:
+def test_check_whether_group_sizes_fill_a_batch_agrees_with_run_api(batch_size: int, queue: list[int]) -> None:
     batch, _ = grab_exact_from_heterogeneous_queue([{"tokens": [[]] * size} for size in queue], batch_size)
     assert (batch is not None) is always_fill_batches(batch_size, set(queue))
 

@@ -19,7 +19,7 @@ def run_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
     return report(write(folder / "a.jsonl", *groups))["runs"][0]
 
 
-def test_report_figures_cover_all_rollouts(tmp_path: Path) -> None:
+def test_report_figures_are_computed_from_all_rollouts(tmp_path: Path) -> None:
     run = run_of(tmp_path, group(rollout(1.0), WRONG), group(WRONG, WRONG), group(rollout(0.5), task="maze"))
     assert (run["groups"], run["rollouts"], run["signal"]) == (3, 5, 0.5)
     low, high = run["score"][1:]
