@@ -16,7 +16,7 @@ from functools import lru_cache
 from .literals import as_json, is_balanced
 
 Extract = Callable[[re.Match[str]], str | None]
-"""Returns the string inside the matched formatting; None if the match belongs to the answer after all."""
+"""Returns the string inside the matched formatting; None if the matched marks are a part of the answer."""
 MAX_FRAMES = 8
 """Limit for the number of removed frames. `Answer: $**\"5\"**$` has four: a label, mathematics, emphasis and quotes."""
 REPLACED_SIGNS = "signs"

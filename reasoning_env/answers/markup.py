@@ -139,7 +139,7 @@ def nesting_depth(text: str, opening: str = "([{\uff08\uff3b\uff5b", closing: st
     """Return the highest number of brackets that are open at the same time. Brackets of all kinds count alike."""
     depth = deepest = 0
     for bracket in re.findall(f"[{re.escape(opening + closing)}]", text):
-        depth = depth + 1 if bracket in opening else max(depth - 1, 0)  # a closing bracket too many closes nothing
+        depth = depth + 1 if bracket in opening else max(depth - 1, 0)  # a surplus closing bracket closes nothing
         deepest = max(deepest, depth)
     return deepest
 

@@ -233,8 +233,8 @@ BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 def roots(answer: str, problem: ProblemData) -> str | None:
     """Read all real roots of a polynomial, in any order, each rounded or truncated to four decimals.
 
-    Both are right, because the question contradicts itself: it says to round, and to round down if the fifth decimal is
-    5 or more. A double root may be listed twice.
+    Both ways are right, because the question contradicts itself: it says to round, and to round down if the fifth
+    decimal is 5 or more. A double root may be listed twice.
     """
     names: set[str | None] = set()
     answer = _without_root_name(answer, names)

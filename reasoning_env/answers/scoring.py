@@ -238,7 +238,7 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the verifier's or guard's score or, without strict rewards, the library's own. Raises its errors."""
+        """Return the guard's or verifier's score; the library's own if rewards are not strict. Raises any error."""
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
             score, has_code = self.rules.library_score(answer, entry, self.dataset)

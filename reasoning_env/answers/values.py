@@ -33,7 +33,7 @@ def is_value(answer: str) -> bool:
 
 
 def _compared(answer: str | None, right: str) -> str | None:
-    """Return `right` if both are JSON with equal values; otherwise return `answer` unchanged."""
+    """Return `right` if `answer` and `right` are JSON with equal values; otherwise return `answer` unchanged."""
     if answer is None:
         return None
     if answer.strip() == right.strip():

@@ -137,7 +137,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout that passes messages unchanged to the template. Raises ConfigError if there is none."""
+    """Return the layout that passes messages unchanged. Raises ConfigError if the tokenizer has no template."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):

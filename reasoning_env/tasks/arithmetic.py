@@ -128,7 +128,7 @@ FACTORS = range(-3, 4)
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
-    """Return True if a linear rule for the last two numbers fits the sequence, but does not give the answer.
+    """Return True if a linear rule for the last two numbers fits the sequence, but does not give the library's answer.
 
     For example, in -1, 1, 0, 1, 1, 2 each number could be the sum of the two before it, so that 3 is next. The library
     squares a number first, so its answer is 5.
@@ -154,7 +154,7 @@ NUMBER_SEQUENCE = Task(
         FieldLevels(
             ("min_terms", "max_terms"), (4, 5, 6, 7, 8), "with more than 8 terms, generation does not always end"
         ),
-        FieldLevels(("max_complexity",), (1, 2, 3), "with more operations, generation does not always end"),
+        FieldLevels(("max_complexity",), (1, 2, 3), "with a complexity above 3, generation does not always end"),
     ),
     rejected=(
         wrong("the numbers also fit a simple rule with a different next number", _obeys_another_rule),

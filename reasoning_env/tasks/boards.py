@@ -30,7 +30,7 @@ ARC_1D = Task(
         FieldLevels(
             ("min_size", "max_size"),
             (10, 20, 30, 40),
-            "for longer rows than these, the generator has too few colours, and searches for one more without end",
+            "for rows of more than 40 cells, the generator can run out of colours, and then searches without end",
         ),
     ),
     answer=A_BOARD,
@@ -74,8 +74,8 @@ GAME_OF_LIFE = Task(
     "game_of_life",
     "algorithmic",
     levels=(
-        FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a full 40 x 40 board takes 0.5 s to generate"),
-        FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a full 40 x 40 board takes 0.5 s to generate"),
+        FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a well-filled 40 x 40 board takes 0.5 s to generate"),
+        FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a well-filled 40 x 40 board takes 0.5 s to generate"),
         FieldLevels(("filled_cells",), (20, 50, 100, 150), "on boards over 10 x 10, ten live cells soon die out"),
         FieldLevels(("simulation_steps",), (1, 1, 2, 2), "after more than two steps, few live cells are left"),
     ),
@@ -242,7 +242,7 @@ ROTATE_MATRIX = Task(
     answer=A_BOARD,
 )
 
-SPREAD_FAST = "with the default shares, the oranges of a large grid rot as fast as those of a small grid"
+SPREAD_FAST = "with the default shares of oranges, large grids rot as fast as small grids"
 
 ROTTEN_ORANGES = Task(
     "rotten_oranges",

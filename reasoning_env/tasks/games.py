@@ -75,7 +75,7 @@ JUGS = Task(
     has_small_pool=True,
     question_counts=(780, 200, 520, 1100, 2100, 3100),
     levels=(
-        FieldLevels(("num_jugs",), (3,), "solutions use only three jugs, and a problem with 6 jugs takes over 10 s"),
+        FieldLevels(("num_jugs",), (3,), "library solutions use three jugs, and a problem with 6 jugs takes over 10 s"),
     ),
     answer=AnswerRules(values.jug_moves, several_right_answers=True),
 )
@@ -157,7 +157,7 @@ KNIGHT_SWAP = Task(
         FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "4 nodes are invalid, and 6 to 9 nodes take up to 4 s"),
         FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 knights a side take up to 9 s"),
         FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "more knights need more steps"),
-        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "on larger boards, a swap is nearly always possible"),
+        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "with 11 or more nodes, a swap is nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
     right_answer=_swap_knights,
@@ -194,9 +194,7 @@ MAHJONG_PUZZLE = Task(
     "games",
     question_counts=(None, None, None),
     levels=(
-        FieldLevels(
-            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "with more rounds, questions become too long"
-        ),
+        FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "500 rounds are over 20,000 characters"),
     ),
     right_answer=_apply_last_card,
     options=3,
@@ -208,7 +206,9 @@ MINI_SUDOKU = Task(
     "games",
     has_small_pool=True,
     question_counts=(5000, 6900, 6400),
-    levels=(FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "most of 4 blank cells are alone in their row"),),
+    levels=(
+        FieldLevels(("min_empty", "max_empty"), (6, 8, 10, 12), "with 4 blank cells, most are alone in their row"),
+    ),
     answer=A_BOARD,
 )
 
@@ -297,7 +297,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has only 23 boards that need 50 moves or more, but over 2,000 boards for each range here",
+            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each of these ranges",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",
@@ -316,7 +316,7 @@ SOKOBAN = Task(
     question_counts=(None, None),
     levels=(
         FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one width all get 10 boxes"),
-        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "a larger board takes up to 17 s"),
+        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards over 13 x 13 take up to 17 s"),
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
     verifier_flaw="the library's verifier accepts a solution with other text before or after it",

@@ -43,7 +43,7 @@ def _colouring_ignores_edges(entry: Entry) -> bool:
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
     """Return two colourings that ignore the edges, as functions from vertex numbers to colour numbers.
 
-    The first repeats the colours in turn, the second gives each colour a block of vertices.
+    The first repeats the colours in turn, and the second gives each colour a block of vertices.
     """
     return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
@@ -115,7 +115,7 @@ QUANTUM_LOCK = Task(
 SHORTEST_PATH = Task(
     "shortest_path",
     "graphs",
-    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "with more blocked cells, most large grids have no path"),),
+    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "with 40 % blocked cells, most large grids have no path"),),
     rejected=(frequent("infeasible", served=0.8),),
     answer=AnswerRules(
         types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)),

@@ -27,7 +27,7 @@ CIRCUIT_LOGIC = Task(
         FieldLevels(
             ("min_terms", "max_terms"),
             ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
-            "with more terms than these, only circuits that end in XOR have the outputs 0 and 1 equally often",
+            "with more than 6 terms, only circuits that end in XOR have the outputs 0 and 1 equally often",
         ),
         FieldLevels(
             ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of many inputs is rarely 1"
@@ -121,7 +121,10 @@ LIST_FUNCTIONS = Task(
     answer=AnswerRules(notations.numbers),
 )
 
-CONCLUDES = "few or simple premises have no joint conclusion, many contradict each other, and 10 variables take 0.2 s"
+CONCLUDES = (
+    "few or simple premises have no joint conclusion, many premises contradict each other, and a problem with 10 "
+    "variables takes 0.2 s"
+)
 
 
 def _is_contradictory(entry: Entry) -> bool:
@@ -165,7 +168,7 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("the premises contradict each other, so every statement follows from them", _is_contradictory),
-        wrong("no short conclusion needs several premises", _concludes_nothing),
+        wrong("no conclusion of one or two variables needs several premises", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(

@@ -293,7 +293,7 @@ NEEDLE_HAYSTACK = Task(
         FieldLevels(
             ("min_num_statements", "max_num_statements"),
             (10, 100, 300, 600),
-            "with more statements, questions exceed 20,000 characters",
+            "700 statements are over 20,000 characters",
         ),
     ),
     rejected=(wrong("several people, or nobody, do what the question asks about", _names_several),),

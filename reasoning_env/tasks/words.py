@@ -79,7 +79,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each range here",
+            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each of these ranges",
         ),
     ),
     clarification=Clarification(
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "isomorphic strings are one letter shorter than other strings, so a level with one length reveals answers",
+            "isomorphic strings are a letter shorter than others, so with a single length, the length is the answer",
         ),
     ),
     options=2,
@@ -260,7 +260,7 @@ SENTENCE_REORDERING = Task(
         ),
     ),
     rejected=(
-        wrong("a word occurs twice, and the expected answer has the two side by side", _repeats_word),
+        wrong("a word occurs twice, and the expected answer puts both side by side", _repeats_word),
         wrong("a punctuation mark stands alone or the sentence is cut, so the order is unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
@@ -328,7 +328,7 @@ STRING_SPLITTING = Task(
     ),
     rejected=(wrong("the library's answer applies rules more often than the question allows", _exceeds_rule_limit),),
     clarification=added(
-        "the question does not say whether the limit counts conversions or exhausted rules",
+        "the question does not say whether an application of a rule is one conversion or all possible conversions",
         ONE_CONVERSION,
         after="restart the process from rule 1.",
     ),
@@ -341,7 +341,7 @@ STRING_SYNTHESIS = Task(
     has_small_pool=True,
     question_counts=(220, 1400, None, None, None, None),
     clarification=added(
-        "the question does not say which rule comes after a rule was applied",
+        "the question does not say which rule to try after a rule was applied",
         "After each application of a rule, start again from rule 1.",
         after="(counts of each block type) is repeated.",
     ),
