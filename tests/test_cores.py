@@ -51,7 +51,9 @@ def test_available_cores_respect_control_group_limits(tmp_path: Path, files: dic
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(1, 2), (4, 2), (10, 5), (128, MAX_WORKERS)])
-def test_number_of_workers_follows_the_cores(monkeypatch: pytest.MonkeyPatch, cores: int, workers: int) -> None:
+def test_default_number_of_workers_depends_on_the_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int, workers: int
+) -> None:
     monkeypatch.setattr("reasoning_env.settings.cores.available_cores", lambda: cores)
     assert default_workers.__wrapped__() == workers
 

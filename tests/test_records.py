@@ -32,7 +32,7 @@ def test_finish_reason_decides_how_a_rollout_ended(word: str, ending: Ending) ->
 
 
 @pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])
-def test_verdict_is_correct_from_a_score_of_0_99(score: float, correct: bool) -> None:
+def test_verdict_counts_as_correct_from_a_score_of_0_99(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 

@@ -24,7 +24,7 @@ def range_of(seed: int) -> int:
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITIONS, ATTEMPTS)
-def test_instances_use_disjoint_seeds(run_seed: int, instance: int, position: int, attempt: int) -> None:
+def test_environment_instances_use_disjoint_seeds(run_seed: int, instance: int, position: int, attempt: int) -> None:
     seed = train_seed(run_seed, instance, position, attempt)
     assert range_of(seed) == range_of(seed + MEMBERS_OF_A_COMPOSITE) == instance % INSTANCES
     assert MEMBER_SEEDS >= MEMBERS_OF_A_COMPOSITE

@@ -235,7 +235,7 @@ async def test_stream_without_a_fitting_problem_raises(
 
 
 @on_module_loop
-async def test_run_continues_if_the_fits_callback_rejects_many_at_one_position(
+async def test_run_continues_after_many_rejections_by_the_fits_callback(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -384,7 +384,7 @@ async def test_session_closes_the_workers_if_its_settings_are_invalid(workers: A
     assert workers.closings == closings + 1
 
 
-def test_reading_the_plan_before_start_raises() -> None:
+def test_reading_the_plan_before_the_session_starts_raises() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\) first"):
         _ = Session(ReasoningSettings()).plan
 

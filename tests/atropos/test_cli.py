@@ -66,7 +66,9 @@ def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.Capt
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_keep_option_of_process_prints_the_number_of_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_process_command_with_a_keep_option_prints_the_number_of_rows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     groups = tmp_path / "groups.jsonl"
     groups.write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
 

@@ -94,7 +94,9 @@ async def test_refusal_of_the_test_request_names_the_setting_to_correct(
 
 
 @pytest.mark.parametrize("error", [REFUSED, HTTPError(503)], ids=["refused", "503"])
-async def test_start_waits_for_an_unreachable_server(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_server_check_at_start_waits_for_an_unreachable_server(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
     await check_servers([server], math.inf)
@@ -104,7 +106,9 @@ async def test_start_waits_for_an_unreachable_server(error: Exception, caplog: p
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
-async def test_start_succeeds_if_one_of_several_servers_works(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_server_check_at_start_passes_if_one_of_several_servers_works(
+    absent: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], FOREVER_S)
     [message] = caplog.messages

@@ -157,7 +157,7 @@ def test_tasks_command_shows_the_parameter_default_used_in_training(
     assert row.split(maxsplit=1)[1] == default
 
 
-def test_task_without_levels_shows_one_sample(show: Show) -> None:
+def test_tasks_command_shows_one_sample_of_a_task_without_levels(show: Show) -> None:
     shown = json.loads(show("generous", "--json"))
     assert [sample["level"] for sample in shown["samples"]] == [None]
     assert shown["parameters"] == {"generous": {}}
@@ -187,7 +187,9 @@ def test_tasks_command_shows_the_number_of_different_questions(
     assert "level 1" not in slow
 
 
-def test_shown_parameters_equal_the_library_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_command_shows_the_default_parameters_of_the_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert tasks_command(["chain_sum", "--json"], tmp_path) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]["chain_sum"]
     assert "seed" not in parameters

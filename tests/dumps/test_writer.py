@@ -163,7 +163,7 @@ def test_group_that_is_not_json_is_dropped_with_an_error(
 # The start
 
 
-def test_groups_offered_before_start_are_written(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_offered_before_the_dump_writer_starts_are_written(make_dumper: MakeDumper, dumps: Path) -> None:
     before = _writer_threads()
     dumper = make_dumper(dumps / "with" / "parents", start=False)
     dumper.offer(passed(3))
@@ -177,7 +177,7 @@ def test_groups_offered_before_start_are_written(make_dumper: MakeDumper, dumps:
 # The end
 
 
-def test_closing_ends_the_writer_thread(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_closing_the_dump_writer_ends_the_writer_thread(make_dumper: MakeDumper, dumps: Path) -> None:
     before = len(_writer_threads())
     dumper = make_dumper()
     dumper.offer(passed())
@@ -189,7 +189,9 @@ def test_closing_ends_the_writer_thread(make_dumper: MakeDumper, dumps: Path) ->
     assert names(dumps) == [PASSED.format(0)]
 
 
-def test_group_offered_after_close_is_dropped(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_offered_after_the_dump_writer_closed_is_dropped(
+    make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
+) -> None:
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):

@@ -149,7 +149,9 @@ def test_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, tmp_path: P
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_changed_settings_are_logged(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_names_settings_that_prevent_the_resuming_of_an_evaluation(
+    begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """For example, a new release may change the default system prompt."""
     caplog.set_level("INFO")
     folder = begin(tmp_path, settings={"system_prompt": "Be brief.", "eval_seed": 1})

@@ -14,7 +14,7 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_preset_has_the_number_of_published_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_preset_has_as_many_tasks_as_were_published(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_published(name)
     assert len(preset.tasks) == tasks
     assert tasks - len(preset.other_questions) == asked

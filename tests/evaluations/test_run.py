@@ -264,7 +264,7 @@ async def test_interrupted_evaluation_is_resumed_without_repeats(tmp_path: Path)
         (True, frozenset({"max_token_length"}), (2048, 32_768)),
     ],
 )
-async def test_token_limits_follow_settings_and_preset(
+async def test_token_limits_come_from_the_preset_unless_the_user_set_them(
     tmp_path: Path, preset: bool, set_by_user: frozenset[str], limits: tuple[int, int | None]
 ) -> None:
     session = AskedSession(["1.0"], 1, preset=preset)

@@ -379,7 +379,7 @@ def test_groups_continue_on_the_second_vllm_after_the_first_is_killed(serve: Any
     assert servers["completions"].metric("generation_tokens_total") > done
 
 
-def test_ending_serve_aborts_requests_on_the_server(serve: Any, servers: Servers) -> None:
+def test_ending_the_serve_command_aborts_requests_on_the_server(serve: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)

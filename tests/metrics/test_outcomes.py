@@ -37,7 +37,9 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (1.0, None, False, "right"),
     ],
 )
-def test_outcome_follows_score_and_reason(score: float, reason: str | None, cut: bool, word: str) -> None:
+def test_outcome_of_a_rollout_follows_from_score_and_reason(
+    score: float, reason: str | None, cut: bool, word: str
+) -> None:
     assert outcome(score, reason, cut=cut) == word
 
 
@@ -72,7 +74,7 @@ def test_every_verdict_reason_maps_to_an_outcome(reason: Reason, cut: bool) -> N
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_group_outcome_follows_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_outcome_of_a_group_follows_from_the_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 

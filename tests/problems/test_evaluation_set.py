@@ -227,7 +227,7 @@ VAST = "count_bits"
 """A task with so many questions that no evaluation set repeats one."""
 
 
-async def test_questions_of_very_large_tasks_are_not_compared_with_evaluation_ones() -> None:
+async def test_questions_of_very_large_tasks_are_not_held_out_of_training() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []

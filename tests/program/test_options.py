@@ -49,11 +49,11 @@ def test_preset_option_sets_eval_preset() -> None:
         (["--concurrency", "7"], "env.max_eval_workers"),
     ],
 )
-def test_short_options_of_evaluate_set_settings(argv: list[str], setting: str) -> None:
+def test_short_options_of_the_evaluate_command_set_settings(argv: list[str], setting: str) -> None:
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 
-def test_short_options_of_process_set_settings() -> None:
+def test_short_options_of_the_process_command_set_settings() -> None:
     argv = ["--tasks", "a", "--seed=1", "-n", "2"]
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
 
@@ -97,7 +97,7 @@ def test_command_help_points_to_the_settings_command(command: str) -> None:
     assert "List all settings with `program settings`" in text
 
 
-def test_help_of_evaluate_names_the_variable_of_the_api_key() -> None:
+def test_help_of_the_evaluate_command_names_the_variable_of_the_api_key() -> None:
     assert "Set the server's key in OPENAI_API_KEY." in " ".join(help_text("program", "evaluate").split())
 
 

@@ -35,7 +35,7 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_score_of_guesses_is_a_fault_above_a_bound_for_the_option_count(options: int, bound: float) -> None:
+def test_shortcut_score_is_a_fault_if_it_exceeds_the_bound_for_the_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}

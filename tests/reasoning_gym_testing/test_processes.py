@@ -114,7 +114,7 @@ def test_processes_end_when_their_parent_is_killed(number: signal.Signals, tmp_p
     assert not survivors(everything, PATIENCE_S)
 
 
-def test_wait_until_raises_after_its_time_limit() -> None:
+def test_function_wait_until_raises_after_the_time_limit() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")
 

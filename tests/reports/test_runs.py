@@ -9,7 +9,7 @@ from reasoning_env.storage.files import header_path
 from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
 
 
-def test_each_dump_folder_is_a_run(tmp_path: Path) -> None:
+def test_each_folder_of_dumps_and_each_evaluation_counts_as_a_run(tmp_path: Path) -> None:
     dumps = [write(kind.path(tmp_path / "d", "u", 0), group(rollout())) for kind in (PASSED, FAILED)]
     for name in ("a", "b"):
         write_evaluation(tmp_path / "evals" / name, group(rollout()))
@@ -21,7 +21,7 @@ def test_each_dump_folder_is_a_run(tmp_path: Path) -> None:
     ]
 
 
-def test_each_group_file_is_a_run(tmp_path: Path) -> None:
+def test_each_group_file_counts_as_a_run(tmp_path: Path) -> None:
     for name in ("a", "b"):
         header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')

@@ -148,7 +148,7 @@ def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) 
     return path
 
 
-def test_checkpoint_round_trips(tmp_path: Path) -> None:
+def test_checkpoint_read_from_a_file_equals_the_written_checkpoint(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
     assert read_checkpoint(path) == Checkpoint(path, 5, {"made_with": MADE_WITH, **STATE})
 
@@ -185,7 +185,7 @@ TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
         ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
-def test_resume_selects_the_checkpoint_for_the_step(
+def test_resuming_selects_the_checkpoint_for_the_trainer_step(
     tmp_path: Path, steps: list[int], latest: int | None, asked: int, alone: str | None, with_trainer: str | None
 ) -> None:
     for step in steps:
@@ -217,7 +217,7 @@ def test_files_that_are_no_checkpoints_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_save_writes_a_step_file_and_the_latest_file(take: Take) -> None:
+def test_saving_a_checkpoint_writes_a_step_file_and_the_latest_file(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -453,7 +453,7 @@ def test_prefetched_problems_are_discarded_if_a_setting_change_is_accepted(
         ({"name": "other"}, "name"),
     ],
 )
-def test_resume_with_changed_settings_raises(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
+def test_resuming_with_changed_settings_raises(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
     path = leave(5) / "step-5.json"
     with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
         take(step=5, **other)

@@ -81,7 +81,7 @@ async def test_library_package_without_version_is_accepted(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("factory", ["DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
-async def test_unreadable_registry_raises_worker_error(tmp_path: Path, factory: str) -> None:
+async def test_library_with_an_unreadable_task_registry_raises_worker_error(tmp_path: Path, factory: str) -> None:
     with pytest.raises(WorkerError, match=r"cannot be imported by a worker .*; reinstall reasoning-gym, or correct ch"):
         await library_info(_package(tmp_path, __init__="", factory=factory))
 
