@@ -124,8 +124,8 @@ class SignalEstimator:
     """Estimates for all tasks, from groups of `group_size` rollouts.
 
     Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels are chosen for pass rates near
-    `target`, in (0, 1). `questions` has the numbers of different questions, by task and level; a missing number means
-    infinity. `state` is the result of `state()` in an earlier run.
+    `target`, in (0, 1). `questions` has the numbers of different questions, by task and level; no number means
+    infinitely many. `state` is the result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0

@@ -61,7 +61,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """The number of each problem by the hash of its question, for tasks whose questions may repeat."""
+        """For tasks whose questions may repeat: the number of the problem with a question, by the question's hash."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -74,8 +74,8 @@ class EvaluationSet:
         """Yield the problems of `tasks` (None for all) that are not in `done`, each as soon as it is generated.
 
         `done` has pairs of a task and a number. The first problem of each task is generated first, then the second of
-        each task, and so on. In tasks whose questions may repeat, done problems are generated again if others follow,
-        because later problems must not repeat their questions.
+        each task, and so on. In tasks whose questions may repeat, a done problem is generated again if a later problem
+        is missing, because the later problem must not repeat its question.
         """
         chosen = self.tasks if tasks is None else tasks
         positions = [(task, number) for number in range(self.samples_per_task) for task in chosen]
@@ -88,7 +88,7 @@ class EvaluationSet:
             if (task, number) not in done:
                 generations.append(self._generation(task, number))
             elif self._depends_on_lower(task) and number < highest.get(task, 0):
-                # Now all generations are started. Each waits for the previous problem of its task.
+                # Generate this problem too, because the missing problems of the task wait for it.
                 self._generation(task, number)
         # If the caller is cancelled, the generations continue, because other callers may wait for them.
         for generation in asyncio.as_completed(generations):

@@ -24,15 +24,15 @@ This module imports no other module of the package.
 """
 
 MAX_REJECTED = 300
-"""Limit of rejected problems in a row. If a task may serve 1 % of its problems, 300 draws all fail in 5 % of cases."""
+"""Limit of rejected problems in a row. If 1 % of a task's problems are usable, the chance of 300 rejections is 5 %."""
 MAX_FAILURES = 3
-"""Limit of failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
+"""Limit of failures in a row of one task. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""Number of problems that must not fit before a level is excluded. If half of a level's problems fit, the first eight
-all do not fit in 0.4 % of the runs."""
+"""A level is not excluded before this many of its problems do not fit. If half of a level's problems fit, the chance
+that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""A run ends if its first 900 problems do not fit, which takes seconds. 900 rejections also quarantine a task."""
+"""A run ends if none of its first 900 problems fits, seconds after the start. 900 rejections also quarantine a task."""
 MAX_REPEATS = 100
 """Limit of repeated questions in a row. When the limit is reached, about 99 % of a task's questions were served."""

@@ -47,7 +47,7 @@ class TaskPlan:
     weights: Mapping[str, float]
 
     def __repr__(self) -> str:
-        """Return one line with the first tasks."""
+        """Return a line with the number of selected tasks and the names of the first ones."""
         return f"<plan of {len(self.tasks)} of {len(self.available)} tasks: {reprlib.repr(self.tasks)}>"
 
     @property
@@ -126,7 +126,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     if excluded:
         logger.info(
             "training leaves out these tasks, because they reward policies that do not reason: %s; to train on one "
-            "of them, name it in `tasks`; evaluations have all tasks",
+            "of them, name it in `tasks`; evaluations include these tasks",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
         )
@@ -346,7 +346,7 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the evaluation set, without generating problems. A composite may have the tasks in `available`."""
+        """Return the set, not yet generated. If `composite` is the only task, it combines all `available` tasks."""
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(
             generator,
@@ -370,7 +370,7 @@ def plan_evaluation(
     Raises ConfigError in these cases:
 
     - A pattern of `eval_tasks` matches no task.
-    - The preset lacks a task that the settings name, or has none of the tasks.
+    - The preset lacks a task that the settings name, or has none of the selected tasks.
     - The settings request more problems of a task than the preset has.
     """
     patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]

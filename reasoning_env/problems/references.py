@@ -1,4 +1,4 @@
-"""References: public names of problems. Any process can make the named problem, or detect that it made another.
+"""References: public names of problems. Any process can make the named problem, and detects if the result differs.
 
 A reference is written as `task:split:seed:level:library:question_hash:params`, for example
 

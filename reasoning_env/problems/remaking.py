@@ -1,4 +1,4 @@
-"""Generate the problems of references, and cache them."""
+"""Generate the problems that references name, and cache them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Remaker:
     """
 
     CACHE_BYTES = 64 * 2**20
-    """Limit of the cache in bytes. It holds thousands of problems, because a problem has a few kilobytes."""
+    """Limit of the cache in bytes. Thousands of problems fit, because a problem takes a few kilobytes."""
 
     def __init__(self, pool: Pool, *, deadline_s: float, cpu_s: float) -> None:
         self._pool = pool
@@ -29,7 +29,7 @@ class Remaker:
         self._releases_warned_of: set[tuple[str, str]] = set()
 
     async def remake(self, reference: str, library: LibraryInfo) -> Problem:
-        """Return the problem of a reference. Raises InvalidReferenceError, GenerationError and WorkerError."""
+        """Return the problem that a reference names. Raises InvalidReferenceError, GenerationError and WorkerError."""
         kept = self._cache.get(reference)
         if kept is not None:
             return kept
@@ -82,7 +82,7 @@ class ProblemCache:
         self._bytes = 0
 
     def get(self, reference: str) -> Problem | None:
-        """Return the problem of a reference; None if it is not cached."""
+        """Return the problem that a reference names; None if it is not cached."""
         problem = self._problems.pop(reference, None)
         if problem is not None:
             self._problems[reference] = problem

@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
 A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state. The
-state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. It has no
-random generator. Specs are drawn before they are needed, and later observations do not change earlier draws.
+state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates; no random
+generator is part of it. Specs are drawn before they are needed, and later observations do not change earlier draws.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class TaskSampler:
         """Return each remaining task's share of the draws. The shares sum to 1."""
         if self._estimator is None or not self._adaptive:
             return self._weight_shares
-        # Square the values: apart from the even part, a task with half the value gets a quarter of the draws.
+        # Square the values: apart from the even part, a task with half of another's value gets a quarter of its draws.
         above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
         return {task: self.EVEN_SHARE / len(above) + (1.0 - self.EVEN_SHARE) * share for task, share in above.items()}
 
@@ -143,7 +143,7 @@ def pick(weights: Mapping[T, float], number: float) -> T:
 
 
 def nearest_level(level: float) -> float:
-    """Return the nearest level for which workers have parameters."""
+    """Round a level to the nearest level for which workers have parameters."""
     return level_step(level) / LEVEL_STEPS
 
 

@@ -8,7 +8,7 @@ A position of the stream goes through these states:
 | restored | `_restored`, in order | an earlier run drew its spec, so it is not drawn again |
 | ahead | `_ahead` | its problem is being generated or is ready; it has no spec if no task was left |
 | in flight | `_in_flight` | `next` returned its problem |
-| done | nowhere | its group was delivered, refused or dropped |
+| done | nowhere | its group was delivered or dropped |
 
 Problems are returned in the order of their indices. After a restart, problems that were in flight come first. `close`
 turns positions ahead into restored positions. A position without a spec becomes undrawn again, even if restored
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class ExhaustedError(GenerationError):
-    """Too many draws in a row were rejected, so the task probably has no further problem that may be served."""
+    """Too many draws in a row were rejected, so the task probably has no further usable problem."""
 
 
 class DrawAttempts:
@@ -67,17 +67,17 @@ class DrawAttempts:
         self._max_failures = max_failures
 
     def reject(self, why: Rejection) -> None:
-        """Count a rejected draw. Raises ExhaustedError at the limit."""
+        """Count a rejected draw. Raises ExhaustedError after too many rejections, or repeated questions, in a row."""
         self.made += 1
         self.rejected += 1
         self._failures.end()
         if why is Rejection.REPEATED:
             self.repeats += 1
         if self.rejected >= MAX_REJECTED or self.repeats >= MAX_REPEATS:
-            raise ExhaustedError(f"{self.rejected} generated problems in a row could not be served; the last was {why}")
+            raise ExhaustedError(f"{self.rejected} generated problems in a row could not be used; the last was {why}")
 
     def fail(self, error: GenerationError) -> None:
-        """Count a failure. Raises GenerationError at the limit."""
+        """Count a failed draw. Raises GenerationError after `max_failures` failures in a row."""
         self.made += 1
         self._failures.add(error)
         if self._max_failures == 1:
@@ -86,17 +86,17 @@ class DrawAttempts:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Reset the counts after a draw whose problem may be served."""
+        """Set the counts of rejected and failed draws in a row to 0 after a draw that gave a usable problem."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
 
 async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries: DrawAttempts) -> T:
-    """Draw until a problem may be served, and return the result of `attempt` for that problem.
+    """Draw until a draw gives a usable problem, and return the result of `attempt` for this draw.
 
     Args:
         attempt: Makes the next draw. Its argument is the number of earlier draws. Returns a Rejection if the problem
-            must not be served. Raises GenerationError if the draw gives no problem.
+            is not usable. Raises GenerationError if the draw gives no problem.
         tries: Counts the draws, and raises ExhaustedError or GenerationError to give up.
     """
     while True:
@@ -114,7 +114,7 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
 
-    Replacing the problem would change the order of a stream, or an evaluation. Raises GenerationError if the task
+    Another problem in its place would change the stream or the evaluation. Raises GenerationError if the task
     cannot generate the problem, and ClosedError if the generator is closed.
     """
     for pause_s in pauses():
@@ -125,7 +125,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except WorkerError as error:
             logger.debug("%s, seed %d: retrying in %g s: %s", spec.task, spec.seed, pause_s, error)
         await asyncio.sleep(pause_s)
-    raise AssertionError("unreachable: the loop before never ends")
+    raise AssertionError("unreachable: the loop above never ends")
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class _InFlight:
 
 
 class Exclusions:
-    """Excludes tasks that fail repeatedly, and levels whose problems mostly do not fit, from further draws.
+    """Excludes tasks that fail repeatedly, and levels whose problems mostly exceed the token limit, from further draws.
 
     Args:
         sampler: Stops drawing the excluded tasks and levels.
@@ -243,8 +243,8 @@ class Exclusions:
             self._ceilings[task] = level
             self._sampler.exclude_levels(task, level)
             logger.warning(
-                "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
-                "the limit of tokens (max_token_length) or into the limit of answers",
+                "levels from %g of %s are left out: most of their problems exceed the limit of tokens "
+                "(max_token_length) or have answers that are too long",
                 level,
                 task,
             )
@@ -253,8 +253,8 @@ class Exclusions:
 class ProblemStream(Generic[T]):
     """Generates problems ahead of demand. `next` returns them in order, `done` marks them as finished.
 
-    The number of positions ahead is twice the largest number of problems in flight so far, between `min_ahead` and
-    `max_ahead`.
+    It generates in advance twice as many problems as have been in flight at the same time so far, but at least
+    `min_ahead` and at most `max_ahead`.
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
@@ -265,9 +265,9 @@ class ProblemStream(Generic[T]):
     """
 
     min_ahead = 8
-    """Number of positions ahead for a loop with one problem at a time. It is small, so that levels adapt quickly."""
+    """How many problems to generate in advance if one at a time is in flight. A small number lets levels adapt fast."""
     max_ahead = 256
-    """Limit for the number of positions ahead if a caller never calls `done`."""
+    """The most problems to generate in advance, even if a caller never calls `done`."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class ProblemStream(Generic[T]):
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
-        """Start generating ahead. Without this call, the first call of `next` starts."""
+        """Start to generate problems in advance. If nobody calls `start`, the first call of `next` does so."""
         depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
         while len(self._ahead) < depth:
             position = self._draw_next()
@@ -311,8 +311,8 @@ class ProblemStream(Generic[T]):
     async def next(self) -> T:
         """Return the next prepared problem, which is in flight from now on.
 
-        Wait while no worker can be started. Raises GenerationError, ClosedError, any error of `prepare`, and
-        ConfigError if no problem fits.
+        If no worker can be started, wait until one can. Raises GenerationError, ClosedError, any error of `prepare`,
+        and ConfigError if no problem fits into the token limit.
         """
         async with self._turn:
             if self._closed:
@@ -333,7 +333,7 @@ class ProblemStream(Generic[T]):
         return ready.prepared
 
     def done(self, problem: Problem) -> None:
-        """Mark a problem as done: its group was delivered, refused or dropped. Unknown problems are ignored."""
+        """Mark a problem as done, because its group was delivered or dropped. Unknown problems are ignored."""
         in_flight = self._in_flight.get(problem.spec.index)
         if in_flight is not None and in_flight.reference == problem.reference:
             del self._in_flight[problem.spec.index]
@@ -386,7 +386,7 @@ class ProblemStream(Generic[T]):
             )
 
     def _first_undrawn(self) -> int:
-        """Return the first index without a spec. A position ahead has no spec if no task was left."""
+        """Return the first index that has no spec, because it was not drawn yet or no task was left for it."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -406,7 +406,7 @@ class ProblemStream(Generic[T]):
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem. Draw again until a problem may be served."""
+        """Generate and prepare a position's problem. Draw again until a problem is usable."""
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -442,7 +442,7 @@ class ProblemStream(Generic[T]):
         """Raise GenerationError if the problem was in flight in an earlier run and its question has changed."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
-            message = f"reference {problem.reference!r}: the question differs from the question of the earlier run"
+            message = f"reference {problem.reference!r}: the question differs from the question in the earlier run"
             logger.warning("%s; a new problem is drawn", message)
             raise GenerationError(message)
 

@@ -139,7 +139,7 @@ async def test_task_with_few_questions_writes_fewer_rows(write: Write, tmp_path:
     facts = card["tasks"]["tower_of_hanoi"]
     assert card["rows"] == facts["rows"] < 100
     [ended] = facts["ended"]
-    assert ended.startswith("at reasoning-gym's defaults, 100 generated problems in a row could not be served")
+    assert ended.startswith("at reasoning-gym's defaults, 100 generated problems in a row could not be used")
 
 
 @on_module_loop

@@ -355,7 +355,7 @@ async def test_restored_problem_is_replaced_if_the_question_has_changed(
     changed = FakeWorkers(lambda spec: problem_of(spec, "another question"))
     [spec] = await take(make_stream(changed, state=saved(stream)), 1)
     assert (spec.index, spec.attempt) == (0, 1)
-    assert "the question differs from the question of the earlier run" in caplog.text
+    assert "the question differs from the question in the earlier run" in caplog.text
 
 
 async def test_resumed_stream_samples_problems_only_for_unfinished_positions(make_stream: MakeStream) -> None:
