@@ -42,7 +42,9 @@ COUNTDOWN = Task(
     "games",
     faster=Replacement("games.countdown", "349cd7042a92a8b5", "small.install_countdown"),
     levels=(
-        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "a problem of 15 numbers takes seconds to make"),
+        FieldLevels(
+            ("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "a problem with 15 numbers takes seconds to generate"
+        ),
         FieldLevels(
             ("min_target", "max_target"),
             ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
@@ -64,7 +66,9 @@ FUTOSHIKI = Task(
     "futoshiki",
     "games",
     question_counts=(None, None),
-    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a 9 x 9 board takes up to 3 s"),),
+    levels=(
+        FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a 9 x 9 board takes up to 3 s to generate"),
+    ),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
     answer=A_BOARD,
 )
@@ -75,7 +79,11 @@ JUGS = Task(
     has_small_pool=True,
     question_counts=(780, 200, 520, 1100, 2100, 3100),
     levels=(
-        FieldLevels(("num_jugs",), (3,), "library solutions use three jugs, and a problem with 6 jugs takes over 10 s"),
+        FieldLevels(
+            ("num_jugs",),
+            (3,),
+            "the library's solutions use only three jugs, and a problem with 6 jugs takes over 10 s to generate",
+        ),
     ),
     answer=AnswerRules(values.jug_moves, several_right_answers=True),
 )
@@ -154,8 +162,16 @@ KNIGHT_SWAP = Task(
     "games",
     question_counts=(None, 1100),
     levels=(
-        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "4 nodes are invalid, and 6 to 9 nodes take up to 4 s"),
-        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 knights a side take up to 9 s"),
+        FieldLevels(
+            ("min_nodes", "max_nodes"),
+            (10, 11, 12),
+            "the library's config rejects 4 nodes, and a board of 6 to 9 nodes takes up to 4 s to generate",
+        ),
+        FieldLevels(
+            ("min_pieces", "max_pieces"),
+            ((1, 1), (2, 2), (2, 2), (3, 3)),
+            "a board with 4 knights per side takes up to 9 s to generate",
+        ),
         FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "more knights need more steps"),
         FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "with 11 or more nodes, a swap is nearly always possible"),
     ),
@@ -194,7 +210,11 @@ MAHJONG_PUZZLE = Task(
     "games",
     question_counts=(None, None, None),
     levels=(
-        FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "500 rounds are over 20,000 characters"),
+        FieldLevels(
+            ("min_num_rounds", "max_num_rounds"),
+            (10, 50, 100, 400),
+            "a question with 500 rounds has over 20,000 characters",
+        ),
     ),
     right_answer=_apply_last_card,
     options=3,
@@ -218,7 +238,9 @@ N_QUEENS = Task(
     has_small_pool=True,
     question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
-        FieldLevels(("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s"),
+        FieldLevels(
+            ("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s to generate"
+        ),
         FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "at most n queens can be removed"),
     ),
     constructor_params=("n",),
@@ -315,8 +337,16 @@ SOKOBAN = Task(
     "games",
     question_counts=(None, None),
     levels=(
-        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one width all get 10 boxes"),
-        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards over 13 x 13 take up to 17 s"),
+        FieldLevels(
+            ("min_w", "max_w"),
+            ((6, 7), (8, 9), (10, 11), (11, 13)),
+            "if all boards have the same width, the generator puts 10 boxes on each board",
+        ),
+        FieldLevels(
+            ("min_h", "max_h"),
+            ((6, 7), (8, 9), (10, 11), (11, 13)),
+            "a board larger than 13 x 13 takes up to 17 s to generate",
+        ),
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
     verifier_flaw="the library's verifier accepts a solution with other text before or after it",
@@ -332,7 +362,11 @@ SUDOKU = Task(
     "games",
     faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "sudoku.install"),
     question_counts=(None, None, None),
-    levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "a board with 60 blanks takes up to 1 s"),),
+    levels=(
+        FieldLevels(
+            ("min_empty", "max_empty"), (20, 30, 40, 50, 55), "a board with 60 blanks takes up to 1 s to generate"
+        ),
+    ),
     answer=A_BOARD,
 )
 

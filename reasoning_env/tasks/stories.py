@@ -46,7 +46,13 @@ AIW = Task(
     "logic",
     has_small_pool=True,
     question_counts=(8300, 1900, 6600, None, None, None),
-    levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "with 4 entities, a shown number is often right"),),
+    levels=(
+        FieldLevels(
+            ("max_entities",),
+            (6, 8, 10, 12, 14, 16),
+            "with max_entities 4, a number in the question is often the right answer",
+        ),
+    ),
     rejected=(easy("the first two numbers in the question are equal", _repeats_number),),
     right_answer=_count_colleagues,
     clarification=Clarification(
@@ -293,7 +299,7 @@ NEEDLE_HAYSTACK = Task(
         FieldLevels(
             ("min_num_statements", "max_num_statements"),
             (10, 100, 300, 600),
-            "700 statements are over 20,000 characters",
+            "a question with 700 statements has over 20,000 characters",
         ),
     ),
     rejected=(wrong("several people, or nobody, do what the question asks about", _names_several),),

@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "isomorphic strings are a letter shorter than others, so with a single length, the length is the answer",
+            "other strings are a letter longer than isomorphic strings, so a level with one length reveals the answer",
         ),
     ),
     options=2,
