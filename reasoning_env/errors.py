@@ -31,7 +31,7 @@ The library: a task cannot generate a problem, because it raises, exceeds its ti
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
-    A job is retried once on a fresh worker, and twice if its worker was killed from outside (`workers/pool.py`,
+    A job is retried once on a fresh worker, and twice if another process killed its worker (`workers/pool.py`,
     `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that takes more CPU time than
     its limit is dropped at once. Generating a problem for training or evaluation is retried without limit
     (`problems/stream.py`). If workers cannot be started, the pool keeps trying until it is closed, and jobs fail

@@ -72,7 +72,7 @@ class Reason(StrEnum):
     CRASH = "crash"
     """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol, in two attempts.
 
-    A worker that is killed from outside (SIGKILL) is an infrastructure error and never gives a score."""
+    A worker that another process or the kernel kills is an infrastructure error and never gives a score."""
 
     @property
     def has_answer(self) -> bool:

@@ -196,7 +196,7 @@ class WorkerPool:
         return sum(map(len, self._jobs.values()))
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Generate the problem of a spec. Evaluation problems come first, because training may wait for an evaluation.
+        """Generate the problem of a spec. Evaluation problems come first, because training waits for their questions.
 
         `deadline_s` limits the wall-clock time, and `cpu_s`, if given, the processor time, both in seconds.
 
