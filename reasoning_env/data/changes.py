@@ -35,7 +35,7 @@ class Rescored:
     left_out: list[RowVerdicts] = field(default_factory=list)
     """Skipped rows, in order."""
     without_score: int = 0
-    """Groups that could not be judged."""
+    """Number of groups that could not be judged because of an infrastructure error."""
 
     def add(self, numbered: NumberedRow, added: RowVerdicts) -> None:
         """Add a row's new verdicts, or the reason why the row is skipped."""

@@ -33,14 +33,14 @@ def card_path(out: Path) -> Path:
 
 
 OnRow = Callable[[Mapping[str, object]], object]
-"""Called with each row that an interrupted call stored. Raises ValueError for an invalid row."""
+"""A function that is called with each row that an interrupted call stored. It raises ValueError for an invalid row."""
 
 
 @contextmanager
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Yield the file of unfinished rows, keyed by position. After the block, which writes the output, delete the file.
+    """Yield the file of unfinished rows, with positions as keys. Delete it after the block, which writes the output.
 
     Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """
@@ -48,7 +48,7 @@ def unfinished_rows(
     def read(key: str, line: bytes) -> None:
         row = parse_json(line)
         if not isinstance(row, dict) or not key.isdecimal():
-            raise ValueError("the line must be a row whose key is its position")
+            raise ValueError("the line must be a row that has its position as key")
         on_row(row)
 
     rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)
@@ -72,7 +72,7 @@ def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
 
 
 def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, Any] | None:
-    """Return the card of an output that an earlier call with these settings finished; None without an output.
+    """Return the card of an output that an earlier call with these settings finished; None if there is no output.
 
     Delete the unfinished rows of a call that was killed right after it wrote the output.
 
@@ -105,9 +105,9 @@ def write_output(
     *,
     under_way: KeyedFile,
 ) -> None:
-    """Write the card of an output, then the output, as `write_rows` does. Raises OutputError.
+    """Write the card of an output, then the output with `write_rows`. Raises OutputError.
 
-    After an error, the rows stay in `under_way`, so that the same call can write the output later.
+    After an error, the rows stay in `under_way`, the file of unfinished rows, and the same call can resume.
     """
     with output_errors(out, f"the {len(under_way.keys)} finished rows are safe in {under_way.path}"):
         write_card(out, card)
@@ -115,5 +115,5 @@ def write_output(
 
 
 def write_card(out: Path, card: Mapping[str, object]) -> None:
-    """Write the card of an output. Raises OSError."""
+    """Write the card of an output (see `card_path`). Raises OSError."""
     replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)

@@ -45,7 +45,7 @@ class ProblemForm(StrEnum):
     """The program that reads the rows, which decides the columns."""
 
     ROWS = "rows"
-    """Any program: every property of the problem in a column of its own."""
+    """For any program: each property of the problem has a column of its own."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"
@@ -68,7 +68,7 @@ class RowPlan:
 
 @dataclass
 class LevelProgress:
-    """Progress of a task at a level: counts of draws, of rows, and of draws without a row by cause.
+    """Progress of a task at a level: the numbers of draws, of rows, and of draws that gave no row, by cause.
 
     `ended` is the reason why the level can give no further row; "" while it can.
     """
@@ -81,9 +81,9 @@ class LevelProgress:
     too_long: int = 0
     failures: int = 0
     without_row: int = 0
-    """Number of draws without a row since the last row."""
+    """Number of draws that were rejected since the last row."""
     repeats: int = 0
-    """Number of draws in `without_row` that repeated a question of this file or of the evaluation set."""
+    """Number of these rejected draws whose question is already in this file or in the evaluation set."""
     ended: str = ""
 
 
@@ -189,7 +189,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of a task that are still missing, including the rows of other parts."""
+        """Yield the missing rows of a task: rows of this part, and rows of other parts that share the task."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -224,8 +224,8 @@ class ProblemRows:
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
         """Generate the rows, several tasks at a time.
 
-        `keep` is called as soon as a row of any part is ready. The row's progress then matches the rows so far, so an
-        interrupted call can resume from there.
+        Call `keep` with each row of any part as soon as it is generated. `row.progress` then counts this row and all
+        earlier rows of the task, so an interrupted call can resume after this row.
         """
 
         async def keep_all(task: str) -> None:
@@ -249,7 +249,7 @@ class _LevelDraws:
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
         """Return the next problem whose question is not in `questions`; None if the level can give no further row.
 
-        Add the question to `questions`. Generate `ahead` draws ahead of demand.
+        Add the question to `questions`. Generate `ahead` draws at the same time.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -371,8 +371,8 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
 class FileOptions:
     """How to write a file.
 
-    `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels. The card has the
-    `command` line and the `version` of this package.
+    `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels. `command`, the
+    command line, and `version`, this package's version, are stored in the file's card.
     """
 
     form: ProblemForm = ProblemForm.ROWS
@@ -445,9 +445,9 @@ async def _append_missing_rows(
     earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Add the missing rows, and return the progress of each task.
+    """Generate and add the missing rows of this part, and return the progress of each task.
 
-    For the rows of other parts, store only the questions' hashes and the progress, to recognize repeated questions.
+    Store the hash of each question and the progress for rows of other parts too, so that a resumed call knows them.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
@@ -466,7 +466,7 @@ async def _append_missing_rows(
 
 
 def _made_with(session: Session[Problem], wanted: RowPlan, how: FileOptions) -> dict[str, object]:
-    """Return all values that determine the rows, to compare with those of an unfinished file."""
+    """Return all values that determine the rows, to compare them with the values in an unfinished file."""
     # The file's levels and seed replace those of the settings.
     of_file = {
         "count": None if how.evaluation else wanted.count,

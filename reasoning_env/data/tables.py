@@ -29,7 +29,7 @@ READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
 BLOCK = 100
 """Number of rows that are converted to Python values at a time. Larger blocks take more memory and are not faster."""
 ROW_GROUP_BYTES = 4 * 2**20
-"""Size of a Parquet row group in memory. Smaller row groups make larger files; larger ones make files no smaller."""
+"""Size of a Parquet row group in memory. Smaller row groups make larger files; larger ones save no space."""
 
 
 def check_name(path: Path, setting: str) -> None:
@@ -63,7 +63,7 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
 
 
 def write_rows(path: Path, rows: Iterable[Row], types: Mapping[str, str] | Schema) -> None:
-    """Write a complete file, or none after an error. Raises OSError.
+    """Write a file of rows. After an error, an old file at the path is unchanged. Raises OSError.
 
     `types` are the types of Parquet's columns, by name (see `TYPES`), or the return value of `schema_of_rows`. In JSON
     lines, numbers that are not finite become null, and other values unknown to JSON become strings.
@@ -100,7 +100,7 @@ def _pyarrow(setting: str) -> Any:
 
 @contextmanager
 def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
-    """Open a Parquet file. Raises OSError if that fails, and ConfigError (also in the block) for invalid content."""
+    """Open a Parquet file. Raises OSError if it cannot be opened, and ConfigError if it turns out to be damaged."""
     arrow = _pyarrow(setting)
     open_regular(path).close()  # raise for a FIFO, on which pyarrow would block
     try:
@@ -114,7 +114,7 @@ def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
 
 
 def arrow_schema(types: Mapping[str, str]) -> Any:
-    """Return the schema of columns with these types, by name (see `TYPES`)."""
+    """Return a pyarrow schema. `types` has a key of TYPES for each column."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([(name, TYPES[kind](arrow)) for name, kind in types.items()])
 
@@ -130,7 +130,7 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
     "place": lambda arrow: arrow.struct({"index": arrow.int64(), "task": arrow.string()}),
 }
-"""Types of columns, each as a function of the module pyarrow, because pyarrow may not be installed."""
+"""Types of columns. Each is a function that takes the module pyarrow, because pyarrow may not be installed."""
 
 
 MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}

@@ -50,7 +50,7 @@ _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # unused, because every completion is kept
     Keep.BEST: "not the best of the group, or all scores are 0",
     Keep.CORRECT: "not correct",
-    Keep.PAIRS: "the group has no completion left to pair with",
+    Keep.PAIRS: "the group has no completion left for a pair",
 }
 """Why a completion is not selected, for each value of `Keep`."""
 _OF_COMPLETION = {
@@ -109,7 +109,7 @@ class TrainingRows:
 def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
     """Write the training rows of a file of groups into the same folder; return the path and the number of rows.
 
-    After an error, no file is written. Raises ConfigError if a file that has no training rows exists at the path.
+    After an error, no file is written. Raises ConfigError if the path is taken by a file without training rows.
     """
     assert selection.keep is not None
     out = kept_path(groups, selection.keep)
@@ -165,7 +165,7 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row (without the columns of `_facts`) and both completions, for each pair of correct and wrong one."""
+    """Yield a row (without columns of `_facts`) and both completions, for each pair of a correct and a wrong one."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

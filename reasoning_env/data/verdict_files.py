@@ -88,11 +88,11 @@ async def judge_rows(
 
     The card has
 
-    - `rows` and `judged`,
+    - `rows` and `judged`: the numbers of written rows and of rows with scores,
     - `left_out`: the number of skipped rows and the first such row, by reason,
     - `without_score`: the number of rows without scores because of an infrastructure error,
     - `outside`: the number of rows whose pass rate is outside the range,
-    - with `selection.keep`, `not_kept`: the number of completions without a row, by reason,
+    - with `selection.keep`, `not_kept`: the number of completions that became no row, by reason,
     - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
 
     Raises ConfigError if no row can be judged, or if the output has other settings.
@@ -344,7 +344,7 @@ def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
 
 
 def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
-    """Yield the rows whose pass rate is in the range, with their scores."""
+    """Yield the rows whose pass rate `selection` includes, with their scores."""
     for numbered, added in scored:
         assert not isinstance(numbered.row, Malformed)
         if selection.wants(added["pass_rate"]):
@@ -372,7 +372,7 @@ def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept
         if numbered.file not in models:
             models[numbered.file] = model_of(numbered.file)
         group = numbered.group
-        assert group is not None, "other rows are left out"
+        assert group is not None, "rows without a group are left out"
         judged = tuple(
             replace(rollout, score=score, verifier_score=score, reason=reason)
             for rollout, score, reason in zip(group.rollouts, added["scores"], added["reasons"], strict=True)

@@ -36,7 +36,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
-"""Pauses before retries after infrastructure errors. A fork server starts in 0.7 s, or in 6 s under load."""
+"""Pauses in seconds before retries after infrastructure errors. A fork server starts in 0.7 s, or in 6 s under load."""
 REFERENCE, SINGLE, SEVERAL = "reference", "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
@@ -78,7 +78,7 @@ async def judge_each(
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
     """Yield rows with the results of `judge`, in order.
 
-    Judge twice as many rows at the same time as the session has workers, so that a worker that is done always finds
+    Judge twice as many rows at the same time as the session has workers, so that a worker that has finished a row finds
     another row.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
@@ -95,7 +95,7 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Wait for the oldest row's verdicts, then remove the row. The caller cancels the rows that are in the queue."""
+    """Wait for the verdicts of the queue's first row, then remove it. Until then, the caller can find and cancel it."""
     row, judged = under_way[0]
     added = await judged
     under_way.popleft()
@@ -122,7 +122,7 @@ class RowVerdicts(TypedDict, total=False):
     left_out: str
     why: str
     file: str
-    """The file of a skipped row. `row` is the row's number in this file."""
+    """The file that contains a skipped row. `row` is the row's number in this file."""
     row: int
 
 

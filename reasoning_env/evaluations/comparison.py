@@ -44,7 +44,7 @@ class ProblemScore:
 
     @classmethod
     def of(cls, group: DumpedGroup) -> ProblemScore:
-        """Score a group with at least one rollout."""
+        """Return the score of the problem of a group, which needs at least one rollout."""
         return cls(group.item_id, group.index, group.seed, group.level, fmean(group.scores))
 
 
@@ -59,7 +59,7 @@ class RunScores:
 
     @property
     def settings(self) -> dict[str, object]:
-        """The evaluation's preset, settings and versions by name; empty without results."""
+        """The evaluation's preset, settings and versions by name; empty if `results` is None."""
         if self.results is None:
             return {}
         versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
@@ -188,7 +188,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the difference in the mean over tasks. `pairs` has the two scores of each problem, by task."""
+    """Return the difference between the mean scores over tasks. `pairs` has each problem's two scores, by task."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -241,7 +241,7 @@ def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[
 def describe_difference(name: str, first: object, second: object) -> str:
     """Describe in a line how the two values of a setting differ. The line is safe to print.
 
-    For mappings, the line has the keys that differ; for lists, their lengths; for other values, the values.
+    For mappings, the line has the keys whose values differ; for lists, their lengths; otherwise, both values.
     """
     if isinstance(first, dict) and isinstance(second, dict):
         names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
@@ -249,7 +249,7 @@ def describe_difference(name: str, first: object, second: object) -> str:
         return f"{name}: {len(names)} differ ({shown}{' ...' if len(names) > 3 else ''})"
     if isinstance(first, list) and isinstance(second, list):
         both = sum(value in second for value in first)
-        return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
+        return f"{name}: {len(first)} and {len(second)} values, {both} of them in both lists"
     return f"{name}: {printable(repr(first), limit=60)} and {printable(repr(second), limit=60)}"
 
 
@@ -306,6 +306,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _ALL_SUBSETS_OF = 12
-"""Up to this many changes, all 4,096 subsets are used. For more changes, `_SUBSETS` random subsets are used."""
+"""`paired_test` uses all subsets of up to this many changes (4,096 subsets), and `_SUBSETS` random subsets of more."""
 _SUBSETS = 4095
 """Number of random subsets. At p = 0.05, the standard error of p is 0.005."""

@@ -10,7 +10,7 @@ is written when its problem is done. Problems without a completion are written l
 
 Only one process at a time writes to a folder, and a finished folder never changes. An evaluation with the same model,
 server, step, preset, settings and versions resumes an unfinished folder and evaluates the missing problems. A folder
-without results.json counts as unfinished; **samples.jsonl.header** then has these six properties.
+without results.json counts as unfinished; its file **samples.jsonl.header** stores these six properties.
 """
 
 from __future__ import annotations
@@ -90,15 +90,15 @@ class Results(MadeWith):
     seconds: Number
     """Time spent on the evaluation, earlier starts included."""
     problems: Count
-    """Number of problems in the set; until the end, the planned number."""
+    """Number of problems in the set; the planned number until the evaluation is finished."""
     fingerprint: Name | None
-    """A hash of the references of all problems of the set; null before the end."""
+    """A hash of the references of all problems of the set; null until the evaluation is finished."""
     remarks: list[Name]
     """Reasons why the scores are not comparable with published scores, a sentence each."""
     sent: NotRequired[SentRequests]
     """The parameters as sent, and the models that answered. Results of earlier versions do not have this key."""
     overall: SummaryRow | None
-    """The statistics over all tasks; null before the end."""
+    """The statistics over all tasks; null until the evaluation ends or is interrupted."""
     categories: dict[Name, SummaryRow]
     tasks: dict[Name, SummaryRow]
     comparable: NotRequired[SummaryRow]
@@ -115,8 +115,8 @@ _SENT = TypeAdapter(SentRequests)
 class EvaluationFolder:
     """A folder that this process writes to. Every method blocks, so call it in a thread.
 
-    `samples` are the problems that are done, by task and number, also from earlier starts. `spent_s` is the time that
-    earlier starts took. `header` is the part of results.json that is known from the start.
+    `samples` are the problems that are done, by task and number, including those of earlier starts. `spent_s` is the
+    time that earlier starts took. `header` is the part of results.json that is known from the start.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object], spent_s: float = 0.0) -> None:
@@ -157,7 +157,7 @@ class EvaluationFolder:
             self._file.close()
 
     def _add(self, key: str, line: bytes) -> None:
-        """Keep the parts of a line that statistics need, without its texts. Raises ValueError for an invalid line."""
+        """Keep the parts of a line that statistics need, without long texts. Raises ValueError for an invalid line."""
         task, _, number = key.rpartition("/")
         group = read_group(line)
         rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
@@ -168,7 +168,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Remove a rollout's texts, except an answer tag in the thinking, on which the rollout's outcome depends."""
+    """Remove a rollout's texts. Keep an answer tag in the thinking, because the rollout's outcome depends on it."""
     tag = OPENING_TAG.search(rollout.thinking)
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 

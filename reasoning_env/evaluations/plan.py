@@ -30,13 +30,13 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
 )
 NO_LIMIT = 2**24
-"""A limit above every server's own, for evaluations that limit only the completion's tokens, such as a preset's."""
+"""Stands for no limit of prompt and completion together, if only completions have one. Above any server's limit."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
     """Raise ConfigError if `eval_seed` is on the command line although the settings have a preset.
 
-    `typed` has the names of the command line's options.
+    `typed` has the names of the settings on the command line.
     """
     if settings.eval_preset is not None and "env.eval_seed" in typed:
         raise ConfigError("a preset has its own seeds", setting="eval_seed", remedy="remove the seed or {eval_preset}")
@@ -174,7 +174,7 @@ def identify(
 ) -> MadeWith:
     """Return the identity of the evaluation for `results.json` (see `MadeWith`).
 
-    `step` is the trainer's step; None without a trainer. `version` is this package's version.
+    `step` is the trainer's step; None if there is no trainer. `version` is this package's version.
     """
     plan = session.eval_plan
     settings = {

@@ -78,13 +78,13 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; which tasks have the published questions and scoring is known for "
+            f"reasoning-gym is {library.version}; the tasks that have changed since the published runs are known for "
             f"{preset.library} only"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs have {PUBLISHED_TEMPERATURE:g}"
     if plan.samples_per_task != PRESET_SIZE:
-        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
+        yield f"{plan.samples_per_task} problems a task; the published scores are for {PRESET_SIZE} problems a task"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"this library lacks {', '.join(sorted(missing))}"

@@ -62,7 +62,7 @@ class EvaluationResult:
         return read_groups(self.folder / SAMPLES)
 
     def to_pandas(self) -> Any:
-        """Return the rows as a data frame, indexed by task. Raises ImportError without pandas."""
+        """Return the rows as a data frame, indexed by task. Raises ImportError if pandas is missing."""
         return _data_frame(self.rows(), index="task")
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Groups:
                 yield from _rollouts(group, model)
 
     def to_pandas(self) -> Any:
-        """Return a data frame with a row for each rollout. Raises ImportError without pandas."""
+        """Return a data frame with a row for each rollout. Raises ImportError if pandas is missing."""
         return _data_frame(list(self.rollouts()))
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
 
 
 def _html(title: str, records: Sequence[FrameRow]) -> str | None:
-    """Return the data frame of records for a notebook; None without pandas, so that a notebook shows the repr."""
+    """Return a table of the records in HTML for a notebook; None if pandas is missing, so that it shows the repr."""
     try:
         frame = _data_frame(records)
     except ImportError:

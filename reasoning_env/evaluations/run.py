@@ -67,7 +67,7 @@ class EvaluatedProblem:
     - `library_scores`: the library's own score of each rollout; None without a preset.
     - `seconds`: the time until the completions arrived.
     - `failed`: the number of completions that the server never returned.
-    - `sent`: the record of the requests; None if none was answered.
+    - `sent`: the record of the requests; None if no request was answered.
     """
 
     group: Group
@@ -78,7 +78,7 @@ class EvaluatedProblem:
     sent: SentRequests | None = None
 
     def line(self) -> bytes:
-        """Return the line of samples.jsonl: the line of a dump with more keys (see `folder.py`)."""
+        """Return the line for samples.jsonl: a line in the format of dumps, with additional keys (see `folder.py`)."""
         facts: list[dict[str, object]] = [
             {
                 "correct": rollout.verdict is not None and rollout.verdict.correct,
@@ -126,13 +126,13 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Counts of the reasons for drops before the first completion, to be logged later or as the final error."""
+        """By reason, the number of problems that were dropped before the first completion and are not logged yet."""
         self._has_completion = False
         """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
-        """Number of problems in the set; until the end, the planned number."""
+        """Number of problems in the set; the planned number until the evaluation is finished."""
         self._not_made: Counter[str] = Counter()
 
     @classmethod
@@ -151,8 +151,8 @@ class Evaluation:
 
         Args:
             version: Version of this package, for the results.
-            token_limit: Maximum tokens of prompt and completion together; None for `max_token_length`.
-            step: Step of the trainer; None without a trainer.
+            token_limit: Maximum tokens of prompt and completion together; None to use `max_token_length`.
+            step: Step of the trainer; None if there is no trainer.
             resume: Resume an equal evaluation that was interrupted.
 
         Raises ConfigError if the folder cannot be created.
@@ -256,7 +256,7 @@ class Evaluation:
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, besides: str = "") -> None:
-        """Log why problems were dropped before the first completion, a line for each reason except `besides`."""
+        """Log why problems were dropped before the first completion: one line for each reason that is not `besides`."""
         for why, count in self._unlogged_drops.items():
             if not besides or not why.endswith(besides):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)

@@ -3,7 +3,7 @@
 A task's values are means over its problems, with 95 % intervals from a bootstrap over problems. The values of a
 category, and of all tasks, are unweighted means over tasks, with intervals from a bootstrap over tasks. These intervals
 are never narrower than the tasks' intervals imply, because a few tasks may have nearly equal means by chance.
-Completions that the server never returned only count in `failed`.
+Completions that the server never returned are counted in `failed` alone.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TaskTally:
         return self.outcomes.total()
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. A group without rollouts only has failed completions."""
+        """Count a group. All completions of a group without rollouts have failed."""
         self.failed += group.failed or 0
         rollouts = group.rollouts
         if not rollouts:
@@ -252,9 +252,9 @@ def bootstrap_interval(
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
     The same values give the same interval, in any order. If all values are equal, a bootstrap interval would have width
-    0. The interval then assumes that other values exist at each end of `bounds`: as many as a sample of this size
-    misses with a probability of 2.5 %. From `many` values on, the faster normal approximation is used, which then
-    hardly differs from a bootstrap interval.
+    0. For each end of `bounds`, the interval then assumes the largest share of values at this end that a sample of this
+    size misses with a probability of 2.5 %. For `many` values or more, the faster normal approximation is used, because
+    it hardly differs from a bootstrap interval.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval
@@ -308,7 +308,7 @@ TOKEN_LIMIT = "max_tokens"
 SYSTEM_MESSAGE = "system_message"
 """The name in `SentRequests.changed` for a system message that was moved into the question."""
 MAX_RECORDED_VALUES = 8
-"""Maximum number of different values of a parameter, and of different models, in a record."""
+"""A record has at most this many different values of a parameter, and this many different models."""
 
 
 class ParameterChange(TypedDict):

@@ -1,7 +1,7 @@
 """Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
-A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks furthest behind
-published models. In a file or pipe, all tasks are printed.
+A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks in which this
+model is furthest behind published models. In a file or pipe, all tasks are printed.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def print_results(results: Results) -> None:
     tokens = "; TOKENS: mean tokens of a completion" if TOKENS in columns else ""
     print(f"""
 SCORE: mean score; RIGHT: share of completions that score 0.99 or more{tokens}
-95 %: interval over problems (bootstrap; Clopper-Pearson where all are equal)
+95 %: interval over problems (bootstrap; Clopper-Pearson if all problems score the same)
 The last rows are unweighted means over tasks, with intervals over tasks""")
     if len(names) < len(results["tasks"]):
         print(
-            f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and the command `report` have all."
+            f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and the command `report` show all."
         )
     if results.get("published"):
         _print_published(results, overall, results["published"])
@@ -213,7 +213,7 @@ def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """Return counts of missing completions and problems, then the other outcomes by frequency, in `room` characters."""
+    """Return the counts of missing completions and problems, then other outcomes, as many as `room` characters hold."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")
@@ -248,13 +248,13 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     print()
     print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
-YOURS: the library's own score (plain verifier, last answer), as published
-{COMPARABLE}: the tasks with the published questions and scoring; published models are sorted by this score
-~  the library's questions have changed since    +  the same questions, and the library's verifier has changed since""")
+YOURS: scores by the library's own verifier for the last answer of a completion, as in the published runs
+{COMPARABLE}: the tasks that have not changed since the published runs; this row sorts the published models
+~  the questions have changed since the published runs    +  only the library's verifier has changed""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
     if len(tasks) < len(results["tasks"]):
-        print(f"The {MAX_TASKS} tasks furthest behind the best model; results.json and the command `report` have all.")
+        print(f"The {MAX_TASKS} tasks in which this model is furthest behind published models; `report` shows all.")
 
 
 def _published(model: PublishedMeans, row_name: str) -> float | None:

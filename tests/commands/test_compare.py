@@ -153,7 +153,7 @@ def test_differences_of_long_settings_are_shortened(write: Write, capsys: pytest
     assert capsys.readouterr().out.splitlines()[2:5] == [
         "preset: 'rg-easy' and 'rg-hard'",
         "task_params: 1 differ (gcd)",
-        "tasks: 100 and 96, 96 of them in both",
+        "tasks: 100 and 96 values, 96 of them in both lists",
     ]
 
 
