@@ -41,8 +41,8 @@ class Metric(Generic[S]):
     - `name` is wandb's name. The part before the first slash is a section. A part in capitals is the name of a label
       and stands for the label's value. Prometheus' name is derived from `name`.
     - `description` explains the metric to users.
-    - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping of label values to
-      these, or None if the value is unknown.
+    - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping from label values
+      to numbers or tallies, or None if the value is unknown.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Metric(Generic[S]):
 
     @property
     def stem(self) -> str:
-        """The name without its label."""
+        """The metric's name without the part in capitals, which names the label."""
         return "/".join(part for part in self.name.split("/") if not part.isupper())
 
     @property
     def name_of_max(self) -> str:
-        """The wandb name of the maximum."""
+        """The wandb name of the maximum of a MEAN_MAX metric."""
         return self.name.replace("/mean_", "/max_")
 
     @property
@@ -86,7 +86,7 @@ class Reading:
 
 
 def read(metrics: Iterable[Metric[S]], source: S) -> Iterator[Reading]:
-    """Yield the current values of the metrics of a source. Metrics with an unknown value are skipped."""
+    """Yield the current values of the `metrics`, read from `source`. Metrics with an unknown value are skipped."""
     for metric in metrics:
         value = metric.value(source)
         if value is not None:

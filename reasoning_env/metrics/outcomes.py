@@ -1,4 +1,4 @@
-"""Classify completions and groups by outcome, and add up the values of groups.
+"""Classify completions and groups by outcome, and add up counts, scores, times and lengths over groups.
 
 Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
@@ -36,7 +36,7 @@ UNFINISHED = (
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""Reasons for a score of 0 that a token limit can cause, because it ends the completion too early."""
+"""Reasons for a score of 0 that a token limit can cause by ending the completion too early."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -99,7 +99,7 @@ class GroupOutcome(StrEnum):
     ALL_RIGHT = "all_right"
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
-    """Equal partial scores, which also give no signal."""
+    """All scores are equal, but neither all right nor all 0. Such a group gives no signal."""
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:

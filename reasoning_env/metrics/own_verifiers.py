@@ -25,7 +25,7 @@ class OwnVerdicts:
     """Counts the verdicts of one session, and warns if the user's code raises for all completions of a group."""
 
     REPEAT_S = 60.0
-    """Seconds between two warnings."""
+    """Minimum seconds between two warnings."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.reasons: Counter[str] = Counter()

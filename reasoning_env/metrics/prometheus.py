@@ -30,7 +30,7 @@ def new_registry() -> CollectorRegistry:
 
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
-    """Return a histogram of seconds for each value of the label."""
+    """Return a histogram of seconds for each of the `labels`, which are values of the metric's label."""
     family = Histogram(
         metric.for_prometheus, metric.description, [metric.label], buckets=DURATIONS_S, registry=registry
     )
@@ -38,9 +38,10 @@ def histograms(metric: Metric[Never], labels: Iterable[str], registry: Collector
 
 
 def build_info(version: str, library: LibraryInfo) -> Family:
-    """Return a metric whose labels are the running versions."""
+    """Return a metric whose labels are the versions of this program, reasoning-gym and Python."""
     versions = {"version": version, "reasoning_gym": library.version, "python": platform.python_version()}
-    return InfoMetricFamily("reasoning_build", "Running versions; reasoning_gym is empty for rows", versions)
+    description = "Running versions; reasoning_gym is empty if a score function judges rows"
+    return InfoMetricFamily("reasoning_build", description, versions)
 
 
 def family_of(reading: Reading) -> Family:
@@ -63,7 +64,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """Metric families for Prometheus: those made from readings, and a registry's, without its creation times."""
+    """The metric families in `made`, then the families of `registry` without their creation times."""
 
     made: Iterable[Family]
     registry: CollectorRegistry

@@ -23,10 +23,10 @@ class RecentAnswers:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
         """Hashes of the latest answers, because an answer may have 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """Counts of these hashes. Updating them with each answer is cheap; counting 106,000 at once takes 18 ms."""
+        """How often each hash is in `_hashes`. Counting 106,000 hashes at once would take 18 ms; updating is cheap."""
 
     def add(self, task: str, answers: Iterable[str | None]) -> None:
-        """Add answers to problems of a task. None stands for a completion without an answer."""
+        """Record the answers of completions for a task's problems. None stands for a completion without an answer."""
         hashes, counts = self._hashes[task], self._counts[task]
         for added in [hash(answer) for answer in answers if answer is not None]:
             hashes.append(added)
@@ -63,7 +63,7 @@ class MetricsRecorder:
         """Totals before the last call of `take_interval`, by task."""
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
-        self.token_limit = "max_token_length, or the trainer's own for completions"
+        self.token_limit = "max_token_length, or the trainer's limit for completions"
         """Name of the token limit in warnings. An adapter to a trainer sets the name of the trainer's option here."""
 
     def record_group(self, group: Group) -> None:

@@ -1,4 +1,4 @@
-"""Log lines about outcomes that are so frequent that the setup probably causes them."""
+"""Texts of log lines about outcomes that are so frequent that the setup probably causes them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ REMARKS: Mapping[str, Remark] = {
     ),
     Reason.UNCLOSED_THINKING.value: Remark(
         0.10,
-        "began to think and never ended",
-        "the model does not write its closing mark, or `thinking` is wrong for this model (docs/models.md)",
+        "have unclosed thinking",
+        "the model does not close its thinking, or `thinking` is wrong for this model (docs/models.md)",
     ),
     Reason.UNCLOSED_ANSWER.value: Remark(
         0.10,

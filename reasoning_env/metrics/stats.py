@@ -30,7 +30,7 @@ class PoolStats:
 
 
 class ObservedPool(Protocol):
-    """The part of a pool of workers that metrics read."""
+    """The attributes of a worker pool that the metrics read."""
 
     @property
     def stats(self) -> PoolStats: ...
@@ -60,7 +60,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
     Metric(
-        "workers/timeouts", Kind.COUNT, "answers that took longer than their deadline", lambda pool: pool.stats.timeouts
+        "workers/timeouts", Kind.COUNT, "answers whose scoring exceeded the deadline", lambda pool: pool.stats.timeouts
     ),
     Metric("workers/crashes", Kind.COUNT, "answers that stopped two workers in a row", lambda pool: pool.stats.crashes),
     Metric(
@@ -69,7 +69,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/over_budget",
         Kind.COUNT,
-        "groups dropped because their answers exceeded the group's processor time",
+        "groups dropped because scoring exceeded the group's limit of processor time",
         lambda pool: pool.stats.over_budget,
     ),
     Metric(
