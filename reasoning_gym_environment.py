@@ -144,7 +144,7 @@ class ReasoningGymEnv(BaseEnv):
         return await self._run.next()
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Evaluate the model on the fixed set, write the completions to a folder in `evals/`, and log the scores.
+        """Evaluate the model on the evaluation set, write the completions to a folder in `evals/`, and log the scores.
 
         `serve` calls this method every `steps_per_eval` steps. If the evaluation fails, an error is logged.
         """
@@ -155,7 +155,7 @@ class ReasoningGymEnv(BaseEnv):
             await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
-        """Restore the state that was saved at the trainer's current step or, without one, at the last step before."""
+        """Restore the state saved at the trainer's current step or, if there is none, at the last step before it."""
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return
@@ -167,7 +167,7 @@ class ReasoningGymEnv(BaseEnv):
     def save_checkpoint(self, step: int, data: dict[str, object] | None = None) -> None:
         """Save the state that determines the next problems and metrics. A thread writes the file.
 
-        `data` must be JSON-serializable. It is saved with the state; its items become attributes when it is loaded.
+        `data` must be JSON-serializable. `load_checkpoint` sets its items as attributes of this object.
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
@@ -248,7 +248,7 @@ class ReasoningGymEnv(BaseEnv):
     async def add_rollouts_for_wandb(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup], item: atropos.RolloutItem | None = None
     ) -> None:
-        """Keep some rollouts of the group for the next table."""
+        """Keep some rollouts of the group for the next wandb table."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
         await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
@@ -327,7 +327,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @property
     def groups_path(self) -> Path | None:
-        """File of the groups that `process` wrote; None without groups."""
+        """File of the groups that `process` wrote; None if it wrote no file."""
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:
@@ -336,7 +336,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def cli(cls) -> None:
-        """Run the command line, with BaseEnv's `serve`, `process` and `evaluate`; ends the process."""
+        """Run the command line, which includes BaseEnv's commands `serve`, `process` and `evaluate`, and exit."""
         launcher.run(FILE, atropos.commands(cls), lambda: atropos.own_defaults(cls))
 
 

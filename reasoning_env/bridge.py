@@ -145,7 +145,7 @@ class Bridge:
         return await self._wait(self._next())
 
     def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
-        """Return training problem number `index`; it is not in flight. Raises the errors of `Session.draw`."""
+        """Return training problem number `index`, which is never in flight. Raises the errors of `Session.draw`."""
         return self._run(self._draw(index, task, level))
 
     def remake(self, reference: str) -> Problem:
@@ -196,8 +196,8 @@ class Bridge:
     ) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
 
-        `cut` marks completions that reached a token limit. A group with a None is dropped and counted. Raises
-        ConfigError for an empty list and for invalid values.
+        `cut` marks completions that reached a token limit. If a verdict is None, the group is dropped and counted.
+        Raises ConfigError for an empty list and for invalid values.
         """
         self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))
 
@@ -215,7 +215,7 @@ class Bridge:
     def resume(self, state: Mapping[str, object]) -> None:
         """Continue from the `state()` of an earlier run.
 
-        Raises ConfigError for an invalid state, and RuntimeError after the first problem was drawn.
+        Raises ConfigError for an invalid state, and RuntimeError if a problem was drawn before.
         """
         read_state(state)
         self._run(self._resume(state))

@@ -32,7 +32,7 @@ LEVEL_STEPS = 16
 
 
 def level_step(level: float) -> int:
-    """Return the step nearest to a level."""
+    """Return the number of the step (0 to LEVEL_STEPS) that is nearest to a level in [0, 1]."""
     return math.floor(level * LEVEL_STEPS + 0.5)
 
 
@@ -57,7 +57,7 @@ class Reason(StrEnum):
     REPEATED_ANSWER = "repeated_answer"
     """Several pairs of answer tags, all with the same content."""
     SEVERAL_ANSWERS = "several_answers"
-    """Several answer tags that are not pairs with the same content."""
+    """Several answer tags, and not all of them are in pairs with the same content."""
     REFUSED = "refused"
     """The server reports that it, or the model, refused to answer."""
     UNCLOSED_ANSWER = "unclosed_answer"
@@ -165,7 +165,7 @@ class LibraryInfo:
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
     - `releases` maps tasks that other modules add to `NAME@VERSION` of the module.
     - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
-    - `score_signature` is the signature of the user's score function; None without one, and for functions written in C.
+    - `score_signature` is the signature of the user's score function; None if there is none, or if it is written in C.
     """
 
     version: str
@@ -180,7 +180,7 @@ class LibraryInfo:
     score_signature: Signature | None = None
 
     def __repr__(self) -> str:
-        """Return one line without the task names."""
+        """Return one line that describes the library, without the task names."""
         return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
 
     @property
@@ -191,11 +191,11 @@ class LibraryInfo:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions of everything that provides tasks: `reasoning_gym` and the modules."""
+        """The versions of everything that provides tasks: `reasoning_gym` and the user's modules."""
         return {"reasoning_gym": self.version, **self.modules}
 
     def release(self, task: str) -> str:
-        """Return the release that generates a task's problems, as written in references."""
+        """Return the release of the library or module that generates a task's problems, as written in references."""
         return self.releases.get(task, self.version)
 
 
@@ -265,7 +265,7 @@ class ProblemSpec:
         return self.request.level
 
     def with_request(self, **changes: Any) -> ProblemSpec:
-        """Return a copy with changed fields of the request, at the same position."""
+        """Return a copy of this spec in which `changes` replace fields of the request. The position stays the same."""
         return replace(self, request=replace(self.request, **changes))
 
 
@@ -310,7 +310,7 @@ class Problem:
 
     @property
     def known_answer(self) -> str | None:
-        """A right answer: `answer` or, for tasks with many right answers, the metadata's example; None without both."""
+        """A right answer: `answer` or, if it is None, the example answer in the metadata; None if both are missing."""
         if self.answer is not None:
             return self.answer
         metadata = json.loads(self.metadata_json)
@@ -357,7 +357,7 @@ class Sampling:
         return least if self.max_completion_tokens is None else min(least, self.max_completion_tokens)
 
     def completion_budget(self, prompt: Prompt) -> int:
-        """Return the number of tokens left for a completion, which may be zero or negative."""
+        """Return how many tokens the prompt leaves for a completion. The number may be zero or negative."""
         special_tokens = 2  # a server may add two special tokens around a prompt
         left = self.token_limit - 1 - special_tokens - (len(prompt.tokens) or prompt.estimated_tokens)
         return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
@@ -367,7 +367,7 @@ class Sampling:
 class Verdict:
     """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
-    Only a user's own score function sets `own_parts` (further numbers by name) and `error` (its error message).
+    `own_parts` are the numbers besides the score that a user's score function returned. `error` says why code raised.
     """
 
     score: float
@@ -375,7 +375,7 @@ class Verdict:
     answer: str | None = None
     scoring_s: float = 0.0
     frames: tuple[str, ...] = ()
-    """Names of the formatting around the answer that was removed before reading its value, outermost first."""
+    """Names of the formats that were removed from around the answer before its value was read, outermost first."""
     own_parts: Mapping[str, float] | None = None
     error: str | None = None
 
@@ -447,7 +447,7 @@ class Rollout:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """The parts of the verdict, with the length penalty's factor as `length`; empty without a verdict."""
+        """The parts of the verdict, with the length penalty's factor as `length`; empty if there is no verdict."""
         if self.verdict is None:
             return {}
         # A score of 0 has no length penalty, which applies only to scores of at least 0.5.

@@ -150,7 +150,7 @@ class Session(Generic[T]):
         self._preamble = preamble
         self._library: LibraryInfo | None = None
         self._own_verdicts: OwnVerdicts | None = None
-        """Counts verdicts of the user's own score function or verifiers, and warns if they raise; None without them."""
+        """Counts the verdicts of the user's own score function or verifiers; None if the user has neither."""
         self._plan: TaskPlan | None = None
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
@@ -159,7 +159,7 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Processor time limit, in seconds, for generating a reference's problem. Fixed by the first `remake`."""
+        """Processor time limit, in seconds, to generate a reference's problem. Set it before the first `remake`."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
         """Time limit, in seconds, for generating a problem that no other problem can replace."""
 
@@ -277,12 +277,12 @@ class Session(Generic[T]):
         message with `content`, or None if the model wrote nothing. `thinking` are the thinking formats of the
         completions, if they differ from the session's formats.
 
-        A row's verdict has the function's further numbers as `parts`. If the function or a verifier raises, the reason
-        is `verifier_error`, and `error` has the message.
+        If the score function returns a mapping, `parts` has the numbers in it other than `score`. If the function or
+        a verifier raises, the reason is `verifier_error`, and `error` has the message.
 
         Raises:
             ConfigError: An argument has the wrong type, or the score function does not accept the row.
-            RaisingFunctionError: The score function raised at every completion so far, at least a hundred.
+            RaisingFunctionError: The score function raised for all completions so far, and these are at least 100.
             ScoringError: An infrastructure error occurred again on a fresh worker.
             WorkerError: No worker can be started at the moment, or the session was closed (ClosedError).
             InvalidReferenceError: The reference cannot be used with this library.
@@ -324,10 +324,10 @@ class Session(Generic[T]):
     ) -> None:
         """Update curriculum, sampling and metrics with the verdicts of a group, or with scores from 0 to 1.
 
-        A group with a None (a missing verdict) is dropped and counted. Raises ConfigError for an empty list and for
+        If a verdict is None (missing), the group is dropped and counted. Raises ConfigError for an empty list and for
         invalid values.
 
-        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without them, `cut` marks the
+        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without `rollouts`, `cut` marks
         completions that reached a token limit. With `done=False`, the problem stays in flight until `done` is called.
         """
         check_whole_problem(problem)
@@ -365,7 +365,7 @@ class Session(Generic[T]):
             self._stream.done(problem)
 
     def drop(self, problem: Problem, reason: DropReason) -> None:
-        """Count a problem without a group, and mark it as no longer in flight."""
+        """Count a problem that produced no group, and mark it as no longer in flight."""
         self.metrics.record_dropped(reason)
         self.done(problem)
 
@@ -428,8 +428,8 @@ class Session(Generic[T]):
     async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
         """Generate a training problem by its number, without taking a problem from the stream.
 
-        The problem depends only on the settings and the arguments, not on observed scores. `task` and `level` override
-        the choices of the settings for this number. Problems that training rejects are replaced.
+        The problem depends only on the settings and the arguments, not on observed scores. `task` and `level`
+        replace the task and level that the settings give for this number. Problems that training rejects are replaced.
 
         Raises:
             ConfigError: An argument is invalid, or the task has no levels.

@@ -95,7 +95,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
             name = launch.config.tokenizer_name
-            slow = "" if Path(name).exists() else " (without a network connection, this takes a minute or more to fail)"
+            slow = "" if Path(name).exists() else " (without a network connection, it fails after a minute or more)"
             logger.info("loading the tokenizer %s%s", name, slow)
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         tune_process_for_event_loop()

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Range:
-    """A check of a value, and a description of the valid values."""
+    """A check of a setting's value, and a description of the valid values."""
 
     allows: Callable[[Any], bool]
     words: str
@@ -56,7 +56,7 @@ BASE_RANGES = {
     "max_num_workers": at_least(1, or_minus_one=True),
     "max_num_workers_per_node": at_least(1),
     "eval_limit_ratio": _share(),
-    "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
+    "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1, which counts as 0"),
     "batch_size": at_least(1, or_minus_one=True),
     "max_batches_offpolicy": at_least(1),
     "total_steps": at_least(1, or_minus_one=True),

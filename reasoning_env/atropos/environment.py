@@ -46,7 +46,7 @@ class Environment(Protocol):
     running_items: dict[UUID, dict[str, Any]]
     """For each worker, a dict whose `item` is the RolloutItem that the worker collects."""
     backlog: list[RolloutItem]
-    """Items of cancelled workers, which are collected again before new ones."""
+    """Items whose workers were cancelled. They are collected again before new items."""
     eval_runner: asyncio.Task[object] | None
     eval_workers: set[asyncio.Task[object]]
 

@@ -1,4 +1,4 @@
-"""Evaluate the served model on the fixed set during a training; write the results to a folder and as metrics."""
+"""Evaluate the served model on the fixed evaluation set during a training, and report results and metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class ModelEvaluations:
-    """Evaluates the served model on the fixed set each time that the training calls `run`."""
+    """Evaluates the served model on the fixed evaluation set each time that the training calls `run`."""
 
     def __init__(self, run: Run, model: ServedModel) -> None:
         self._run = run
@@ -47,11 +47,11 @@ class ModelEvaluations:
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
         """Evaluate the model and return the metrics; log an error and return None if the evaluation fails.
 
-        The scores are logged, overall and by category. Finished problems are kept even after an error or an
-        interruption.
+        The scores are logged, overall and by category. Completions and scores of finished problems are kept
+        even after an error or an interruption.
 
         Args:
-            step: Step of the trainer, for the results; None without a trainer.
+            step: Step of the trainer, for the results; None if there is no trainer.
             bar: Show a progress bar on a terminal; else write progress lines to the log.
         """
         try:

@@ -40,7 +40,7 @@ class Lifetime:
     save_interval_s = 10.0
     """Seconds between two saves of the latest state. A killed run resumes from the last save."""
     least_drain_s = 3.0
-    """Seconds that the delivery of scored groups gets at shutdown, even if the deadline is earlier."""
+    """Minimum seconds for the delivery of waiting groups at shutdown, even after the shutdown's deadline."""
 
     def __init__(self, run: Run, collect_state: Callable[[], Mapping[str, object]], *, testing: bool) -> None:
         self.checkpoints: CheckpointStore | None = None
@@ -142,7 +142,7 @@ class Lifetime:
         self._run.session.begin(self._run.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state as the state of `step` and as the latest state, or with `latest` only as the latest state."""
+        """Save the state as the latest state and, unless `latest` is true, also as the state of `step`."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self._run.session.state(), **self._collect_state()}, latest=latest)
 

@@ -71,7 +71,7 @@ class MethodCompleter:
 
         Raises:
             ServerError: The method is missing, or returned None.
-            ServerAwayError: The server was stopped since the request was sent.
+            ServerAwayError: The server became unreachable after the request was sent, so the request gets no reply.
         """
         kind = kind or (self.format or await find_format(self, prompt, options)).kind
         arguments = {

@@ -26,7 +26,8 @@ DURATIONS = Metric[object](
 class MetricsServer:
     """Serves the metrics of a run.
 
-    `readings` returns the current values of the metrics. `library` returns the library, or None before the start.
+    `readings` returns the current values of the metrics. `library` returns information about reasoning-gym; None before
+    the workers start.
     """
 
     def __init__(self, readings: Callable[[], Iterable[Reading]], library: Callable[[], LibraryInfo | None]) -> None:

@@ -68,7 +68,7 @@ class RunReport:
 
     @property
     def delivery(self) -> DeliveryStats | None:
-        """Counts of delivered and waiting groups; None without a trainer."""
+        """Counts of delivered and waiting groups; None if there is no trainer."""
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:

@@ -168,7 +168,7 @@ class Run:
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return the group in the trainer's format, with tokens as lists if `as_lists` or the mode's `packs_lists`."""
+        """Return the group in the trainer's format; tokens are lists if `as_lists` or `Mode.packs_lists` is true."""
         truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -268,7 +268,7 @@ class Run:
 
 
 def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `beginnings` has prompts as bytes and numbers, so each is converted only once."""
+    """Return a sequence as a list. `beginnings` has each prompt as bytes and list, so it is converted only once."""
     if isinstance(sequence, array):
         for in_bytes, numbers in beginnings:
             if sequence.tobytes().startswith(in_bytes):

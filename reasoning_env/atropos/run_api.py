@@ -70,7 +70,7 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is the environment's share of the work, at most 1 before rounding.
+    """The state of an environment. `env_weight` is its share of the work, at most 1 apart from rounding errors.
 
     Only BaseEnv uses `unallocated_fraction`.
     """
@@ -124,7 +124,7 @@ LEAVE = Endpoint("POST", "/disconnect-env", msgspec.json.Decoder(Done))
 
 
 class RunApiFault(Exception):
-    """A request failed: `status` is the HTTP status of an error reply, or None without a reply."""
+    """A request failed: `status` is the HTTP status of an error reply, or None if there was no reply."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -220,7 +220,7 @@ class RunApiSession:
     longest_pause_s = 1.0
     """Maximum time between two requests. After a longer pause, a restarted run-api may assign a number twice."""
     slow_reply_s = 10.0
-    """Log a warning after this time without a reply."""
+    """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
     """After this many seconds without a trainer, the log also says what to do if the trainer did register."""
     leave_timeout_s = 3.0
@@ -297,7 +297,7 @@ class RunApiSession:
                 await asyncio.sleep(next(waits))
 
     async def clear_to_send(self) -> int:
-        """Return this environment's number, once run-api knows it and the trainer's batches have room for a group."""
+        """Wait until run-api knows this environment and a group fits into a batch; return the environment's number."""
         while True:
             await self.status()
             if (await self.info())["batch_size"] >= self._entry["group_size"]:
@@ -306,7 +306,7 @@ class RunApiSession:
             await self._wait_for_trainer()
 
     async def send(self, endpoint: Endpoint[Done], body: Sequence[bytes]) -> None:
-        """Send groups right after `clear_to_send`, without retries; raises RunApiFault."""
+        """Send groups once, without retries. Call `clear_to_send` right before. Raises RunApiFault."""
         # The caller logs error replies.
         await self._try_once(endpoint, body, answers=range(200, 600))
 
@@ -345,7 +345,7 @@ class RunApiSession:
         logger.info("registered at run-api as environment %d, at step %d", self._registration.env_id, self._step)
 
     async def _own_status(self) -> EnvironmentStatus | None:
-        """Return this environment's state at run-api; None if run-api does not know it, or if the step went back."""
+        """Return run-api's state of this environment; None if run-api forgot it, or if the trainer's step went back."""
         number = {"env_id": self.registration.env_id}
         try:
             status = await self._ask(STATUS, number, answers=(500,))
@@ -420,7 +420,7 @@ def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
 
 
 class TrainerWatch:
-    """Logs that run-api's batches do not reach the trainer."""
+    """Logs a warning if run-api has enough completions for a batch, but the trainer does not get the batch."""
 
     patience_s = 60.0
     """Log a warning if the completions for a batch have waited at run-api for this many seconds."""

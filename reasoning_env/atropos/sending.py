@@ -102,7 +102,7 @@ def _as_list(groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[ScoredData
 
 
 def completion_length(mask: Sequence[float]) -> int:
-    """Return the number of tokens that are not masked, which are the tokens of the completion."""
+    """Return the number of completion tokens: those that the mask does not exclude."""
     if isinstance(mask, array):  # numpy would have to copy other sequences
         return int(np.count_nonzero(np.asarray(mask) != -100))
     return len(mask) - list(mask).count(-100)

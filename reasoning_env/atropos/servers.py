@@ -113,7 +113,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, asked: object) -> MethodCompleter:
-        """Return the adapter for an object: the same adapter each time, because it remembers the kind of replies."""
+        """Return the adapter that calls an object's methods. It is kept, because it remembers the kind of replies."""
         formats = self._formats_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.formats == formats), None)
         if known is None:
@@ -139,7 +139,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose methods in `asked` are not those of class `usual`; [] for other classes."""
+    """If `asked` is an instance of `usual`, return the reply kinds whose methods it replaces; otherwise return []."""
     if not issubclass(type(asked), usual):
         return []
     return [

@@ -71,7 +71,7 @@ async def keep_rollouts(
     problem: Problem | None,
     decode: Callable[[Sequence[int]], str],
 ) -> None:
-    """Keep some rollouts of a problem's groups for the next table."""
+    """Keep some rollouts of a problem's groups for the next wandb table."""
     keep, task, expected = env.config.num_rollouts_per_group_for_logging, "", ""
     if problem is not None:
         task, expected = problem.task, problem.answer or ""
@@ -82,7 +82,7 @@ async def keep_rollouts(
 
 
 def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str, object]:
-    """Return the table of kept rollouts as a metric; empty without rollouts."""
+    """Return a mapping with the table of kept rollouts as a metric; empty if there are no rollouts."""
     if not groups:
         return {}
     table = wandb.Table(columns=["text", "score", "expected_answer", "task"])
@@ -93,7 +93,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str
 
 
 def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
-    """Return Atropos' metrics of the lengths of sent completions, in tokens; `limit` is the trainer's limit."""
+    """Return Atropos' metrics of the token counts of sent completions; `limit` is the trainer's token limit."""
     if not lengths:
         return {}
     values = np.array(lengths)
@@ -105,7 +105,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
     """Log metrics together with BaseEnv's own, and start a new interval.
 
-    Unlike BaseEnv's method, this function skips the stand-ins of tests, and keeps the metrics of every server.
+    Unlike BaseEnv's method, this function skips tests' stand-ins for servers, and keeps the metrics of every server.
     """
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))

@@ -36,7 +36,7 @@ def encode_body(group: Mapping[str, object]) -> list[bytes]:
 
 
 def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
-    """Return the pieces of a request's body. Concatenated gzip members are valid gzip data."""
+    """Return the body of a request for all groups, in pieces. Concatenated gzip members are valid gzip data."""
     end = gzip.compress(f',"env_id":{env_id}}}'.encode())
     if len(bodies) == 1:
         return [*bodies[0], end]
@@ -62,7 +62,7 @@ def encode_members(fields: Iterable[tuple[str, object]]) -> Iterator[bytes]:
 
 
 def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield the members; LONG_FIELDS are yielded in several pieces."""
+    """Yield the members of a JSON object in pieces. Each of the LONG_FIELDS is yielded in several pieces."""
     comma = ""
     for name, value in fields:
         yield f"{comma}{json.dumps(name)}:".encode()

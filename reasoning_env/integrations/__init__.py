@@ -23,7 +23,7 @@ def process_bridge(settings_json: str = "{}") -> Bridge:
 
 @cache
 def _bridge_of(process: int, settings_json: str) -> Bridge:
-    """Return the bridge of a process. The process id is part of the key, because forks inherit the parent's bridges."""
+    """Return the bridge of a process. The cache key has the process id, because forks inherit the parent's bridges."""
     url = os.environ.get("REASONING_JUDGE_URL")
     if url:
         return Bridge(judge=JudgeClient(url), start=False)

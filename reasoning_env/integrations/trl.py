@@ -93,11 +93,11 @@ class TrlEnvironment:
         log_metric: LogMetric | None = None,
         **_: object,
     ) -> list[float | None]:
-        """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
+        """The function for `reward_funcs`: return each completion's score, or None after an infrastructure error."""
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return a reward function for each part of the score, to use instead of `reward`. A batch is judged once.
+        """Return a reward function for each part of the score, to replace `reward`. Together they judge a batch once.
 
         Use them for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
         """
@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Pass (reference, verdict, is truncated) of all ranks' completions to the first rank's session, as groups."""
+        """Gather (reference, verdict, is truncated) from all ranks; update the first rank's session with each group."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)

@@ -56,7 +56,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def parts(self, trace: Any) -> dict[str, float]:
-        """Return `format`, `answer` and `length`, whose product is the reward. Metrics are called before rewards."""
+        """Return `format`, `answer` and `length`, whose product is the reward. Called before the rewards."""
         verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
         return dict(verdict.parts)
 
@@ -81,7 +81,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
         return (await self._verdict(f"<answer>{problem.known_answer}</answer>")).correct
 
     async def _verdict(self, completion: str | None) -> Verdict:
-        """Judge a completion. Raises ScoringError for an infrastructure error instead of a score of 0."""
+        """Judge a completion. After an infrastructure error, raise ScoringError instead of returning a score of 0."""
         return await self._bridge().averdict(self.data.reference, completion)
 
     def _bridge(self) -> Bridge:

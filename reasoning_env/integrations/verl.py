@@ -36,7 +36,7 @@ from reasoning_env.integrations import process_bridge
 from reasoning_env.records import Subject, Verdict
 
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
-"""Pauses between retries. The last pause is longer than a judge needs to restart."""
+"""Pauses between retries. The last pause is longer than a `judge` server needs to restart."""
 
 
 async def compute_score(
@@ -69,7 +69,7 @@ async def compute_score_of_row(
     settings: Mapping[str, object] | None = None,
     **_: object,
 ) -> dict[str, object]:
-    """Return the score of a completion from a score function, called with the ground truth and the extra information.
+    """Judge a completion with a score function, which gets `ground_truth` and the items of `extra_info` as keywords.
 
     Raises ScoringError if an infrastructure error persists, and ConfigError if the function cannot be used.
     """

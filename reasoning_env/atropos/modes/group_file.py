@@ -46,7 +46,7 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
-    """Return a group's line in pieces; `fields` are Atropos' fields of the group. Takes 0.4 ms per 1000 tokens."""
+    """Return a group's line as a list of byte strings; `fields` are Atropos' fields. Takes 0.4 ms per 1000 tokens."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
@@ -72,7 +72,7 @@ def open_groups(
             if candidate != path:
                 logger.warning("writing new groups to %s instead", candidate)
             return file
-    raise AssertionError("unreachable: the loop before never ends")
+    raise AssertionError("unreachable: the loop above returns or raises")
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
@@ -85,7 +85,7 @@ def numbered_paths(path: Path) -> Iterator[Path]:
 
 
 class BackgroundWriter:
-    """Writes each group as a line, in order, on a thread. The first group creates the file.
+    """Appends each group as a line to a file, in order, on a thread. The first group creates the file.
 
     If the file exists, a number is appended to its name, as in Atropos. Raises ConfigError if the path is not writable.
     """
@@ -117,9 +117,9 @@ def _make(path: Path) -> LineFile:
     for candidate in numbered_paths(path):
         with suppress(FileExistsError):
             file = LineFile.create(candidate)
-            logger.info("writing the groups that are sent to %s", candidate)
+            logger.info("writing a copy of each sent group to %s", candidate)
             return file
-    raise AssertionError("unreachable: the loop before never ends")
+    raise AssertionError("unreachable: the loop above returns or raises")
 
 
 def _log_error(written: Future[None]) -> None:

@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return this mode's own defaults by setting, which replace those in `config`; `name` names the environment."""
+        """Return this mode's defaults by setting. They replace values in `config`. `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
@@ -66,7 +66,7 @@ class Mode:
 
     @property
     def groups_path(self) -> Path | None:
-        """File of the groups that the mode wrote; None without groups."""
+        """File of the groups that the mode wrote; None if it wrote no file."""
         return None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
@@ -76,7 +76,7 @@ class Mode:
     # ---- hooks of the environment
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
-        """Return the wandb group and project that the trainer registered; None without a trainer."""
+        """Return the wandb group and project that the trainer registered; None if there is no trainer."""
         return None
 
     # ---- end

@@ -1,8 +1,8 @@
 """The command `process`: collect many groups concurrently, and write each group as soon as it is scored.
 
 BaseEnv's own loop collects one group at a time. Here a group of a new problem replaces a failed group, so the file gets
-the requested number of groups. After Ctrl-C or SIGTERM, groups in flight get SHUTDOWN_GRACE_S. Running the same command
-again adds the missing groups.
+the requested number of groups. After Ctrl-C or SIGTERM, groups in flight have SHUTDOWN_GRACE_S to finish. Running the
+same command again adds the missing groups.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Process(Mode):
         await env.setup_wandb()
         if file.keys:
             existing = pluralize(len(file.keys), "group")
-            logger.info("%s already has %s; adding %d", file.path, existing, self._total - len(file.keys))
+            logger.info("%s already has %s; adding %d more", file.path, existing, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         if sys.stderr.isatty():
             with progress_bar(self.name, self._total, done=len(file.keys)) as advance:
