@@ -42,7 +42,7 @@ Level = float | Literal["random"] | None
 
 
 class ProblemForm(StrEnum):
-    """The program that reads the rows, which decides the columns."""
+    """The program for which the rows are written. It decides the columns."""
 
     ROWS = "rows"
     """For any program: each property of the problem has a column of its own."""
@@ -364,7 +364,7 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     },
     ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
-"""Columns of a file of problems by form, each with its type in Parquet (see `tables.TYPES`)."""
+"""For each form of a file of problems, its columns with their types in Parquet (see `tables.TYPES`)."""
 
 
 @dataclass(frozen=True)
@@ -391,7 +391,7 @@ async def write_problems(
     """Write a file of problems, or resume it, and return its card. Starts and closes the session.
 
     The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`. Raises
-    ConfigError for tasks without levels if `how.needs_levels`, and for an unfinished file with other settings.
+    ConfigError for tasks without levels if `how.needs_levels`, and for a file that was made with other settings.
     """
     async with session:
         if how.needs_levels and (without := sorted(set(session.plan.weights) - session.plan.adjustable)):

@@ -49,7 +49,7 @@ def check_output(path: Path, setting: str) -> None:
 def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
     """Yield the rows of a file, in order, and a Malformed for each invalid line. Raises ConfigError and OSError.
 
-    `setting` is the name of the file's option in errors.
+    `setting` is the option that an error message names.
     """
     if not path.name.endswith(READABLE):
         raise ConfigError(f"the file name must end in {', '.join(READABLE)}", setting=setting, got=str(path))

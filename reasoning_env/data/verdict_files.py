@@ -95,7 +95,7 @@ async def judge_rows(
     - with `selection.keep`, `not_kept`: the number of completions that became no row, by reason,
     - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
 
-    Raises ConfigError if no row can be judged, or if the output has other settings.
+    Raises ConfigError if no row can be judged, or if the output was made with other settings.
     """
     check_output(out, "--out")
     files = RowFiles(row_files(paths, out), columns or {})
@@ -273,7 +273,7 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return the verdicts of a row, or why the row is skipped (`left_out`), with its file and number."""
+    """Return the verdicts of a row; for a skipped row, the reason (`left_out`), the file and the row's number in it."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
@@ -335,7 +335,7 @@ Scored = tuple[NumberedRow, Row]
 
 
 def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
-    """Yield the rows with their verdicts, in order, without the skipped rows."""
+    """Yield the rows that were not skipped, with their verdicts, in order."""
     for numbered, added in zip(read_judgeable_rows(files), rows_by_position(judged), strict=True):
         position = added.pop("key")
         assert position == str(numbered.number), "every row has been judged or left out"

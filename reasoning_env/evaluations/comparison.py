@@ -44,7 +44,7 @@ class ProblemScore:
 
     @classmethod
     def of(cls, group: DumpedGroup) -> ProblemScore:
-        """Return the score of the problem of a group, which needs at least one rollout."""
+        """Return the score of a group's problem. The group must have at least one rollout."""
         return cls(group.item_id, group.index, group.seed, group.level, fmean(group.scores))
 
 
@@ -127,7 +127,7 @@ class Comparison:
         return differences(self.first, self.second)
 
     def as_json(self) -> ComparisonData:
-        """Return the comparison as `compare --json` prints it and the page of `report` uses it."""
+        """Return the comparison as JSON values, for `compare --json` and for the page that `report` writes."""
         return {
             "overall": asdict(self.overall),
             "tasks": [asdict(task) for task in self.tasks],

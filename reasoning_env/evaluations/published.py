@@ -99,7 +99,7 @@ def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
     """Return each published model's mean scores over the evaluated tasks, the highest `comparable` first.
 
-    `tasks` are the rows of a summary. If a model has no result for a task, its means are over the other tasks.
+    `tasks` are the rows of a summary. If a model has no result for a task, the model's means are over the other tasks.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
     means: dict[str, PublishedMeans] = {}

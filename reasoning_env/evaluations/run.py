@@ -60,11 +60,11 @@ DEFAULT_WORKERS = 16
 
 @dataclass(frozen=True)
 class EvaluatedProblem:
-    """A problem with its judged rollouts, or without rollouts and with the reason in `dropped`.
+    """A problem with its judged rollouts. If it was dropped, it has no rollouts, and `dropped` has the reason.
 
     A dropped problem has no score, not even 0.
 
-    - `library_scores`: the library's own score of each rollout; None without a preset.
+    - `library_scores`: the library's own score of each rollout; None if there is no preset.
     - `seconds`: the time until the completions arrived.
     - `failed`: the number of completions that the server never returned.
     - `sent`: the record of the requests; None if no request was answered.
@@ -180,7 +180,7 @@ class Evaluation:
         return self._folder.path
 
     async def run(self, *, bar: bool = True) -> None:
-        """Evaluate the remaining problems. Show a progress bar on a terminal; without `bar`, write log lines.
+        """Evaluate the remaining problems. Show a progress bar on a terminal, or write log lines if `bar` is False.
 
         Dropped problems are saved after all problems were tried, so that a resumed evaluation tries them again.
         Raises:

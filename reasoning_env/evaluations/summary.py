@@ -54,7 +54,7 @@ class SummaryRow(TypedDict):
     failed: Count
     """Completions that the server never returned."""
     not_made: NotRequired[Count]
-    """Problems of the set that could not be generated; 0 until the end of the evaluation."""
+    """Problems of the set that could not be generated; 0 until the evaluation is finished."""
     tasks: NotRequired[Count]
     """Number of tasks in the row; missing in the row of a single task."""
     category: NotRequired[Name]

@@ -38,7 +38,7 @@ START_LEVEL = 0.3
 class ArmCounts:
     """Decaying counts of an arm (a task at a level): groups, the sum of their mean scores, and groups with a signal.
 
-    `served` counts the groups without decay.
+    `served` is the number of all groups, which does not decay.
     """
 
     groups: float = 0.0

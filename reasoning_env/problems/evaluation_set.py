@@ -4,8 +4,8 @@ The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet` or, fo
 (`presets.py`).
 
 The set depends only on tasks, parameters, level, seed and number of problems. Problem n of a task is the first draw for
-n whose question differs from the questions of problems 0 to n - 1, so problem n is generated after problem n - 1. If
-no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
+n whose question differs from the questions of problems 0 to n - 1. So problem n waits for problem n - 1 if the task may
+repeat questions. If no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
 """
 
 from __future__ import annotations

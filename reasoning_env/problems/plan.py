@@ -34,7 +34,7 @@ class TaskPlan:
 
     - `available`: all tasks that are not excluded.
     - `tasks`: the selected tasks.
-    - `training_tasks`: the selected tasks except tasks that reward policies without reasoning.
+    - `training_tasks`: the tasks for training, by default without tasks that reward policies that do not reason.
     - `adjustable`: the tasks that have levels of difficulty.
     - `params`, `weights`: the user's parameters and weights, by task.
     """
@@ -121,7 +121,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log which tasks that reward policies without reasoning are left out, and which are kept because of `tasks`."""
+    """Log the tasks that reward policies without reasoning: those left out and those that `tasks` names."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(

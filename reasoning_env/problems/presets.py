@@ -53,7 +53,7 @@ def load_preset(name: str) -> Preset:
 
 
 def preset_path(name: str) -> Path:
-    """Return the path of a preset's file, which also has the published results."""
+    """Return the path of the file that has a preset's settings and published results."""
     return Path(__file__).with_name("published") / f"{name}.json"
 
 

@@ -80,7 +80,7 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem, which the release `library` makes from `seed` (in [0, 2**32)), `params` and `level`.
+    """The name of a problem. The release `library` makes it from `seed` (in [0, 2**32)), `params` and `level`.
 
     `as_library` is True if question, answer and score are the library's own, without corrections.
     """

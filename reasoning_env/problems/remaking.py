@@ -41,7 +41,7 @@ class Remaker:
             if "@" in parsed.library:
                 problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
-        # The hash in the reference may be that of the clarified question or of the library's own question.
+        # The reference may have the hash of the clarified question or of the library's own question.
         for clarified in (False,) if parsed.as_library else (True, False):
             spec = parsed.spec().with_request(clarified=clarified, uncorrected=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self._cpu_s)

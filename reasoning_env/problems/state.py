@@ -29,7 +29,7 @@ GroupCount = Annotated[Number, Field(ge=0)]
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
-"""An arm of the estimator: level, groups, sum of mean scores, groups with a signal, and groups without decay."""
+"""An arm of the estimator: level, three counts that decay (see `ArmCounts`), and the number of all groups."""
 
 
 class StreamState(TypedDict):
@@ -55,7 +55,7 @@ _STATE = TypeAdapter(SessionState)
 
 
 def read_state(state: object) -> SessionState:
-    """Return the valid state of an earlier run, without unknown keys. Raises ConfigError for an invalid state."""
+    """Check the state of an earlier run, and return it without unknown keys. Raises ConfigError if it is invalid."""
     try:
         return _STATE.validate_python(state)
     except ValueError as error:

@@ -214,7 +214,7 @@ class Exclusions:
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Record whether a problem leaves room for its completion (fits).
+        """Record whether a problem fits, which means that it leaves room for a completion.
 
         Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
         unless it is the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
