@@ -178,7 +178,8 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     if not common:
         numbers = f"the first has {len(first.problems)} problems, and the second {len(second.problems)}"
         causes = "; ".join([*differences(first, second), numbers])
-        raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}")
+        remedy = "evaluate both models with the same tasks, seed and release of reasoning-gym"
+        raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}", remedy=remedy)
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for name in common:
         pairs[first.problems[name].task].append((first.problems[name].score, second.problems[name].score))
