@@ -327,7 +327,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @property
     def groups_path(self) -> Path | None:
-        """File of the groups that `process` wrote; None if it wrote no file."""
+        """File of the groups that `process` wrote; None if there are no groups."""
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:

@@ -142,7 +142,7 @@ class Rejection(StrEnum):
     TOO_LONG = "too_long"
     """Prompt and expected answer do not fit into the token limit."""
     REPEATED = "repeated"
-    """The question is already in the set or file, which may contain each question only once."""
+    """The question is already in the problem set or file, where no question may appear twice."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def tune_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.collect()  # updates Python's count of old objects, which still includes the frozen objects
+    gc.collect()  # lowers Python's count of old objects, which still includes the frozen objects
     gc.set_threshold(2_000, 5, 5)
 
 

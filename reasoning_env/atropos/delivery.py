@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _WaitingGroup:
-    """A waiting group: its JSON from `encode_body`, and a future that is done once it was delivered or dropped."""
+    """A waiting group's JSON from `encode_body`, and a future that is done once the group was delivered or dropped."""
 
     body: Future[list[bytes]]
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())

@@ -59,7 +59,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     # Pass only settings that were set, so that pydantic records which settings the user set, even to the default.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
     given = {**sections.env, **of_section("env", options)}
-    if "total_steps" in given:  # report a value out of range before the class, which allows the values of all commands
+    if "total_steps" in given:  # the config class accepts the values of all commands, so check this command's range
         steps = make_settings(TrainingSettings, {"total_steps": given["total_steps"]}, "env.").total_steps
         check_value("env.total_steps", steps, mode.steps)
     config = make_settings(type(defaults), {**preset, **given}, "env.")

@@ -72,7 +72,7 @@ class RunReport:
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:
-        """Every PROGRESS_INTERVAL_S, log the progress. If there is none, log for how long no group ended.
+        """Every PROGRESS_INTERVAL_S, log the progress or, if there was none, how long no group was scored or dropped.
 
         While all inference requests fail, log nothing here, because the inference code logs the failure.
         """

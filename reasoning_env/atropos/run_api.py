@@ -273,7 +273,7 @@ class RunApiSession:
         return self.registration
 
     async def info(self) -> TrainerInfo:
-        """Return batch size and token limit of the trainer."""
+        """Return the trainer's batch size and token limit."""
         return await self._ask(TRAINER_INFO)
 
     async def status(self) -> EnvironmentStatus:

@@ -35,7 +35,7 @@ class AtroposServer(MethodsForUsers):
         *,
         named: ReplyFormat | None = None,
     ) -> None:
-        APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer's loads a tokenizer
+        APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer.__init__ loads a tokenizer
         asked = named_format(config) or named
         self.server = Server(
             ServerSettings.model_validate(config, from_attributes=True),  # Atropos' own class has fewer settings

@@ -29,7 +29,7 @@ def encode_body(group: Mapping[str, object]) -> list[bytes]:
     search for repetitions would double the time without saving bytes. For short completions of long prompts, the search
     would save two thirds of the bytes.
     """
-    # 31: gzip's format, with the largest window.
+    # wbits=31 selects gzip's format with the largest window.
     compressor = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
     compressed = [compressor.compress(piece) for piece in chain([b"{"], encode_members(group.items()))]
     return [*compressed, compressor.flush()]

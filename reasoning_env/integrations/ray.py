@@ -153,7 +153,7 @@ class MakeProblems(_Actor):
 class JudgeRows(_Actor):
     """Adds scores to rows with `reference` and completions; for `map_batches` with `batch_format="pyarrow"`.
 
-    Rows that cannot be judged are skipped. The actor logs each reason with the first such row of the batch.
+    Rows that cannot be judged are skipped. For each reason, the actor logs the first such row of the batch.
     """
 
     async def __call__(self, batch: pyarrow.Table) -> AsyncIterator[pyarrow.Table]:

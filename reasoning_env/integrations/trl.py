@@ -68,7 +68,7 @@ class TrlEnvironment:
         self.problems: dict[str, Problem] = {}
         """Problems whose rows were generated and whose groups are not judged yet, by reference."""
         self.max_completion_tokens: int | None = None
-        """The trainer's `max_completion_length`, which the callback sets; None without the callback."""
+        """The trainer's `max_completion_length`, which the callback sets; None if the callback is not used."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
         self._batch: Sequence[Completion] | None = None

@@ -68,7 +68,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.reward
     async def judged(self, trace: Any) -> float:
-        """Return the score of the last reply."""
+        """Return the score of the model's last reply."""
         verdict = self._verdicts.pop(trace.id, None) or await self._verdict(trace.last_reply)
         trace.info["reason"] = verdict.reason.value
         return verdict.score

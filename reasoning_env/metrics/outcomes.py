@@ -103,7 +103,7 @@ class GroupOutcome(StrEnum):
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:
-    """Return whether the scores of a group differ. A group of one completion always counts as `with_signal`."""
+    """Return the outcome of a group. A group of one completion always counts as `with_signal`."""
     if len(group.rollouts) == 1 or group.has_signal:
         return GroupOutcome.WITH_SIGNAL
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):

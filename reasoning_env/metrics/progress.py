@@ -36,7 +36,7 @@ class ProgressReader:
     ) -> dict[str, object]:
         """Return totals and recent rates by name.
 
-        Before the first group, there are no means. Numbers of waiting groups and of lost groups are omitted if 0.
+        Before the first group, the means are missing. Numbers of waiting groups and of lost groups are omitted if 0.
         """
         total = self._recorder.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
@@ -60,7 +60,7 @@ class ProgressReader:
         return words
 
     def _rates(self, total: Sums) -> dict[str, str]:
-        """Return recent rates and, if there are recent groups, their means. Keep `total` for later calls."""
+        """Return recent rates and, for recent groups, the mean score and level. Keep `total` for later calls."""
         now_s = self._clock()
         while len(self._readings) > 1 and self._readings[1][0] <= now_s - self.WINDOW_S:
             self._readings.popleft()

@@ -142,7 +142,7 @@ class TaskReport:
     """A task's share of the sampled problems, its pass rate and its signal chance, each in [0, 1].
 
     The signal chance is the probability that the scores of a group differ. Pass rate and signal chance are estimates at
-    the levels that the sampler uses now. `level` is the mean of these levels, in [0, 1], or None without a curriculum.
+    the levels that the sampler uses now. `level` is the mean of these levels; None if no curriculum is used.
     """
 
     share: float

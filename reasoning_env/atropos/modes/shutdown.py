@@ -32,7 +32,7 @@ async def close(env: Environment, run: Run) -> None:
         await run.lifetime.stop_background()
 
     async def close_clients() -> None:
-        # Otherwise their connections stay open after the environment ends.
+        # Otherwise the clients' connections stay open after the environment ends.
         await run.inference.close()
         for client in run.clients:
             await close_connections(client)
