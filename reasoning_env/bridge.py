@@ -71,8 +71,8 @@ class Bridge:
 
     Args:
         settings: The settings; by default, created from the keywords `fields`.
-        fits: Returns whether a problem's prompt and completion fit into the model's context. The attribute may be set
-            until the first problem is drawn, because some trainers load the model later than the bridge.
+        fits: Returns whether a problem's prompt and completion fit into the model's context. You can also set the
+            attribute before the first problem is drawn, because some trainers load the model later than the bridge.
         score: Score function instead of tasks, as for `Session`.
         instance: Number of the session; sessions with different numbers share no problems.
         state: Return value of `state()` in an earlier run, to continue that run.

@@ -460,7 +460,7 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """The library in the workers. Raises RuntimeError before `start`, as `plan` and `evaluation_set` do."""
+        """The library that workers imported. Raises RuntimeError before `start`, as `plan` and `evaluation_set` do."""
         return self._require(self._library)
 
     @property

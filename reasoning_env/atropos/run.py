@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 class Run:
     """The parts of one environment; `lifetime` starts and ends them.
 
-    `ReasoningGymEnv.collect_trajectories` takes the steps of a group in order: `next`, `complete`, `judge`, `pack`,
-    `observe`, or `drop`, and `end`.
+    `ReasoningGymEnv` takes the steps of a group in this order: `next`, `complete`, `judge`, `pack`, `observe`, `end`.
+    After an error it takes the step `drop` instead of the remaining steps.
 
     Args:
         config: All settings of the environment.

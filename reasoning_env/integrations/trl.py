@@ -193,7 +193,7 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 
 
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
-    """Return a reward function that judges each completion with its row of the data set, which includes the prompt.
+    """Return a reward function that judges each completion with its row of the data set. The row has the prompt.
 
     The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the
     columns `NAME/reason`, `NAME/error` and `NAME/parts`; the metrics include the share of each reason.

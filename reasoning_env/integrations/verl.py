@@ -3,13 +3,13 @@
     reward.custom_reward_function.path=pkg://reasoning_env.integrations.verl
     reward.custom_reward_function.name=compute_score
 
-verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call this coroutine. `remote` cannot call coroutines,
-so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager` are not supported;
-`main_ppo` of verl 0.9.1 does not use them.
+verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call the coroutine `compute_score`. `remote` cannot
+call coroutines, so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager`
+are not supported; `main_ppo` of verl 0.9.1 does not use them.
 
 verl does not accept None as a reward, so an infrastructure error is retried and then raised. If the environment
 variable `REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts
-its own pool of processes. Its settings are in `reward_kwargs.settings`, such as modules with your own tasks:
+its own pool of processes. The pool's settings, such as modules with your own tasks, are in `reward_kwargs.settings`:
 
     +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
@@ -94,7 +94,7 @@ async def _verdict(settings: Mapping[str, object] | None, subject: Subject, comp
 
 
 def _as_json(arguments: Mapping[str, object] | None) -> str:
-    """Return the arguments of a bridge as JSON, also if they are Hydra's mappings and lists."""
+    """Return the arguments of a bridge as JSON, even if they are Hydra's mappings and lists."""
     return json.dumps(arguments or {}, sort_keys=True, default=_plain)
 
 
