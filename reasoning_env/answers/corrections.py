@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Multiply a too long answer's score by len(right) / len(answer): count words, or the letters of a single word."""
+    """Reduce a too long answer's score by the ratio of the lengths: in words or, if one word is right, in letters."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -31,7 +31,7 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Also accept words of the library's list of English words, as its list for ladders lacks some, such as PEEK."""
+    """Also accept words of the library's list of English words: its list for ladders lacks words such as PEEK."""
     if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]

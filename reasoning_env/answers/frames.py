@@ -36,8 +36,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the outermost frame's name and inside; None if there is no frame (formatting around the whole string).
 
-    `names` are names of the result. The problem's `numbers` may follow a name: `gcd(8, 12)`. With `ends_in_full_stop`,
-    a full stop at the end is part of the answer, unless it follows a closing quote, bracket or other mark.
+    One of `names` before an answer is a frame too. The problem's `numbers` may follow the name: `gcd(8, 12)`. With
+    `ends_in_full_stop`, a full stop at the end is part of the answer, unless it follows a closing quote or other mark.
     """
     if UNFRAMED.fullmatch(text):
         return None

@@ -89,7 +89,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the number of JSON nodes, multiplied by the depth of the tree."""
+    """Return an upper bound of the number of nodes in a JSON text, multiplied by the depth of its tree."""
     return (1 + sum(map(text.count, ",:[{"))) * max(1, nesting_depth(text, "[{", "]}"))
 
 
@@ -97,7 +97,7 @@ def _tree_work(text: str) -> int:
 
 
 def score_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the score of a wrong answer to `countdown`. The correction of the task changes it for right answers."""
+    """Return 0.05 for an arithmetic expression, otherwise 0.01. Right answers get 1 from `correct_countdown`."""
     try:
         evaluate_exactly(parse_arithmetic(answer))
     except ExpressionError:

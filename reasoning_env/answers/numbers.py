@@ -134,9 +134,9 @@ def without_rounding_sign(answer: str) -> str:
 
 
 def candidate(answer: str, problem: ProblemData) -> str | None:
-    """Read a number. It is right if it is the right candidate in the question, rounded to three decimals or more.
+    """Read a number, which is right if it equals the right option, rounded to three decimals or more.
 
-    The question may write one candidate in two ways, as 791,044.979 and 7.910449790000001e+05. Both are right.
+    The question may list the right option in two notations: 791,044.979 and 7.910449790000001e+05. Both are right.
     """
     solution = problem.metadata["solution"]
     shown = zip(problem.metadata["candidates"], problem.metadata["formatted_candidates"], strict=True)

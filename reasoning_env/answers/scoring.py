@@ -32,7 +32,7 @@ parsers are higher and differ between Python's versions, but scores must not dep
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """An answer without the formatting in `frames`. `notation` is what the verifier gets; None if no value was read."""
+    """An answer from which `frames` were removed. The verifier gets `notation`, which is None if `text` is no value."""
 
     text: str
     notation: str | None
@@ -195,7 +195,7 @@ class Scorer:
         return self.rules.type(text, self._problem)
 
     def _score_candidate(self, candidate: AnswerCandidate) -> float:
-        """Return the strict or the library's score of a candidate. Raises any error of the library's verifier."""
+        """Return a candidate's strict score, or the library's score if not `strict`. Raises the verifier's errors."""
         if not self.strict:
             score = self._verifier_score(candidate.text)
             if self.accepts_forms and candidate.notation is not None and score < 1.0:
@@ -238,7 +238,10 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the guard's or verifier's score; the library's own if rewards are not strict. Raises any error."""
+        """Return the score of the guard, or of the verifier if there is no guard. Raises any of their errors.
+
+        If rewards are not strict and the task has a function `library_score`, return that function's score instead.
+        """
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
             score, has_code = self.rules.library_score(answer, entry, self.dataset)

@@ -123,7 +123,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the last line that has an empty cell, and its neighbours without words; [] if no cell is empty."""
+    """Return the last block of lines without words in which a cell is empty; [] if no cell is empty."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
@@ -138,7 +138,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's empty cells one by one. `fill` gets an empty box unless the board has boxes, as in sudoku."""
+    """Fill a board's empty cells one by one. If the board has no boxes like a sudoku's, `fill` gets [] as the box."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -201,7 +201,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that need no reasoning. The task's function `own` adds answers of its own."""
+    """Return answers to an entry that need no reasoning. `own` is a function of the task that returns more answers."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

@@ -25,7 +25,7 @@ MAX_STARTS = 8
 
 @dataclass(frozen=True)
 class _Start:
-    """The beginning that prompts with one system prompt share; empty if it cannot be encoded without the rest."""
+    """The common beginning of prompts with the same system prompt; empty if it cannot be encoded on its own."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()
@@ -215,7 +215,7 @@ def _encodes_like_backend(tokenizer: object) -> bool:
 
 
 def _has_usual_methods(tokenizer: object, *names: str) -> bool:
-    """Return True if a tokenizer has these methods unchanged from the fast tokenizers of transformers."""
+    """Return True if a tokenizer inherits the methods called `names` unchanged from PreTrainedTokenizerFast."""
     transformers = sys.modules.get("transformers")
     if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
         return False

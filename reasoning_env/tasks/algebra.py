@@ -49,7 +49,7 @@ COMPLEX_ARITHMETIC = Task(
     ),
 )
 
-ONE_KIND = "each library level has a single kind of integral and the default numbers, so it has few different questions"
+ONE_KIND = "each library level makes one kind of integral with the default ranges, so it has few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 
@@ -81,7 +81,7 @@ INTERMEDIATE_INTEGRATION = Task(
                 [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
                 [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
             ),
-            "each library level has a single kind of integral, and some kinds have only 18 different answers",
+            "each library level makes only one kind of integral, and some kinds have only 18 different answers",
         ),
         FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
         FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),

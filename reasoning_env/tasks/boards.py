@@ -111,7 +111,9 @@ LARGEST_ISLAND = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one answer is too frequent"
+            ("min_island_size", "max_island_size"),
+            ((1, 8), (1, 12), (1, 20), (1, 30)),
+            "the first library level allows a single island size, so one answer is too frequent",
         ),
         FieldLevels(
             ("min_num_islands", "max_num_islands"),
@@ -219,7 +221,7 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to 5 rectangles, 2 is right too often"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "up to 5 rectangles make the answer 2 too frequent"),),
     clarification=added(
         "the question does not say which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",
@@ -248,7 +250,7 @@ ROTTEN_ORANGES = Task(
     "rotten_oranges",
     "algorithmic",
     levels=(
-        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "beyond 25 x 25, some orange nearly always stays fresh"),
+        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "above 25 x 25, an orange nearly always stays fresh"),
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),

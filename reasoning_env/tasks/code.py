@@ -16,7 +16,7 @@ BF = Task(
     "code",
     has_small_pool=True,
     question_counts=(4700, 4700, 5300),
-    levels=(FieldLevels(("difficulty",), (1, 2, 3), "only three difficulties exist, none between them", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has only these three difficulties", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
     failure=FailureRule((TimeoutError,), "the generated program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
@@ -49,7 +49,7 @@ seconds, so a deadline may end them. `python -m tools.unstable_programs --python
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return an entry with the part of the question that is known before generation: all except the input."""
+    """Return an entry with all of the question except the input, which is unknown before generation."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}
@@ -100,7 +100,7 @@ CODEIO = Task(
     "code",
     has_small_pool=True,
     question_counts=(None, 3700),
-    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "only four difficulties exist, none between them", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "the library has only these four difficulties", drawn=True),),
     # The parameter makes every question ask for the output, although its name suggests otherwise. Questions that ask
     # for any feasible input are rejected, because the verifier accepts a single input.
     served_params={"input_prediction_probability": 1.0},

@@ -15,8 +15,8 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""Number of different questions that is enough for a task. If no question repeats among 300 random ones, the task has
-at least this many with 99 % confidence (`tools/pools.py`)."""
+"""Larger numbers of different questions are not measured. If no question repeats among 300 random questions, the task
+has at least this many with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the number of different questions of each task was measured."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
@@ -102,17 +102,17 @@ class RejectionRule:
 
 
 def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
-    """Reject entries whose expected answer is wrong, or whose question has two meanings."""
+    """Return a rule that rejects entries whose expected answer is wrong, or whose question has two meanings."""
     return RejectionRule(Cause.WRONG, reason, applies)
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Reject entries that a simple rule solves. `served` is the share of these entries that is served anyway."""
+    """Return a rule that rejects entries that are too easy, except the share `served` of these entries."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Reject entries whose answer can be copied from the question. The share `served` of them is served anyway."""
+    """Return a rule that rejects entries whose answer can be copied, except the share `served` of these entries."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -122,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Reject entries with the right answer `answer`. The share `served` of these entries is served anyway."""
+    """Return a rule that rejects entries whose right answer is `answer`, except the share `served` of them."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -133,7 +133,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors that the library raises for some seeds, which then have no problem. `reason` says why they fail."""
+    """Errors that the library raises for seeds that have no problem. `reason` says why it raises them."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -222,4 +222,4 @@ class Task:
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How answers are parsed and scored."""
     scores_without_params: bool = False
-    """True if the constructor loads much data that the verifier does not read."""
+    """True if the constructor is slow, and a dataset with any parameters can score, because the verifier reads none."""

@@ -172,7 +172,7 @@ KNIGHT_SWAP = Task(
             ((1, 1), (2, 2), (2, 2), (3, 3)),
             "a board with 4 knights per side takes up to 9 s to generate",
         ),
-        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "more knights need more steps"),
+        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "a swap of more knights takes more steps"),
         FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "with 11 or more nodes, a swap is nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
@@ -241,7 +241,7 @@ N_QUEENS = Task(
         FieldLevels(
             ("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s to generate"
         ),
-        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "at most n queens can be removed"),
+        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "a board of size n has only n queens to remove"),
     ),
     constructor_params=("n",),
     scores_without_params=True,
@@ -319,7 +319,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each of these ranges",
+            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each range listed here",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",

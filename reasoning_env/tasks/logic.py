@@ -38,7 +38,7 @@ CIRCUIT_LOGIC = Task(
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "the library raises all three parameters at the same levels"
+EVERY_STEP = "the library raises all three parameters in the same step"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
@@ -132,7 +132,7 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return a conclusion that needs several premises, as the question demands; the library's may follow from one."""
+    """Return a conclusion that needs several premises, as the question demands; the library's may need just one."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}
@@ -220,7 +220,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and True if the statement says that one of them has objects, False for none."""
+        """Return a bit mask of kinds, and whether the statement says that some of them (True) or none (False) occur."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

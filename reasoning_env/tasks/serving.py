@@ -47,7 +47,7 @@ class Flaw:
 
 
 def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
-    """Return why a seed has no problem, after an error that the task declares; None for any other error."""
+    """Return why the seed has no problem if the task's declaration lists the type of `error`; otherwise None."""
     rule = task.failure
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 

@@ -79,7 +79,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each of these ranges",
+            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each range listed here",
         ),
     ),
     clarification=Clarification(
@@ -108,7 +108,7 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if one of `groupings` is right. This is frequent, because questions list anagrams side by side."""
+    """Return True if `groupings` finds the right answer. It often does, as questions list anagrams side by side."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "other strings are a letter longer than isomorphic strings, so a level with one length reveals the answer",
+            "strings that are not isomorphic get an extra letter; at a level with one length, it reveals the answer",
         ),
     ),
     options=2,
@@ -303,7 +303,7 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
 def _exceeds_rule_limit(entry: Entry) -> bool:
-    """Return True if splitting the machines takes more conversions than the question's limit of rule applications.
+    """Return True if the answer needs more conversions of machines than the question allows applications of rules.
 
     Return False for a clarified question, which says that each conversion counts as an application.
     """

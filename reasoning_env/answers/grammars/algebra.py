@@ -53,7 +53,7 @@ def _function(call: ast.Call) -> str:
 
 
 def _names(tree: ast.expr) -> frozenset[str]:
-    """Return the names of variables and constants."""
+    """Return the names of the variables and constants in `tree`."""
     functions = {id(call.func) for call in _calls(tree)}
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions)
 
