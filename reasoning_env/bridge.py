@@ -77,9 +77,9 @@ class Bridge:
         instance: Number of the session; sessions with different numbers share no problems.
         state: Return value of `state()` in an earlier run, to continue that run.
         group_size: Usual number of completions per problem.
-        judge: Judges instead of workers of this process, such as `JudgeClient(url)` over HTTP. The bridge then starts
-            workers only to generate problems, and closes the judge at the end. If the server runs with --score, it
-            judges rows; then omit `score`.
+        judge: Object that judges instead of workers of this process, such as `JudgeClient(url)`. The bridge then starts
+            workers only to generate problems, and closes the judge at the end. If the judge's server runs with
+            --score, it judges rows; then omit `score`.
         start: Start the workers now, and raise the errors of `Session.start`. If False, the first call starts them.
     """
 
@@ -300,7 +300,7 @@ class Bridge:
         changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
-                "the state was saved with different values of %s; its unfinished problems are served first, unchanged",
+                "the state was saved with different values of %s; the state's unfinished problems are served first",
                 ", ".join(changed),
             )
 

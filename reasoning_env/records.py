@@ -1,7 +1,7 @@
 """Frozen dataclasses for requests, problems, completions, verdicts and groups.
 
-A `Rollout` has a completion and its verdict; `dataclasses.replace` makes its next version. This module imports no other
-module of the package.
+A `Rollout` has a completion and, once judged, its verdict; judging returns a copy made with `dataclasses.replace`. This
+module imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Reason(StrEnum):
     REPEATED_ANSWER = "repeated_answer"
     """Several pairs of answer tags, all with the same content."""
     SEVERAL_ANSWERS = "several_answers"
-    """Several answer tags, and not all of them are in pairs with the same content."""
+    """Several answer tags in all other cases, such as pairs with different contents, or a tag without a partner."""
     REFUSED = "refused"
     """The server reports that it, or the model, refused to answer."""
     UNCLOSED_ANSWER = "unclosed_answer"
@@ -66,7 +66,7 @@ class Reason(StrEnum):
     VERIFIER_ERROR = "verifier_error"
     """The verifier raised or returned no finite number, for every notation of the answer that was tried."""
     TIMEOUT = "timeout"
-    """The verifier exceeded the answer's deadline and was killed."""
+    """The verifier took longer than the deadline for an answer, and was killed."""
     OUT_OF_MEMORY = "out_of_memory"
     """The verifier worker reached its memory limit while it scored the answer, in two attempts."""
     CRASH = "crash"
@@ -163,7 +163,7 @@ class LibraryInfo:
 
     - `adjustable` are the tasks that have levels of difficulty.
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
-    - `releases` maps tasks that other modules add to `NAME@VERSION` of the module.
+    - `releases` has `NAME@VERSION` of the module for each task of a module other than reasoning-gym.
     - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
     - `score_signature` is the signature of the user's score function; None if there is none, or if it is written in C.
     """
@@ -240,7 +240,7 @@ class ProblemRequest:
 class ProblemSpec:
     """A request and its position in a stream: enough to generate the same problem again.
 
-    `index` is the position (0, 1, 2 ...). `attempt` counts the redraws at this position.
+    `index` is the position (0, 1, 2 ...). `attempt` is the number of problems rejected earlier at this position.
     """
 
     request: ProblemRequest
@@ -273,7 +273,7 @@ class ProblemSpec:
 class Problem:
     """A generated problem.
 
-    - `spec` has the seed that produced the problem. `flawed` counts the seeds rejected before it, by cause.
+    - `spec` has the seed that produced the problem. `flawed` counts the seeds rejected before this seed, by cause.
     - `answer` is the right answer as a string; None for tasks with many right answers.
     - `metadata_json` is the library's metadata as a JSON string, not parsed because few callers need the metadata.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
@@ -367,7 +367,7 @@ class Sampling:
 class Verdict:
     """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
-    `own_parts` are the numbers besides the score that a user's score function returned. `error` says why code raised.
+    `own_parts` are the other numbers that a user's score function returned. `error` is the message if code raised.
     """
 
     score: float
@@ -395,8 +395,8 @@ class Verdict:
     def parts(self) -> Mapping[str, float]:
         """Numbers that explain the score: `format`, `answer` and `length`, or the parts of a user's score function.
 
-        The product of the three is the score. `format` is 1 if a verifier was called, else 0. `answer` is the
-        verifier's score. `length` is 1 here: the length penalty depends on the whole group (see `Rollout.parts`).
+        `format` is 1 if a verifier was called, else 0. `answer` is the verifier's score. `length` is 1 here, because
+        the length penalty depends on the whole group (see `Rollout.parts`). `format * answer * length` is the score.
         """
         if self.own_parts is not None:
             return self.own_parts
@@ -462,7 +462,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """All rollouts of a problem and the prompt's messages, each a mapping with `role` and `content`.
+    """All rollouts of a problem, and the prompt's messages. Each message is a mapping with `role` and `content`.
 
     `thinking_formats` names the thinking formats that were removed before answers were read; None if unknown.
     """

@@ -159,9 +159,9 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Processor time limit, in seconds, to generate a reference's problem. Set it before the first `remake`."""
+        """Processor time limit, in seconds, to generate a reference's problem. It is read only at the first one."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
-        """Time limit, in seconds, for generating a problem that no other problem can replace."""
+        """Time limit, in seconds, for `make` and `remake`, which must generate one particular problem."""
 
     # ---- start and end
 
@@ -465,7 +465,7 @@ class Session(Generic[T]):
 
     @property
     def plan(self) -> TaskPlan:
-        """Tasks with their parameters and weights."""
+        """The tasks of training, with their parameters and weights."""
         return self._require(self._plan)
 
     @property

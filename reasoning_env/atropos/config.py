@@ -143,10 +143,10 @@ def tune_garbage_collector() -> None:
 
 
 def tune_process_for_event_loop() -> None:
-    """Set up a process that runs only this environment, so that no collection and no thread blocks the event loop.
+    """Tune a process that runs only this environment: garbage collection and threads block the event loop less.
 
     By default, each time that the event loop needs the interpreter's lock, another thread may keep the lock for 5 ms.
-    The event loop needs the lock several times for each event.
+    The event loop needs the lock several times for each event, so this function reduces the 5 ms to 1 ms.
     """
     tune_garbage_collector()
     sys.setswitchinterval(0.001)

@@ -45,7 +45,7 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Maximum groups per request; `batch_bytes` is its maximum size. Run-api reads one request at a time."""
+    """Maximum groups per request; `batch_bytes` limits a request's size. Run-api reads one request at a time."""
     send_interval_s = 0.1
     """Minimum time between two requests, so that one request sends all groups scored in this time."""
 
@@ -66,7 +66,7 @@ class DeliveryQueue:
         return DeliveryStats(self._delivered, len(self._entries))
 
     def start(self) -> None:
-        """Start to send. Call this after the session has registered; a second call has no effect."""
+        """Start to send. Call this after the registration at run-api; a second call has no effect."""
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
 
@@ -131,7 +131,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once; `number` is this environment's number. Return True if the next request needs no pause."""
+        """Send a batch once; `number` is the environment's number. Return True if the next request needs no pause."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)

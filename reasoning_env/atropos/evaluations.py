@@ -31,11 +31,11 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
 
     def choose_workers(self) -> None:
-        """Set `max_eval_workers` if the user did not, so that servers get no more requests than in training.
+        """Set `max_eval_workers`, the limit of problems that an evaluation works on at once, if the user did not.
 
-        With STOP_TRAIN, BaseEnv stops all groups in flight before an evaluation, so the evaluation gets all requests.
-        With LIMIT_TRAIN, BaseEnv stops only a share of the groups, and the evaluation gets this share of the requests.
-        With NONE, BaseEnv stops no group, and the evaluation sends as many requests as with LIMIT_TRAIN.
+        With STOP_TRAIN, training pauses, so the evaluation may send as many requests at once as training otherwise.
+        With LIMIT_TRAIN, training keeps the share `eval_limit_ratio` of the requests, and the evaluation gets the rest.
+        With NONE, training keeps all its requests, and the evaluation sends as many more as with LIMIT_TRAIN.
         """
         config = self._run.config
         if config.max_eval_workers is not None:

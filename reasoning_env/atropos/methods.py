@@ -123,7 +123,7 @@ class MethodCompleter:
         await self._reachability.check_if_away()
 
     async def close(self) -> None:
-        """Do nothing: the owner of the object closes it."""
+        """Do nothing: the code that created the object closes it."""
 
 
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 DURATIONS = Metric[object](
     "group/duration_s/STEP",
     Kind.HISTOGRAM,
-    "seconds for the steps of a group: `completions` and `verdicts`",
+    "seconds to get a group's `completions` or `verdicts`",
 )
 
 

@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """The mode of the command. BaseEnv creates the environment before the command sets its mode."""
+        """`Imported`, until a command sets its own mode. BaseEnv creates the environment before the command does so."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -168,7 +168,7 @@ class Run:
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return the group in the trainer's format; tokens are lists if `as_lists` or `Mode.packs_lists` is true."""
+        """Return the group in the trainer's format: lists if `as_lists` or `Mode.packs_lists` is true, else arrays."""
         truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -268,7 +268,7 @@ class Run:
 
 
 def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `beginnings` has each prompt as bytes and list, so it is converted only once."""
+    """Return a sequence as a list. `beginnings` are the prompts as bytes and lists, so each is converted only once."""
     if isinstance(sequence, array):
         for in_bytes, numbers in beginnings:
             if sequence.tobytes().startswith(in_bytes):

@@ -218,7 +218,7 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Maximum time between two requests. After a longer pause, a restarted run-api may assign a number twice."""
+    """Maximum time between two requests. If run-api restarts in a longer pause, two environments may get one number."""
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
@@ -342,7 +342,7 @@ class RunApiSession:
             await self._wait_for_trainer()
         self._registration = reply
         self._step = self._registration.starting_step
-        logger.info("registered at run-api as environment %d, at step %d", self._registration.env_id, self._step)
+        logger.info("registered at run-api as environment %d, trainer step %d", self._registration.env_id, self._step)
 
     async def _own_status(self) -> EnvironmentStatus | None:
         """Return run-api's state of this environment; None if run-api forgot it, or if the trainer's step went back."""
@@ -370,7 +370,7 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Return the reply, with retries and without a time limit. Raises RunApiFault for a status in `answers`."""
+        """Send a request until run-api replies, and return the reply. Raises RunApiFault for a status in `answers`."""
         waits = pauses()
         while True:
             try:

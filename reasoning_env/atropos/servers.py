@@ -25,7 +25,7 @@ from .methods_for_users import MethodsForUsers
 class AtroposServer(MethodsForUsers):
     """Wraps a `Server` in Atropos' interface: health, limits and timings.
 
-    `named` is the reply format if the settings have no `server_type`; None to detect the format.
+    `named` is the reply format to use if the settings have no `server_type`; if it is None, the format is detected.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ async def close_connections(server: APIServer) -> None:
 
 
 class Completers:
-    """Returns the objects that get requests for completions. Called for each request, because tests may replace them.
+    """Returns the objects to request completions from. Called for each request, because tests may replace the objects.
 
     - If the manager is not Atropos' own class, or one of its methods was replaced, the manager's methods are called.
     - Otherwise, if some servers are stand-ins, only the stand-ins are used. A stand-in is an object that is not an
@@ -113,7 +113,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, asked: object) -> MethodCompleter:
-        """Return the adapter that calls an object's methods. It is kept, because it remembers the kind of replies."""
+        """Return the adapter that calls an object's methods. It is reused, because it remembers the reply format."""
         formats = self._formats_of(asked)
         known = next((one for one in self._by_methods if one.asked is asked and one.formats == formats), None)
         if known is None:
@@ -122,7 +122,7 @@ class Completers:
         return known
 
     def _formats_of(self, asked: object) -> Sequence[ReplyFormat]:
-        """Return a format for each kind of replies to try, in order of preference."""
+        """Return the reply formats to try, in order of preference."""
         replaced = _replaced_kinds(asked, ServerManager) or _replaced_kinds(asked, AtroposServer)
         if not replaced and _is_server(asked):
             named = named_format(getattr(asked, "config", None))
@@ -139,7 +139,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """If `asked` is an instance of `usual`, return the reply kinds whose methods it replaces; otherwise return []."""
+    """Return the reply kinds whose method an instance of `usual` overrides; [] for an object of another class."""
     if not issubclass(type(asked), usual):
         return []
     return [

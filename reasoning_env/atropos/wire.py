@@ -15,7 +15,7 @@ from pydantic_core import to_json
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 """Fields of a group that have a number for each token, so they may be long."""
 _PIECE_BYTES = 2**18
-"""Minimum bytes of a piece of JSON, which is compressed or written in one call.
+"""Minimum bytes of a piece of JSON. Each piece is compressed or written in one call.
 
 A thread does this work and releases the interpreter's lock between two pieces. Processing a group's megabytes in one
 call would block the event loop.

@@ -12,7 +12,7 @@ from ..sources.score_function import ScoreFunction
 
 
 def process_bridge(settings_json: str = "{}") -> Bridge:
-    """Return the bridge of this process, with keywords of `Bridge` as JSON.
+    """Return the bridge of this process. `settings_json` has the keyword arguments of `Bridge` as JSON.
 
     A bridge works only in the process that created it, so trainers that call reward functions in several processes need
     one bridge per process. The bridge starts its workers at the first call, on its own thread. If the environment

@@ -74,7 +74,7 @@ class RayJudges:
 
     Args:
         settings: Settings of the sessions.
-        score: Score function instead of tasks, as for `Session`. Each node must be able to import its module.
+        score: Score function instead of tasks, as for `Session`. Each node must be able to import the function.
     """
 
     REST_S = 30.0
@@ -115,7 +115,7 @@ class RayJudges:
                 self.REST_S,
                 str(cause).splitlines()[0],
             )
-        raise ScoringError("the judges on all nodes of the Ray cluster failed")
+        raise ScoringError("the judges on all nodes of the Ray cluster failed; the log has the causes")
 
     @property
     def fault(self) -> str | None:

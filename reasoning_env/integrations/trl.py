@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Gather (reference, verdict, is truncated) from all ranks; update the first rank's session with each group."""
+        """Gather (reference, verdict, is truncated) from all ranks. The first rank updates its session by group."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
@@ -193,7 +193,7 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 
 
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
-    """Return a reward function that judges each completion with its row of the data set. The row has the prompt.
+    """Return a reward function that judges each completion with its row of the data set, including the prompt.
 
     The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the
     columns `NAME/reason`, `NAME/error` and `NAME/parts`; the metrics include the share of each reason.

@@ -136,7 +136,7 @@ class Sums:
         """Add a scored group, and return the outcomes of its completions."""
         problem, rollouts = group.problem, group.rollouts
         verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
-        assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+        assert len(verdicts) == len(rollouts), "internal error: a recorded rollout has no verdict"
         correct = [verdict.correct for verdict in verdicts]
         unanswered = [verdict.answer is None for verdict in verdicts]
         seconds = [verdict.scoring_s for verdict in verdicts]

@@ -80,7 +80,7 @@ class ProgressReader:
 
 
 def _mean_since(before: Tally, now: Tally) -> float | None:
-    """Return the mean of the values that were added to a tally since `before`; None if there are none."""
+    """Return the mean of the values added to a tally between its states `before` and `now`; None if none were added."""
     count = now.count - before.count
     return (now.total - before.total) / count if count else None
 

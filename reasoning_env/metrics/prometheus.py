@@ -30,7 +30,7 @@ def new_registry() -> CollectorRegistry:
 
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
-    """Return a histogram of seconds for each of the `labels`, which are values of the metric's label."""
+    """Return a histogram of seconds for each value of the metric's label; `labels` are these values."""
     family = Histogram(
         metric.for_prometheus, metric.description, [metric.label], buckets=DURATIONS_S, registry=registry
     )
@@ -40,7 +40,7 @@ def histograms(metric: Metric[Never], labels: Iterable[str], registry: Collector
 def build_info(version: str, library: LibraryInfo) -> Family:
     """Return a metric whose labels are the versions of this program, reasoning-gym and Python."""
     versions = {"version": version, "reasoning_gym": library.version, "python": platform.python_version()}
-    description = "Running versions; reasoning_gym is empty if a score function judges rows"
+    description = "Versions of the software; reasoning_gym is empty if a score function judges rows"
     return InfoMetricFamily("reasoning_build", description, versions)
 
 
@@ -64,7 +64,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """The metric families in `made`, then the families of `registry` without their creation times."""
+    """Yields the metric families in `made`, then those in `registry`, without the samples that tell creation times."""
 
     made: Iterable[Family]
     registry: CollectorRegistry
@@ -79,7 +79,7 @@ class _Families(Collector):
 async def reply_to_scrape(
     registry: CollectorRegistry, readings: Iterable[Reading], build: Family | None
 ) -> web.Response:
-    """Return all metrics as text. `build` is the metric with the running versions.
+    """Return all metrics as text. `build` is the metric that `build_info` returned.
 
     The event loop reads the values, because only the event loop changes them. A thread formats the text.
     """

@@ -21,7 +21,7 @@ class RecentAnswers:
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
-        """Hashes of the latest answers, because an answer may have 20,000 characters."""
+        """Hashes of each task's latest answers. A hash takes less memory than an answer of up to 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
         """How often each hash is in `_hashes`. Counting 106,000 hashes at once would take 18 ms; updating is cheap."""
 
@@ -54,7 +54,7 @@ class MetricsRecorder:
 
     def __init__(self) -> None:
         self.last_level: dict[str, float | None] = {}
-        """The level of the last problem by task; None for the library's defaults."""
+        """The level of each task's last problem; None if the problem has the library's default parameters."""
         self.dropped: Counter[str] = Counter()
         self.answers = RecentAnswers()
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)

@@ -1,7 +1,7 @@
 """Files of groups, one group per line, for `process` and `serve`.
 
-`process` writes groups in the order in which they are scored. A line has Atropos' own fields and the fields of a dump
-line, and is identified by the problem's position. `serve` writes the groups that it sends, with Atropos' fields only.
+`process` writes groups in the order in which they are scored. A line has Atropos' own fields, the fields of
+a dumped group, and the problem's position as key. `serve` writes the groups that it sends, with Atropos' fields only.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def open_groups(
             if candidate != path:
                 logger.warning("writing new groups to %s instead", candidate)
             return file
-    raise AssertionError("unreachable: the loop above returns or raises")
+    raise AssertionError("internal error: no more numbers to append to the file's name")
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
@@ -119,10 +119,10 @@ def _make(path: Path) -> LineFile:
             file = LineFile.create(candidate)
             logger.info("writing a copy of each sent group to %s", candidate)
             return file
-    raise AssertionError("unreachable: the loop above returns or raises")
+    raise AssertionError("internal error: no more numbers to append to the file's name")
 
 
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a sent group is missing in the file, because writing failed: %s", error_text(error))
+        logger.error("a sent group is missing in the copy, because writing it failed: %s", error_text(error))

@@ -19,13 +19,13 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """A mode. The defaults suit commands that end by themselves while a user waits, such as `process`."""
+    """What depends on the command. The defaults suit commands that end by themselves and users wait for (`process`)."""
 
     name: str
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Replaces a shorter `outage_s` while all servers are unreachable. See `Timeouts` in `inference/failures.py`."""
+    """Minimum of `outage_s` while all servers are unreachable. See `Timeouts` in `inference/failures.py`."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return this mode's defaults by setting. They replace values in `config`. `name` is the environment's name."""
+        """Return defaults by setting, which replace the defaults in `config`. `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
