@@ -69,7 +69,7 @@ class WatchedPools:
 async def watched_pools(
     settings: PoolSettings, *, other_hash_seed: bool, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
 ) -> AsyncIterator[WatchedPools]:
-    """Yield watched pools with these settings, and close them at the end. Raises the errors of `WorkerPool.start`.
+    """Yield two pools whose workers observe the verifier (`watch.py`). Raises the errors of `WorkerPool.start`.
 
     Each pool has one verifier process, so all scores of a pool come from the same process. With `other_hash_seed`, the
     two pools have different values of PYTHONHASHSEED, as separately started programs do. `as_workers` converts a pool

@@ -21,9 +21,9 @@ from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 from .probes import LEARNT_FROM
 
 DEPTH = 3
-"""Maximum number of tests from the root of a tree to a leaf."""
+"""Maximum number of yes-or-no tests of a question before a tree predicts an option."""
 SMALLEST_LEAF = 3
-"""Minimum number of problems in each branch of a test."""
+"""A test in a tree must be true for at least this many problems, and false for at least as many."""
 PARTS = 32
 """Number of thresholds that a tree tries for a feature: quantiles of the feature's values."""
 MAX_OPTIONS = 24
@@ -58,7 +58,7 @@ Tree = Question | Leaf
 
 
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return a score for each problem: 1 if the tree that was learned on the other half predicts its option, else 0.
+    """Return a score for each problem: 1 if a tree learned on the other half predicts the right option, else 0.
 
     With fewer than LEARNT_FROM problems, no tree is learned. The scores are then an upper bound of a tree's scores:
     1 if the option is among the two most frequent options and occurred in an earlier problem.
@@ -116,7 +116,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Grows a tree. `bins[f, p]` counts the thresholds of feature f that are at most its value in problem p."""
+    """Learns a tree. `bins[f, p]` is how many thresholds of feature f are at most the value of f in problem p."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]
@@ -169,7 +169,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Return the counts of characters, words, lines, numbers and some signs; and the first, last and largest number."""
+    """Return how many characters, words, lines, numbers and signs a question has, and three of its numbers."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
@@ -246,7 +246,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return the words of a question, each by the number of its line (0 is the last) and its position in the line."""
+    """Return the words of a question. A key is the number of a line (0 is the last) and the position in that line."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

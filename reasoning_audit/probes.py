@@ -145,7 +145,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return matches of the items of a flat list in brackets; [] for any other string, or fewer than two items."""
+    """Return a match for each item of a list such as `[1, 2]`; [] for nested lists, other strings and single items."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]

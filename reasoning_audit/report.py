@@ -150,7 +150,8 @@ def print_report(report: Report, *, fails: bool) -> None:
     _print_table(report.audits)
     for audit in report.audits:
         if audit.failures:
-            print(f"{audit.place}: {len(audit.failures)} problems could not be audited; the first: {audit.failures[0]}")
+            count, first = len(audit.failures), audit.failures[0]
+            print(f"{audit.place}: {count} problems could not be audited; the first error: {first}")
     for finding in report.findings:
         _print_finding(finding)
     print(findings_line(report.findings))

@@ -82,8 +82,8 @@ def audit_rows(options: argparse.Namespace) -> Report:
         raise ConfigError(fault, setting="--rows", remedy="name a readable file") from error
     if not any(problem.question for problem in problems):
         print(
-            f"the rows have no column with questions ({', '.join(QUESTION_COLUMNS)}); the audit skips the checks of "
-            "questions",
+            f"the rows have no column with questions ({', '.join(QUESTION_COLUMNS)}); the audit skips the checks "
+            "that need a question",
             file=sys.stderr,
         )
     limits = {"scoring_deadline_s": options.scoring_deadline_s, "worker_memory_mb": options.worker_memory_mb}
@@ -137,7 +137,7 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Returns rows in place of generated problems, and puts each answer into a completion before it is scored.
+    """Replaces a worker pool in an audit of rows: problems are rows, and each answer is scored inside a completion.
 
     Calls `advance` after each row whose answers were scored.
     """
@@ -216,7 +216,7 @@ def _question(row: Mapping[str, object]) -> str:
 
 
 async def choose_form(pool: Workers, problems: Sequence[Problem], advance: Callable[[], None]) -> CompletionForm:
-    """Return the form in which the right answers score highest. Calls `advance` after each scored row."""
+    """Return the form of completions in which right answers score highest. Calls `advance` after each scored row."""
     earned = dict.fromkeys(FORMS, 0.0)
     for problem in problems:
         assert problem.answer is not None

@@ -85,11 +85,15 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The scores of a task on `items` problems at a level (None for the library's defaults), by kind of probe.
+    """The scores that the answers made by the audit (probes) earned on a task at a level.
 
-    `options` is the number of options of a multiple-choice task, and 0 for all other tasks. `flawed` counts the
-    rejected problems by cause. `failures` are the errors of problems that could not be generated or scored. `problems`
-    are the problems of the first round.
+    - `level`: None for the library's default parameters.
+    - `items`: number of problems on which the answers were scored.
+    - `tallies`: the scores by kind of probe.
+    - `options`: number of options of a multiple-choice task; 0 for all other tasks.
+    - `flawed`: number of rejected problems by cause.
+    - `failures`: errors of problems that could not be generated or scored.
+    - `problems`: the problems on which all kinds of probes were scored. On later problems, only some kinds are scored.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
@@ -227,7 +231,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes on some problems of a task. If `suspects` is not None, omit the shortcuts not in `suspects`."""
+    """Score all probes on the problems with these numbers, but only the shortcuts in `suspects` unless it is None."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -311,6 +315,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects, in a form that does not depend on the names in the question."""
+    """Return the option that an answer selects, without names that differ from question to question."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

@@ -38,8 +38,8 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
         cause = failures[0] if failures else "every problem was rejected"
-        fault = f"no problem of {len(audits)} tasks and levels could be audited; the first cause: {cause}"
-        raise WorkerError(fault, remedy="remove this cause, then audit again")
+        fault = f"no problem of {len(audits)} tasks and levels could be audited; the first error: {cause}"
+        raise WorkerError(fault, remedy="remove the cause of this error, then audit again")
     return make_report(
         audits,
         merge(findings),

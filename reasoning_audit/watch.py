@@ -45,7 +45,7 @@ class Watched(StrEnum):
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """FILE, SOCKET, PROCESS and IMPORT count uses of these. CODE counts executions of code from the answer."""
+    """How often the verifier used files, sockets, processes and modules, and how often it ran code from the answer."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
@@ -104,7 +104,7 @@ def _contains_canary_name(code: CodeType) -> bool:
 
 
 class BareAnswers:
-    """Scores each answer with a newly made verifier, because a verifier may change its copy of the problem."""
+    """Scores answers without guards. Each answer gets a new verifier, because a verifier may change the problem."""
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make

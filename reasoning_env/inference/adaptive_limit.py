@@ -32,7 +32,7 @@ class AdaptiveLimit:
     up to 260 refusals."""
 
     MARGIN = 1.05
-    """A span lasts this many times as long as the server asks, because the network delays of requests differ."""
+    """A span is longer by this factor than the server asks to wait, because network delays of requests differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,17 +41,17 @@ class AdaptiveLimit:
         """Requests in the current span that were not refused."""
         self._span_s = 0.0
         self._is_asked = False
-        """True if the server gave the length of the current span."""
+        """True if the length of the current span is the time that the server asked to wait."""
         self._begins_s = -math.inf
-        """When the current span begins. Until then, no request is sent."""
+        """When the current span of time begins. Before this time, no request is sent."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """About when the server last accepted a request: the last refusal that ended a span with accepted requests."""
+        """About when the server last accepted a request: the time when the last span with accepted requests ended."""
 
     async def wait(self) -> float:
-        """Wait until the limit allows a request. Return the time at the end of the wait, for `sent_s` of `refused`."""
+        """Wait until the limit allows a request. Return the time; if the request is refused, pass it to `refused`."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s

@@ -60,7 +60,7 @@ HEALTH_S = 2.0
 OTHERS_S = 2.0
 """Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
-"""Seconds that a probe may always take, even if less time is left: a server on this machine needs milliseconds."""
+"""Minimum time limit of the request for one token at startup: a server on this machine needs milliseconds."""
 SPARE_FILES = 64
 """File descriptors that are reserved for files and for starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
@@ -365,9 +365,9 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
 
 
 async def find_format(completer: Completer, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
-    """Detect and return the format of a server that was not probed at startup. Log the kind of its replies.
+    """Detect and return the format of a server whose format was not detected at startup. Log the kind of its replies.
 
-    Raises the errors of a probe, and ServerError if the server supports none of the formats.
+    Raises the errors of a request for one token, and ServerError if the server supports none of the formats.
     """
     if (failed := await detect(completer, prompt, options)) is not None:
         raise failed[1]
@@ -427,7 +427,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Failure | None]:
-    """Return for each server why it does not work yet; None if it works. Once one works, others get OTHERS_S more."""
+    """Return for each server why it does not work yet, or None. Once a server works, wait OTHERS_S for the others."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

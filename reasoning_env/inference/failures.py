@@ -138,7 +138,7 @@ class ErrorReply(Exception):
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the exception if a choice contains an error which says that the server may be overloaded."""
+    """Return the error in a choice as an ErrorReply if it says that the server may be overloaded; else None."""
     reply = ErrorReply(error)
     return reply if explain_failure(reply).may_be_overload else None
 
@@ -355,7 +355,8 @@ class History:
     - `failures`: failed requests of this group.
     - `failures_beside_successes`: failed requests of this group while other groups' requests succeeded. A failure does
       not count here if the server is busy or unavailable, or if no connection was made: the request may be valid.
-    - `successes`: successful requests of all groups until this group's last failure (if none: its first request).
+    - `successes`: number of requests of all groups that had succeeded when a request of this group last failed. Before
+      the first failure: when this group sent its first request.
     - `others_succeeded`: whether any request succeeded between this group's last two failures.
     - `outage_s`: how long requests of all groups have failed without a success.
     - `pause_s`: how long to wait before this group's request is retried.

@@ -39,7 +39,7 @@ T = TypeVar("T")
 WATCH_S = 2.0
 """Seconds between two checks of unreachable servers and of waiting requests."""
 HELLO = [{"role": "user", "content": "Hello"}]
-"""The prompt of a probe."""
+"""The prompt of the request at startup that asks each server for one token."""
 
 
 class UnusableCompletion(Exception):
@@ -69,7 +69,7 @@ class PatientRequests:
         """When each request in flight was sent."""
         self._longest_reply_s = 0.0
         self.ended: Counter[str] = Counter()
-        """Number of groups that were dropped because the server broke completions off, by finish reason."""
+        """Number of problems that were dropped because the server broke completions off, by finish reason."""
 
     @property
     def outage_s(self) -> float:
@@ -202,7 +202,7 @@ class ServedModel:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections to the servers, also to those that were replaced."""
+        """Close the connections to all servers used so far, replaced servers included."""
         for completer in self._seen:
             await completer.close()
 
@@ -224,7 +224,7 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The worst kind of replies that any server sends, because all servers get the same kind of requests.
+        """The kind of replies to request from every server: the worst kind that any of the servers sends.
 
         TOKENS until the kind of any server is detected.
         """
@@ -255,7 +255,7 @@ class ServedModel:
     # ---- completions
 
     def prompt(self, messages: Messages) -> Prompt:
-        """Return the prompt for messages."""
+        """Return the prompt that the chat format builds from these messages."""
         return self._layout.prompt(messages)
 
     async def complete(
@@ -286,7 +286,7 @@ class ServedModel:
         kind = self.reply_kind if len(completers) > 1 else None
         reply = await chosen.complete(prompt, n, sampling, self._options, kind=kind, reply_s=timeouts.reply_s)
         if kind is None:
-            assert chosen.format is not None, "complete() detects the format"
+            assert chosen.format is not None, "internal error: the request did not detect the format of the server"
             kind = chosen.format.kind
         stops = self._options.stops(kind)
         received = await make_rollouts(
@@ -351,7 +351,7 @@ async def make_rollouts(
 
     def convert(completion: ServedCompletion) -> Received:
         if isinstance(completion, TokenCompletion):
-            assert isinstance(layout, ChatFormat), "a completion with tokens needs a tokenizer"
+            assert isinstance(layout, ChatFormat), "internal error: tokens were requested, but no tokenizer is loaded"
             found = rollout_from_tokens(layout, sampling.token_limit, prompt_tokens, completion)
         elif kind is ReplyKind.TEXT and isinstance(layout, ChatFormat):
             found = rollout_from_text(layout, prompt, sampling, completion, stop=stop)

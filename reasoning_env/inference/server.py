@@ -173,7 +173,7 @@ class Reachability:
         return self._url.startswith("http://") and not goes_through_proxy(self._url)
 
     async def outlast(self, request: Awaitable[T]) -> T:
-        """Return the result of a request. Raises ServerAwayError once the request is lost."""
+        """Return the result of the request. Raises ServerAwayError if the server becomes unreachable first."""
         sent = time.monotonic()
         work = asyncio.ensure_future(request)
         try:
@@ -182,7 +182,7 @@ class Reachability:
                 if sent < self._lost_before:
                     break
             if sent < self._lost_before and not (work.done() and work.exception() is None):
-                raise ServerAwayError(f"server {public_url(self._url)} could not be reached while the request waited")
+                raise ServerAwayError(f"server {public_url(self._url)} became unreachable before it replied")
             reply = work.result()
         finally:
             if not work.done():
@@ -309,7 +309,7 @@ class Server:
 
         Args:
             kind: The kind of replies; None for the best kind that the server supports.
-            reply_s: Time limit of one request in seconds, without the time of waiting for a slot.
+            reply_s: Time limit of one request in seconds, from when it is sent.
 
         Raises the errors of `ask`; if several requests fail, the first error.
         """

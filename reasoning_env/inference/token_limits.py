@@ -125,7 +125,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the largest number below `sent`. If there is none, return the context length minus the prompt's tokens."""
+    """Return the largest number in `others` below `sent`, else the context length minus the prompt's tokens."""
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):

@@ -207,4 +207,4 @@ class StderrHandler(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, stream: TextIO) -> None:
-        """Ignore the stream: `sys.stderr` is always used."""
+        """Do nothing, because log lines always go to the current `sys.stderr`."""

@@ -96,7 +96,7 @@ def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
 class _Turns:
     """The queue, the lock and the semaphore that all callers on one event loop share.
 
-    `room` lets at most two replies be parsed at a time, because parsing needs several times the memory of the rollouts.
+    The semaphore lets at most two replies be parsed at a time, because parsing needs much memory.
     """
 
     pieces: _Pieces = field(default_factory=_Pieces)

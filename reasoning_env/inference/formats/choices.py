@@ -277,7 +277,7 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server removes the stop string %s, so requests omit it and this program cuts the completions",
+                    "the server removes the stop string %s, so later requests omit it, and completions are cut here",
                     ANSWER_END,
                 )
             self._is_kept = False

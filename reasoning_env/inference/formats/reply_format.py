@@ -24,10 +24,10 @@ class ReplyKind(Enum):
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
     TEXT = (
         "completion",
-        "text only: tokens are made again from the text, without log-probabilities; fine for evaluation and data, not "
-        "for training",
+        "text only: tokens are made again from the text, without log-probabilities; usable by `evaluate` and "
+        "`process`, not for training",
     )
-    CHAT = ("chat_completion", "chat only: text without tokens; for evaluation and data, not for training")
+    CHAT = ("chat_completion", "chat only: text without tokens; usable by `evaluate` and `process`, not for training")
 
     def __init__(self, method: str, summary: str) -> None:
         self.method = method

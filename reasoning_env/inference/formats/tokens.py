@@ -170,7 +170,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw` is a list of `count` elements that, without their numbers, equal `element`."""
+    """Raise ReplyError unless `raw` without its numbers and blanks is a list of `count` copies of `element`."""
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
