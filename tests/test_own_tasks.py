@@ -109,7 +109,9 @@ async def test_evaluation_set_contains_user_tasks(session: Session[Any]) -> None
 async def test_judging_a_user_task_without_its_module_raises(session: Session[Any], other: Session[Any]) -> None:
     reference = (await session.make("last_letter", 3)).reference.replace("last_letter", "first_letter")
     release = session.library.release("last_letter")
-    with pytest.raises(InvalidReferenceError, match=f"no module of task_modules here .*'first_letter', .*{release}"):
+    with pytest.raises(
+        InvalidReferenceError, match=f"{release} made .* no module in task_modules adds .*'first_letter'"
+    ):
         await other.judge(reference, ["1"])
 
 
@@ -122,7 +124,7 @@ async def test_judging_with_a_changed_user_module_logs_a_warning(
     made, judged = (each.library.release("last_letter") for each in (session, other))
     assert made != judged
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [f"problems of last_letter were made by {made}, but are judged here by {judged}"]
+    assert warnings == [f"problems of last_letter were made by {made}, but answers to them are judged here by {judged}"]
 
 
 def test_bridge_serves_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,9 @@ OnRow = Callable[[Mapping[str, object]], object]
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Yield the file of unfinished rows, with positions as keys. Delete it after the block, which writes the output.
+    """Yield the file of unfinished rows, with positions as keys. The `with` block must write the output.
+
+    The file is deleted after the block, unless the block raises an error.
 
     Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """
@@ -48,7 +50,7 @@ def unfinished_rows(
     def read(key: str, line: bytes) -> None:
         row = parse_json(line)
         if not isinstance(row, dict) or not key.isdecimal():
-            raise ValueError("the line must be a row that has its position as key")
+            raise ValueError("the line must be a JSON object, and its key a number")
         on_row(row)
 
     rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)

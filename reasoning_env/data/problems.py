@@ -83,7 +83,7 @@ class LevelProgress:
     without_row: int = 0
     """Number of draws that were rejected since the last row."""
     repeats: int = 0
-    """Number of these rejected draws whose question is already in this file or in the evaluation set."""
+    """Number of draws since the last row whose question is already in this file or in the evaluation set."""
     ended: str = ""
 
 
@@ -115,7 +115,7 @@ class TaskProgress:
 
 
 def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return the number of rows of each task, in proportion to the weights; they add up to `count`."""
+    """Return the number of rows of each task, in proportion to its weight; the numbers add up to `count`."""
     total = sum(weights.values())
     exact = {task: count * weight / total for task, weight in weights.items()}
     whole = {task: int(rows) for task, rows in exact.items()}
@@ -189,7 +189,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield the missing rows of a task: rows of this part, and rows of other parts that share the task."""
+        """Yield a task's rows that are not generated yet, for this part and for other parts that share the task."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -288,7 +288,7 @@ class _LevelDraws:
         return drawn
 
     async def _draw(self, ahead: int) -> Problem | Rejection:
-        """Return the problem of the next draw, or why it is rejected. Raises GenerationError."""
+        """Return the next draw's problem, or why the problem is rejected. Raises GenerationError if there is none."""
         while len(self.ahead) < ahead:
             self.ahead.append(asyncio.create_task(self._generate(self._next_draw)))
             self._next_draw += 1
@@ -447,7 +447,7 @@ async def _append_missing_rows(
 ) -> Mapping[str, TaskProgress]:
     """Generate and add the missing rows of this part, and return the progress of each task.
 
-    Store the hash of each question and the progress for rows of other parts too, so that a resumed call knows them.
+    For a row of another part, store only its question's hash and the progress, which a resumed call needs.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count

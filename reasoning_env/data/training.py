@@ -48,7 +48,7 @@ class Selection:
 EVERYTHING = Selection()
 _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # unused, because every completion is kept
-    Keep.BEST: "not the best of the group, or all scores are 0",
+    Keep.BEST: "not the best completion of the group, or all scores of the group are 0",
     Keep.CORRECT: "not correct",
     Keep.PAIRS: "the group has no completion left for a pair",
 }
@@ -81,7 +81,7 @@ class TrainingRows:
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Number of completions that became no row, by reason. Groups outside the range of pass rates do not count."""
+        """Number of completions that became no row, by reason, in groups inside the range of pass rates."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -98,7 +98,7 @@ class TrainingRows:
         for columns, texts in chosen:
             identity = hash_question(json.dumps(texts))
             if identity in rows:
-                self.not_kept["same as another row"] += len(texts)
+                self.not_kept["equal to another training row"] += len(texts)
             elif limit is not None and len(rows) >= limit:
                 self.not_kept["more than --max-per-problem"] += len(texts)
             else:
@@ -142,7 +142,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row (without the columns of `_facts`) and a list with the completion, for each selected completion."""
+    """For each selected completion, yield a row without the columns of `_facts`, and a list with the completion."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -165,7 +165,7 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Yield a row (without columns of `_facts`) and both completions, for each pair of a correct and a wrong one."""
+    """For each pair of a correct and a wrong completion, yield a row without the columns of `_facts`, and the pair."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

@@ -91,7 +91,7 @@ async def judge_rows(
     - `rows` and `judged`: the numbers of written rows and of rows with scores,
     - `left_out`: the number of skipped rows and the first such row, by reason,
     - `without_score`: the number of rows without scores because of an infrastructure error,
-    - `outside`: the number of rows whose pass rate is outside the range,
+    - `outside`: the number of rows whose pass rate is outside the range of `selection`,
     - with `selection.keep`, `not_kept`: the number of completions that became no row, by reason,
     - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
 
@@ -149,8 +149,8 @@ async def judge_files(
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, without duplicates.
 
-    A folder means its files of rows, sorted by name. If it has none, it means the files of its subfolders (see
-    `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
+    A folder stands for its files of rows, sorted by name. A folder without such files stands for the files of its
+    subfolders (see `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
     """
@@ -165,7 +165,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
             raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
         others = {real: file for file in found if (real := os.path.realpath(file)) != output}
         if not others and found:
-            raise ConfigError(f"{path} is also the input", setting="--out", remedy="choose another file")
+            raise ConfigError(f"{path} is the input and the output", setting="--out", remedy="choose another file")
         if not others:
             raise ConfigError(f"{path} contains no files that end in {', '.join(READABLE)}", setting="PATH")
         files |= others
@@ -338,13 +338,13 @@ def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
     """Yield the rows that were not skipped, with their verdicts, in order."""
     for numbered, added in zip(read_judgeable_rows(files), rows_by_position(judged), strict=True):
         position = added.pop("key")
-        assert position == str(numbered.number), "every row has been judged or left out"
+        assert position == str(numbered.number), "internal error: a row is neither judged nor left out"
         if "left_out" not in added:
             yield numbered, added
 
 
 def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
-    """Yield the rows whose pass rate `selection` includes, with their scores."""
+    """Yield each row with its scores, unless `selection` excludes its pass rate."""
     for numbered, added in scored:
         assert not isinstance(numbered.row, Malformed)
         if selection.wants(added["pass_rate"]):

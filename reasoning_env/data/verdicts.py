@@ -95,7 +95,7 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Wait for the verdicts of the queue's first row, then remove it. Until then, the caller can find and cancel it."""
+    """Remove and return the queue's first row once it is judged. Until then, the caller can cancel its asyncio task."""
     row, judged = under_way[0]
     added = await judged
     under_way.popleft()

@@ -138,7 +138,7 @@ class Comparison:
 
 
 def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | None]]:
-    """Return task and index of the problems of `run` that `other` does not have."""
+    """Return task and index of each problem of the evaluation `run` that the evaluation `other` lacks."""
     unpaired = [problem for name, problem in run.problems.items() if name not in other.problems]
     return {(problem.task, problem.index) for problem in unpaired}
 
@@ -176,7 +176,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     """
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
-        numbers = f"the first has {len(first.problems)} problems, and the second {len(second.problems)}"
+        numbers = f"the first evaluation has {len(first.problems)} problems, and the second {len(second.problems)}"
         causes = "; ".join([*differences(first, second), numbers])
         remedy = "evaluate both models with the same tasks, seed and release of reasoning-gym"
         raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}", remedy=remedy)
@@ -233,10 +233,10 @@ def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
         if one != other:
-            yield f"{name} as sent: {show_values(one)} in the first, {show_values(other)} in the second"
+            yield f"{name} as sent: {show_values(one)} in the first evaluation, {show_values(other)} in the second"
     if first["models"] != second["models"]:
         names = [", ".join(record["models"]) or "no name" for record in (first, second)]
-        yield f"model that answered: {names[0]} in the first, {names[1]} in the second"
+        yield f"model that answered: {names[0]} in the first evaluation, {names[1]} in the second"
 
 
 def describe_difference(name: str, first: object, second: object) -> str:

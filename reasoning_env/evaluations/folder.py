@@ -240,7 +240,7 @@ def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]
             logger.info("resuming the evaluation in %s: %d problems are done", path, len(folder.samples))
             return folder
     if others:
-        logger.info("%s: starting a new folder", others[0])
+        logger.info("%s; this evaluation starts in a new folder", others[0])
     return None
 
 

@@ -30,7 +30,7 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
 )
 NO_LIMIT = 2**24
-"""Stands for no limit of prompt and completion together, if only completions have one. Above any server's limit."""
+"""Limit of prompt and completion together if only completions are limited. It is above any server's limit."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
@@ -131,17 +131,17 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
     # Prompts of presets have at most 1024 tokens, except some large puzzles.
     if sampling.token_limit < MAX_COMPLETION_TOKENS + 1024:
         found.append(
-            f"prompt and completion together have at most {sampling.token_limit} tokens here, and the published "
-            f"completions alone had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
+            f"prompt and completion together have at most {sampling.token_limit} tokens here; in the published "
+            f"runs, a completion alone had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
         )
     if sampling.max_completion_tokens != MAX_COMPLETION_TOKENS and TOKEN_LIMIT not in refused:
         found.append(
-            f"a completion has at most {sampling.max_completion_tokens} tokens; the published completions had up to "
-            f"{MAX_COMPLETION_TOKENS}"
+            f"a completion has at most {sampling.max_completion_tokens} tokens; in the published runs, "
+            f"a completion had up to {MAX_COMPLETION_TOKENS}"
         )
     for name, values in sent["parameters"].items():
         if name not in ("temperature", "top_p", *LIMIT_NAMES, *refused):
-            found.append(f"requests have {name} {show_values(values)}; the published protocol has no {name}")
+            found.append(f"requests have {name} {show_values(values)}; the published runs did not set {name}")
     found += describe_changes(sent)
     if TOKEN_LIMIT in refused:
         found.append(NOT_COMPARABLE)

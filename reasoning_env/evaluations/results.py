@@ -154,7 +154,7 @@ def to_records(tasks: Mapping[str, SummaryRow], overall: SummaryRow) -> list[Fra
     """Return a flat record for each task, the lowest score first, and a record for all tasks.
 
     `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
-    95 % interval. With several completions a problem, `pass_at_K` has pass@K for the largest K. Unknown values: None.
+    95 % interval. With several completions a problem, `pass_at_K` is pass@K for the largest K. Unknown values are None.
     """
     # Tasks without a score come last: 2.0 is above every score.
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
@@ -195,7 +195,7 @@ def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
 
 
 def _html(title: str, records: Sequence[FrameRow]) -> str | None:
-    """Return a table of the records in HTML for a notebook; None if pandas is missing, so that it shows the repr."""
+    """Return the records as an HTML table; None if pandas is missing, after which a notebook shows the repr."""
     try:
         frame = _data_frame(records)
     except ImportError:

@@ -250,13 +250,13 @@ class Evaluation:
             self._failures.add(failure)
         self._session.drop(problem, reason)
         if self._has_completion:
-            logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, failure)
+            logger.warning("a problem of %s is dropped (%s): %s", problem.task, reason, failure)
         else:
             self._unlogged_drops[f"{reason}: {failure}"] += 1
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, besides: str = "") -> None:
-        """Log why problems were dropped before the first completion: one line for each reason that is not `besides`."""
+        """Log each reason why problems were dropped before the first completion, except the error `besides`."""
         for why, count in self._unlogged_drops.items():
             if not besides or not why.endswith(besides):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)
@@ -346,7 +346,7 @@ class Evaluation:
 
 
 def set_fingerprint(references: Iterable[str]) -> str:
-    """Return a hash of the references of a set's problems. It ignores the order, and the library's release."""
+    """Return a hash of the references of a set's problems. Neither their order nor the library's release affects it."""
     names = sorted(map(without_release, references))
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
 

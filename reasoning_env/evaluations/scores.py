@@ -25,7 +25,7 @@ def score_lines(results: Results) -> list[str]:
 def metrics(results: Results) -> dict[str, float]:
     """Return the metrics of an evaluation by name. Metrics whose value is unknown are left out."""
     overall = results["overall"]
-    assert overall is not None, "conclude() writes the row of all tasks"
+    assert overall is not None, "internal error: the evaluation has no statistics over all tasks"
     values: dict[str, float | None] = {
         "eval/mean_score": overall.get("mean_score"),
         "eval/share_correct": overall.get("accuracy"),

@@ -323,7 +323,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values that each parameter was sent with; null if a request lacks it. For token limits, only the largest."""
+    """Each parameter's sent values (null: a request without the parameter); of token limits, only the largest value."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]

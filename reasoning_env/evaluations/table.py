@@ -1,7 +1,7 @@
 """Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
 A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks in which this
-model is furthest behind published models. In a file or pipe, all tasks are printed.
+model is furthest behind the best published model. In a file or pipe, all tasks are printed.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """Return the counts of missing completions and problems, then other outcomes, as many as `room` characters hold."""
+    """List counts of failed completions and problems, then shares of wrong outcomes, in up to `room` characters."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")
@@ -228,7 +228,7 @@ def _not_right(row: SummaryRow, room: int) -> str:
 def _print_published(results: Results, overall: SummaryRow, published: Mapping[str, PublishedMeans]) -> None:
     """Print a table with a column for this model and for each published model, the best published model first.
 
-    The first rows are the tasks in which this model is furthest behind.
+    The tasks in which this model is furthest behind the best published model come first.
     """
 
     def behind(task: str) -> float:
@@ -254,7 +254,8 @@ YOURS: scores by the library's own verifier for the last answer of a completion,
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
     if len(tasks) < len(results["tasks"]):
-        print(f"The {MAX_TASKS} tasks in which this model is furthest behind published models; `report` shows all.")
+        print(f"The {MAX_TASKS} tasks in which this model is furthest behind the best published model.")
+        print("The command `report` shows all tasks.")
 
 
 def _published(model: PublishedMeans, row_name: str) -> float | None:

@@ -29,7 +29,7 @@ from .state import ArmState
 LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))
 """The levels that the estimator chooses from. Workers have parameters for exactly these levels."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
-"""The levels of a task without a curriculum: a single arm, which has no level."""
+"""Replaces LEVELS for a task without a curriculum, which has no level to choose."""
 START_LEVEL = 0.3
 """The level at which, a priori, the pass rate most likely equals the target."""
 
@@ -49,7 +49,7 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """One hypothesis about a learner: the pass rate of each arm, and the logarithm of its prior probability."""
+    """One hypothesis about a learner: its pass rate at each arm, and the log of this hypothesis's prior probability."""
 
     INDEPENDENT_ROLLOUTS = 4.0
     """A group counts as this many independent rollouts, because rollouts of one problem are correlated."""
@@ -113,7 +113,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """The weighted mean, over the arms, of the chance of a signal multiplied by the value of a new draw."""
+        """The chance of a signal times the value of a new draw, averaged over the arms by their weights."""
         return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -131,7 +131,7 @@ class SignalEstimator:
     MEMORY_GROUPS = 16.0
     """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
     RATE_GROUPS = 2.0
-    """The chance of a signal that the pass rate predicts has the same weight as this number of observed groups."""
+    """The predicted chance of a signal counts as much as observations from this number of groups."""
     FOCUS = 6.0
     """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
     fifth of the weight of a level with a pass rate of 0.7."""

@@ -154,7 +154,7 @@ class EvaluationSet:
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
-        """Generate one draw for problem `number`; None if the task ran out of new questions at a lower number."""
+        """Return a candidate for problem `number`; None if the task ran out of new questions at a lower number."""
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:

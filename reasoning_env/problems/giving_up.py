@@ -33,6 +33,6 @@ that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""A run ends if none of its first 900 problems fits, seconds after the start. 900 rejections also quarantine a task."""
+"""A run ends if none of its first 900 problems fits. A task is also quarantined after 900 rejections in a row."""
 MAX_REPEATS = 100
 """Limit of repeated questions in a row. When the limit is reached, about 99 % of a task's questions were served."""

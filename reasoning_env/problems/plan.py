@@ -121,7 +121,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log the tasks that reward policies without reasoning: those left out and those that `tasks` names."""
+    """Log the tasks that reward policies without reasoning: the tasks that training leaves out, and those it uses."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -254,7 +254,7 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return the settings that decide the given `parts` of a run, together with the values in `more`, as JSON values.
+    """Return the settings that affect the given `parts` of a run, together with the values in `more`, as JSON values.
 
     A run can continue an earlier run if this function returns equal values for both. `tasks` are resolved names, so
     equal selections compare equal.
@@ -272,7 +272,7 @@ def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **mo
 
 
 BUSY_MACHINE_S = 600.0
-"""Wall-clock limit in seconds. Even a busy machine gives a process one minute of processor time within this limit."""
+"""Wall-clock limit of a trial generation: enough for a minute of processor time, even on a busy machine."""
 
 
 async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
@@ -346,7 +346,10 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, not yet generated. If `composite` is the only task, it combines all `available` tasks."""
+        """Return the evaluation set, which generates its problems later.
+
+        If `composite` is the only task, it combines all `available` tasks.
+        """
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(
             generator,

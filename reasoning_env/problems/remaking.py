@@ -39,7 +39,9 @@ class Remaker:
             remedy = did_you_mean(parsed.task, names)
             problem_text = f"the library has no task {parsed.task!r}"
             if "@" in parsed.library:
-                problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
+                problem_text = (
+                    f"{parsed.library} made the problem, but no module in task_modules adds the task {parsed.task!r}"
+                )
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
         # The reference may have the hash of the clarified question or of the library's own question.
         for clarified in (False,) if parsed.as_library else (True, False):
@@ -62,7 +64,7 @@ class Remaker:
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
-                "problems of %s were made by %s, but are judged here by %s",
+                "problems of %s were made by %s, but answers to them are judged here by %s",
                 reference.task,
                 describe_release(reference.library),
                 describe_release(release),

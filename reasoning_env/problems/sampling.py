@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class TaskSampler:
-    """Draws the specs for the stream of one run seed and instance.
+    """Draws the problem specs of one stream. The run seed and the instance number tell streams apart.
 
     Args:
         weights: Weight of each task in the draws.
@@ -72,7 +72,7 @@ class TaskSampler:
         return ProblemSpec(request, Split.TRAIN, index, attempt)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """Return the next attempt at a position: same task, same parameters, and same level unless it is excluded."""
+        """Return a new spec for the position of `spec`: a new seed, and a new level if the old level is excluded."""
         attempt = spec.attempt + 1
         level = spec.level
         if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
@@ -96,7 +96,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return each task's share of draws and estimates; {} without an estimator. A quarantined task has share 0."""
+        """Return the share of draws (0 if quarantined) and the estimates of each task; {} if there is no estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()

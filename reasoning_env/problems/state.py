@@ -65,7 +65,7 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return a drawn position of the stream as a list. `question_hash` is None if the problem was not served yet."""
+    """Return a drawn position of the stream as a list. `question_hash` is None before the problem is served."""
     reference = Reference(
         task=spec.task,
         split=spec.split,
@@ -79,7 +79,7 @@ def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
 
 
 def unpack_position(position: PositionState) -> tuple[ProblemSpec, str | None]:
-    """Return the spec of a position in a state, and the hash of its question if its problem was in flight."""
+    """Return the spec of a stored position, and the hash of its question (None if the problem was not in flight)."""
     index, attempt, text = position
     reference = Reference.parse(text)
     # References in a state have only the parameters of the request, without those of the level.

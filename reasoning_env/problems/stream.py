@@ -123,7 +123,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except ClosedError:
             raise
         except WorkerError as error:
-            logger.debug("%s, seed %d: retrying in %g s: %s", spec.task, spec.seed, pause_s, error)
+            logger.debug("%s, seed %d: generating this problem again in %g s: %s", spec.task, spec.seed, pause_s, error)
         await asyncio.sleep(pause_s)
     raise AssertionError("unreachable: the loop above never ends")
 
@@ -243,10 +243,10 @@ class Exclusions:
             self._ceilings[task] = level
             self._sampler.exclude_levels(task, level)
             logger.warning(
-                "levels from %g of %s are left out: most of their problems exceed the limit of tokens "
-                "(max_token_length) or have answers that are too long",
-                level,
+                "no problems of %s are drawn at level %g or above: most problems at this level exceed the limit of "
+                "tokens (max_token_length) or have answers that are too long",
                 task,
+                level,
             )
 
 

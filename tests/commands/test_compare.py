@@ -128,7 +128,7 @@ def test_compare_command_names_problems_whose_questions_differ(
     [
         (
             {"eval_seed": 5, "model": "y"},
-            "common: eval_seed: 4 and 5; model: 'x' and 'y'; the first has 1 problems, and the second 1;",
+            "common: eval_seed: 4 and 5; model: 'x' and 'y'; the first evaluation has 1 problems, and the second 1;",
         ),
         ({"model": "y"}, "eval_seed: 4 and None"),
         ({"eval_seed": 4, "model": "y"}, "model: 'x' and 'y'"),

@@ -296,8 +296,8 @@ def test_compare_command_lists_the_sent_parameters_that_differ(
     evaluate(model="b")
     assert compare_command(["evals"], Path()) == 0
     shown = capsys.readouterr().out
-    assert "temperature as sent: 0.6 in the first, nothing in the second" in shown
-    assert "model that answered: m in the first, other in the second" in shown
+    assert "temperature as sent: 0.6 in the first evaluation, nothing in the second" in shown
+    assert "model that answered: m in the first evaluation, other in the second" in shown
 
 
 # ------------------------------------------------------------------ refused requests

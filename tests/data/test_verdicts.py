@@ -223,7 +223,7 @@ async def test_completions_that_do_not_become_training_rows_are_counted_by_reaso
     card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=selection)
     assert card["not_kept"] == {
         "not correct": 1,
-        "same as another row": 1,
+        "equal to another training row": 1,
         "more than --max-per-problem": 1,
     }
     assert (card["rows"], card["wrong_now"]) == (1, 1)

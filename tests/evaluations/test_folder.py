@@ -159,7 +159,8 @@ def test_log_names_settings_that_prevent_the_resuming_of_an_evaluation(
     folder.close()
     begin(tmp_path, settings={"system_prompt": "Think first.", "eval_seed": 1})
     expected = (
-        f"{folder.path} is an unfinished evaluation with different settings (system_prompt): starting a new folder"
+        f"{folder.path} is an unfinished evaluation with different settings (system_prompt); "
+        "this evaluation starts in a new folder"
     )
     assert expected in caplog.messages
 
