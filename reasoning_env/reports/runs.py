@@ -160,7 +160,7 @@ def _name(path: Path) -> str:
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
-    """Give runs with equal names new names: the shortest ends of their paths that differ."""
+    """If runs have equal names, rename each to the last parts of its path, as many as make the names differ."""
     of_name: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for run in runs:
         of_name[run.name].append(run)
@@ -171,7 +171,7 @@ def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
 
 
 def distinct_ends(paths: Sequence[Path]) -> list[str]:
-    """Return the shortest ends of the paths that differ from each other, without control characters."""
+    """Return the last parts of each path, as few as make all results differ, without control characters."""
     parts = [Path(real_path(path)).parts for path in paths]
     longest = max(map(len, parts))
     last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)

@@ -416,7 +416,7 @@ def load_library(library: Library, settings: dict[str, Any], announce: Callable[
 
 
 def load_function(function: dict[str, Any], folder: str, announce: Callable[[str], None]) -> Loaded:
-    """Return the source of a score function. Raises TaskModuleError."""
+    """Return a source that scores rows with the user's score function. Raises TaskModuleError."""
     announce(function["name"].rpartition(":")[0])
     source = FunctionSource(function["name"], folder)
     hello: dict[str, object] = {

@@ -83,7 +83,7 @@ class PoolSettings:
     def of(
         cls, user: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
     ) -> PoolSettings:
-        """Return the settings of a pool for problems of the library or, if `score` is given, for rows."""
+        """Return the settings of a pool that serves the library's problems or, if `score` is given, scores rows."""
         if score is None:
             return cls(user, None if checkout is None else Path(checkout))
         return cls.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), user)
@@ -117,7 +117,7 @@ class PoolSettings:
 
 
 MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which jobs no longer wait, because three in a row are unlikely to be a coincidence."""
+"""After this many failed starts in a row, jobs no longer wait for a worker: so many are hardly a coincidence."""
 WORKER_NICENESS = 3
 """Niceness of workers, so that the event loop gets more processor time than they do on a busy machine."""
 
@@ -495,7 +495,7 @@ class ForkServers:
             raise
 
     def _log_sandbox(self, restrictions: Restrictions) -> None:
-        """Log the layers of the verifiers' sandbox, as a warning if a filter is missing."""
+        """Log the layers of the verifiers' sandbox, as a warning if Landlock or seccomp is missing."""
         self.sandbox = describe_sandbox(restrictions)
         if lacks_a_filter(restrictions):
             logger.warning("%s", self.sandbox)

@@ -47,7 +47,7 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has values; for a range, bounds or pairs of bounds. If `drawn`, the seed picks one of two adjacent values.
+    `levels` has values; for a range, bounds or pairs of bounds. If `drawn` is true, the seed picks one of two values.
     """
 
     fields: tuple[str, ...]
@@ -56,7 +56,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level in [0, 1]. If `drawn`, `draw` in [0, 1) picks one of two neighbours."""
+        """Return the fields' values at a level. If `drawn` is true, `draw` (from 0 to 1) picks one of two."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -87,7 +87,7 @@ class DifficultyMap:
 
     @classmethod
     def from_factory(cls, factory: ModuleType) -> DifficultyMap:
-        """Return the map for all tasks in the registry of the library's `factory` module."""
+        """Return a DifficultyMap for all tasks in the registry of the library's `factory` module."""
         configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
@@ -100,7 +100,7 @@ class DifficultyMap:
     ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        `draw` in [0, 1) picks one of two neighbouring values if an attribute is `drawn`. If the library's config
+        If an attribute has few values, `draw`, a random number in [0, 1), picks one of two. If the library's config
         rejects the parameters, the nearest valid level is used (the lower one if two are equally near). The members of
         a composite must be in `overrides`, and the level applies to the members.
 
@@ -261,7 +261,7 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels. If they ascend and no default is above the first, put the lowest default before it."""
+    """Put the lowest default before the levels if the levels ascend and no default is above the first level."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
@@ -273,7 +273,7 @@ def _middle_of_step(draw: float) -> float:
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
-    """Return the value at a position in [0, len(levels) - 1].
+    """Return the value at a position in the list `levels`, which may be between two indices.
 
     Interpolate numbers and lists of numbers, and round integers. For other values, return the nearer neighbour.
     """
@@ -310,7 +310,7 @@ def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | N
 
 
 def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
-    """Return a message about the first value whose type is wrong; None if there is none."""
+    """Return a message about the first parameter whose value has a wrong type; None if all types are right."""
     types = get_type_hints(config)
     for field in dataclasses.fields(config):
         if field.name not in params:

@@ -38,8 +38,8 @@ from .levels import DifficultyMap, Resolved
 class Library(Source):
     """The imported library with its caches; one per worker process.
 
-    `rewards` is the setting `rewards`, and may be assigned. With "strict", verifiers that reward wrong answers are
-    corrected. With "library", problems and scores are the library's own.
+    `rewards` has the value of the setting `rewards`, and can be changed later. With "strict", verifiers that reward
+    wrong answers are corrected. With "library", problems and scores are the library's own.
 
     The constructor raises any error that occurs while it imports reasoning_gym and reads the registry of tasks.
     """
@@ -70,7 +70,7 @@ class Library(Source):
     def add_modules(
         self, entries: Sequence[str], folder: str | None = None, announce: Callable[[str], None] = lambda entry: None
     ) -> Source:
-        """Import modules that register tasks with the library. Return the library joined with the modules' own sources.
+        """Import modules that register tasks. Return a source with the tasks of the library and of the modules.
 
         Arguments and errors are those of `import_task_modules`.
         """
@@ -230,8 +230,8 @@ class Library(Source):
     ) -> Scorer:
         """Return the scorer of an entry. Raises any error that unpickling the entry or building its task raises.
 
-        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
-        removing formatting from the answer.
+        If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
+        and without removing formatting from the answer.
         """
         # Unpickle here, where an error is an infrastructure error. Later, the error would be blamed on an answer.
         whole = pickle.loads(entry)
@@ -309,7 +309,7 @@ def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> boo
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key in a served entry for the library's own entry, if the two have different questions or answers."""
+"""Key under which a problem stores the library's own version of it, if question or answer differ from that version."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",

@@ -77,7 +77,7 @@ class JobQueue:
         self._urgent: dict[Job, None] = {}
         self._others: dict[Job, None] = {}
         self._free: deque[asyncio.Future[None]] = deque()
-        """One future for each free worker. Completing the future makes the worker's owner check the queue."""
+        """One future for each free worker. Completing it makes the worker's asyncio task check the queue."""
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
@@ -96,7 +96,7 @@ class JobQueue:
         return job
 
     def wake(self) -> None:
-        """Make the owner of one free worker check the queue."""
+        """Make the asyncio task that gives jobs to one of the free workers check the queue."""
         while self._free:
             free = self._free.popleft()
             if not free.done():
@@ -178,13 +178,13 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why a role has no usable worker, in one line; None if each role has a live worker that is not stopped."""
+        """Why no generator or no verifier can work, in one line; None if a worker of each role runs."""
         if self._closed:
             return str(_closed_error())
         for role in filter(self._settings.workers, Role):
             workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
             if workers and all(worker.is_stopped for worker in workers):
-                return f"no {role.name.lower()} replies: all of them were stopped by a signal (SIGSTOP)"
+                return f"a signal (SIGSTOP) stopped all {role.name.lower()} workers; the pool replaces them"
             if not workers:
                 failure = self._failures.get(role, "none has started yet")
                 return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
@@ -222,8 +222,8 @@ class WorkerPool:
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict for each answer to a problem, in order. Equal answers are scored once.
 
-        `plainly` scores as the library's own evaluation does: by the library's answer, without corrections, and without
-        removing formatting from the answers.
+        If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
+        and without removing formatting from the answers.
 
         Raises:
             ScoringError: An infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
@@ -335,7 +335,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Wait for and return the next job for a slot's worker; None if the worker ends or is stopped first."""
+        """Wait for and return the next job for a worker; None if the worker ends or is stopped first."""
         jobs = self._jobs[slot.role]
         worker = slot.current
         while not worker.ended.done():
@@ -400,7 +400,7 @@ class WorkerPool:
                 if slot.failed_starts >= MAX_FAILED_STARTS:
                     raise
             await asyncio.sleep(pause_s)
-        raise AssertionError("unreachable: the loop before never ends")
+        raise AssertionError("internal error: the endless iterator `pauses()` ended")
 
     async def _fill(self, slot: Slot) -> None:
         """Put a worker into an empty slot, and retry until it starts."""

@@ -108,7 +108,7 @@ class FrameLimits:
 
     def check(self, header_bytes: int, blob_bytes: int) -> None:
         if header_bytes > self.header or blob_bytes > self.blob:
-            raise FrameTooLargeError(f"a frame with {header_bytes} + {blob_bytes} bytes exceeds its limits, {self}")
+            raise FrameTooLargeError(f"a message of {header_bytes} + {blob_bytes} bytes is too large: {self}")
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -122,7 +122,7 @@ def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
-    """Parse the bytes after the two lengths. Raises ProtocolFault if the header is not a JSON object."""
+    """Parse a frame without its two lengths. Raises ProtocolFault if the header is not a JSON object."""
     text = body[:header_bytes]
     try:
         header = msgspec.json.decode(text)
@@ -130,9 +130,9 @@ def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
         try:
             header = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ProtocolFault(f"a frame's header is not JSON: {error}") from error
+            raise ProtocolFault(f"the header of a message is not JSON: {error}") from error
     if not isinstance(header, dict):
-        raise ProtocolFault(f"a frame's header is a {type(header).__name__}, not an object")
+        raise ProtocolFault(f"the header of a message is a {type(header).__name__}, not a JSON object")
     return Frame(header, bytes(body[header_bytes:]))
 
 

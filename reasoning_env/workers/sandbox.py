@@ -91,7 +91,7 @@ class Restrictions:
     readable: Sequence[Sequence[int]] = ()
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return the name of the first layer that `now` lacks, and why it is missing; None if `now` has all layers."""
+        """Return the first of these layers that the restrictions `now` lack, and the reason; None if they lack none."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
@@ -559,7 +559,7 @@ def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
 
 
 def compile_filter(machine: str, *, threads: bool) -> bytes:
-    """Return the program that the kernel runs at each system call, for a machine of TABLES.
+    """Return the program that the kernel runs at each system call. `machine` is a key of TABLES.
 
     A call that is not allowed returns EPERM. Calls of the machine's other interfaces (such as 32-bit calls), and calls
     from FIRST_COMMON_NUMBER on, return ENOSYS, so that libraries use older calls instead.

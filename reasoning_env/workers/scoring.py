@@ -71,7 +71,7 @@ class AnswerBatch:
 class BatchScorer:
     """Scores batches of answers. Deadlines are in seconds of processor time, per answer and per batch.
 
-    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and refusals.
+    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and refused operations.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class BatchScorer:
         batch.verdicts.append(Verdict(0.0, reason, batch.remaining[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
-        """Have a worker score the remaining answers until the turn is over, and add the verdicts.
+        """Have a worker score remaining answers of a batch for about SLICE_S seconds, and add the verdicts.
 
         Raises DeadlineExceeded, WorkerAsleep, TooManyThreads, WorkerDied, ProtocolFault, ScoringError, CannotBeScored.
         """
@@ -157,7 +157,7 @@ class BatchScorer:
                 return
 
     def _count_refusal(self, task: str, verdict: Verdict) -> None:
-        """Count a verdict for which the sandbox refused an operation of the verifier. Log the first for each task."""
+        """Count a verdict for which the sandbox refused an operation of the verifier. Log each task's first refusal."""
         self._stats.refused += 1
         if task not in self._refused_tasks:
             self._refused_tasks.add(task)

@@ -78,7 +78,7 @@ class Channel:
 
     @property
     def ended(self) -> asyncio.Future[None]:
-        """Done as soon as the other side has closed the socket, even if nobody reads."""
+        """A future that is done as soon as the other side has closed the socket, even if nobody reads."""
         return self._reader.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
@@ -86,7 +86,7 @@ class Channel:
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float) -> Frame:
-        """Return the next frame within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
+        """Return the next message within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
         frame = self._next_frame()
         if frame is not None:
             return frame
@@ -147,7 +147,7 @@ class Worker:
 
     @property
     def ended(self) -> asyncio.Future[None]:
-        """Done as soon as the worker has closed its socket, most likely because it died."""
+        """A future that is done as soon as the worker has closed its socket, most likely because it died."""
         return self._channel.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
@@ -159,7 +159,7 @@ class Worker:
         """Return the next reply to the latest request. Raises the errors of `Channel.receive`."""
         frame = await self._channel.receive(deadline_s)
         if frame.header.get("id") != self._requests:
-            raise ProtocolFault(f"expected a reply to request {self._requests}, not to {frame.header.get('id')!r}")
+            raise ProtocolFault(f"the worker replied to request {frame.header.get('id')!r} instead of {self._requests}")
         return frame
 
     def cpu_s(self) -> float | None:
@@ -185,7 +185,7 @@ class Worker:
     def check_threads(self) -> None:
         """Raise TooManyThreads if a worker that may start threads has more than MAX_THREADS. Linux only."""
         if self._threaded and (count := thread_count(self.pid)) > MAX_THREADS:
-            raise TooManyThreads(f"a worker has {count} threads")
+            raise TooManyThreads(f"a worker has {count} threads; at most {MAX_THREADS} are allowed")
 
     def kill(self) -> None:
         """Make the fork server kill the process. Safe to call twice."""
@@ -212,7 +212,7 @@ class Slot:
     @property
     def current(self) -> Worker:
         """The worker of a slot that is not empty."""
-        assert self.worker is not None, "a job runs in a slot with a worker"
+        assert self.worker is not None, "internal error: the slot of a running job has no worker"
         return self.worker
 
     def take(self, worker: Worker) -> None:
@@ -312,5 +312,5 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
             raise WorkerAsleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
         has_stalled = waited_s - changed_s > WORKER_STALL_S and not has_slept
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
-            raise NoCpuTime(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
+            raise NoCpuTime(f"a worker got only {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
     raise DeadlineExceeded

@@ -36,7 +36,7 @@ PAGE_OUTCOMES = (*OUTCOMES, OTHER)
 
 
 class Means(TypedDict):
-    """Score and accuracy, each as [mean, low, high] of its interval, and the share of format failures."""
+    """Score and accuracy, each as [mean, low and high end of its 95 % interval], and the share of format failures."""
 
     score: list[float]
     accuracy: list[float]
@@ -57,7 +57,7 @@ class ShownRow(Means):
     """Mean tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, rollouts whose two scores differ, rollouts that have both scores]"""
+    """[mean library score, mean score, number of rollouts with two different scores, number of rollouts with both]"""
 
 
 class TaskRow(ShownRow):
@@ -106,14 +106,14 @@ CURVES: Mapping[str, int] = {
 
 
 class TimelineData(TypedDict):
-    """The curves of a run: one of all groups, and one for each task. Evaluations have no points."""
+    """The curves of a run: one of all groups, and one for each task. The curves of an evaluation have no points."""
 
     all: FigureCurve
     tasks: list[FigureCurve]
 
 
 class Lengths(TypedDict):
-    """Counts of rollouts by length. A bin is [shortest length, right, partial, wrong]."""
+    """Numbers of rollouts by length. Each bin is [shortest length, number right, number partial, number wrong]."""
 
     unit: str
     bins: list[list[int]]
@@ -157,7 +157,7 @@ class GroupFigures(NamedTuple):
     score: float
     accuracy: float
     signal: float | None
-    """1 if the scores differ, else 0; None for a single completion."""
+    """1 if the completions have different scores, else 0; None for a single completion."""
     level: float | None
     truncated: float
     tokens: float | None
@@ -192,7 +192,7 @@ class GroupFigures(NamedTuple):
 
 
 def shown_row(tally: TaskTally, row: SummaryRow, groups: Sequence[GroupFigures]) -> ShownRow:
-    """Return the page's numbers for a task or a run, from its tally, its summary row and its groups."""
+    """Return the page's numbers for a task or a run. `tally`, `row` and `groups` belong to this task or run."""
     plain: list[float] | None = None
     if "library_score" in row:
         corrected = [each for group in groups for each in group.corrected]
@@ -364,7 +364,7 @@ class Figures:
         }
 
     def _curves(self, numbers: Mapping[str, int], every_group: Sequence[GroupFigures]) -> TimelineData:
-        """Return the curves. `numbers` maps tasks to their positions in the page's list."""
+        """Return the curves. `numbers` maps tasks to their positions in the page's list of tasks."""
         if self._keep_problems:  # the problems of an evaluation have no order
             return {"all": curve([], 0.0), "tasks": []}
         started = min((group.time for group in every_group if group.time is not None), default=0.0)

@@ -254,7 +254,7 @@ def _facts(results: Results | None) -> list[list[str]]:
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:
-    """Return mean scores of published models and of this model on the same tasks; None if there are none to compare."""
+    """Return mean scores of published models and of this model on the same tasks; None if there are no such tasks."""
     if results is None or results["overall"] is None or not results.get("published"):
         return None
     rows = results.get("tasks", {})
@@ -274,7 +274,7 @@ def _is_as_published(row: SummaryRow) -> bool:
 
 
 def _own_scores(row: SummaryRow | None) -> dict[str, float]:
-    """Return the scores of a row under the names that the page shows: `as published` and `strict`."""
+    """Return the scores of a summary row under the names that the page shows: `as published` and `strict`."""
     scores: dict[str, float] = {}
     if row is not None and "library_score" in row:
         scores["as published"] = row["library_score"]

@@ -51,7 +51,7 @@ class RolloutSample:
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
-        """Add the group, encoded by `encode`, if its random number is high enough; then remove groups until all fit."""
+        """Add the group if its random number is high enough; then remove groups until the rest fits the budget."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
@@ -66,11 +66,11 @@ class RolloutSample:
             pass
 
     def groups(self) -> list[str]:
-        """Return the kept groups as JSON strings, task by task. Groups with different outcomes of a task alternate."""
+        """Return the kept groups as JSON strings, task by task. Within a task, different outcomes alternate."""
         return [text for key in sorted(self._kept) for text in self._in_order_of_outcomes(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
-        """Return the rarest outcome in a group, apart from right, partial and wrong.
+        """Return the outcome in a group that is rarest in its task so far, apart from right, partial and wrong.
 
         If a group has no other outcomes, return the outcome that all its rollouts share, or `mixed`.
         """
@@ -85,7 +85,7 @@ class RolloutSample:
         heapq.heappush(self._largest, (-self._characters[key], key))
 
     def _drop_largest(self) -> bool:
-        """Remove a group of the largest task. Return False if every task has only one group left."""
+        """Remove a group of the task with the most characters. Return False if every task has only one group left."""
         while self._largest:
             negative, key = heapq.heappop(self._largest)
             of_task = self._kept[key]

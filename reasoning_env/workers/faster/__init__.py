@@ -1,7 +1,7 @@
 """Faster functions that replace slow generators of the library and make the same problems. Used by generator workers.
 
 Each module has the functions for one task or a few tasks, and the proof that questions, answers and metadata stay the
-same. The declaration of a task names its functions. They are installed only if the library's files have the bytes for
+same. A task's declaration names its faster functions. They are installed only if the library's files have the bytes for
 which the proof holds.
 """
 
@@ -32,7 +32,7 @@ def fits(replacement: Replacement, library: Path) -> bool:
 
 
 class FasterGenerators:
-    """The replacements that fit a library. `warnings` names each of the `tasks` whose replacement does not fit."""
+    """The faster functions that fit a library. `warnings` names the tasks whose faster functions do not fit."""
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library

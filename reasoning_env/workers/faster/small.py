@@ -54,7 +54,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 def install_game_of_life(module: Any) -> None:
     """Count the neighbours of all cells at once; cellpylib counts them cell by cell.
 
-    Boards are the same as the library's, which uses only the last one. The board is a torus, hence `numpy.roll`. By
+    The last board, the only one that the library uses, is the same. The board is a torus, hence `numpy.roll`. By
     Conway's rule, a cell lives on the next board if its block of nine has three live cells, or four including itself.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})

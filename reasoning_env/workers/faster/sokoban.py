@@ -25,13 +25,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
-"""Tables for the new character of a square that the player leaves, that the player enters, and that gets a box."""
+"""Tables from old to new characters of a square: if the player leaves it, if the player enters it, if it gets a box."""
 CHARACTER = attrgetter("char")
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """Values for a set of boxes: those not on goals, their part of the estimate, and whether the set is a deadlock."""
+    """A set of boxes: the boxes that are not on goals, their part of the estimate, and whether there is a deadlock."""
 
     loose: list[int]
     cost: int

@@ -80,7 +80,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
 
 
 def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
-    """Return the sorted clues, and the weight of each. A weight depends only on the type of the clue."""
+    """Return the sorted clues and their weights in a random choice. Clues of the same type have the same weight."""
     ordered = sorted(clues)
     examples = {type(clue): clue for clue in ordered}
     weights = {kind: weight(clue) for kind, clue in examples.items()}
