@@ -238,7 +238,7 @@ def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings
 async def preview(settings: EvaluateSettings) -> str:
     """Return a line that describes the requests of an evaluation, without contacting a server.
 
-    A server with a shorter context would allow fewer tokens.
+    If the server's context is too short for the number of tokens in the line, the evaluation requests fewer tokens.
     """
     async with Session[Problem](settings) as session:
         return describe_evaluation(session, choose_sampling(session, settings))
@@ -372,8 +372,8 @@ async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> Evalu
             at_once = evaluation.workers * session.eval_plan.repeats
             if (connections := max_connections()) < at_once:
                 logger.warning(
-                    "limiting concurrent requests to %d, because this process may open few files; for %d requests, "
-                    "raise the limit with ulimit -n",
+                    "limiting concurrent requests to %d instead of %d, because this process can open only few files; "
+                    "raise the limit on open files with ulimit -n",
                     connections,
                     at_once,
                 )

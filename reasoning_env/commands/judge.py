@@ -68,7 +68,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
         raise ConfigError(
             f"other machines can reach {options.host}, so the server needs a token",
             setting="--host",
-            remedy=f"set the environment variable {TOKEN_VARIABLE}",
+            remedy=f"put a token into the environment variable {TOKEN_VARIABLE}",
         )
     start_log([token] if token else [], as_json=options.log_json)
     settings = file_settings("judge", options, {}, given_settings(options))
@@ -207,7 +207,9 @@ def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             if time.monotonic() - warned >= 60:
                 warned = time.monotonic()
-                logger.warning("cannot accept more connections: %s; raise the limit with ulimit -n", error.strerror)
+                logger.warning(
+                    "cannot accept more connections: %s; raise the limit on open files with ulimit -n", error.strerror
+                )
         elif not (isinstance(error, ValueError) and "_start_serving" in str(context["message"])):
             loop.default_exception_handler(context)
 

@@ -110,7 +110,7 @@ def _find_command(
     environment_file: Path,
     defaults: Callable[[], Mapping[str, object]],
 ) -> RunCommand:
-    """Return a command. Imports only the modules of this command. Raises ConfigError for an unknown name."""
+    """Return the command with this name. Imports only its modules. Raises ConfigError for an unknown name."""
     if name in environment_commands:
         return environment_commands[name]
     if name == "demo":

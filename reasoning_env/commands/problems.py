@@ -33,7 +33,9 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     from ..session import Session
 
     if options.evaluation and options.levels is not None:
-        raise ConfigError("--evaluation cannot be combined with --levels", remedy="use --config with eval_level")
+        raise ConfigError(
+            "--evaluation cannot be combined with --levels", remedy="set eval_level in a file of --config"
+        )
     check_output(options.out, "--out")
     given = given_settings(options)
     part, parts = options.shard
@@ -121,7 +123,7 @@ def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
     """Return the levels of the settings. Raises ConfigError for a curriculum."""
     if settings.complexity_mode == "curriculum":
         raise ConfigError(
-            "a file cannot adapt its level to the model, so complexity_mode must not be curriculum",
+            "the levels in a file cannot adapt to a model, so complexity_mode must not be curriculum",
             setting="complexity_mode",
             remedy="set --levels, such as 0.25,0.5 or random",
         )

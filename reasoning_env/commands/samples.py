@@ -38,7 +38,7 @@ QUESTION_CHARACTERS = 72
 """Characters of a question in the table. With the longest task name and category, a row has 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Parameters by task and name, as `WorkerPool.describe` returns them."""
+"""For each task and parameter, its values: the `default`, and those at some levels (see `WorkerPool.describe`)."""
 
 
 @dataclass(frozen=True)

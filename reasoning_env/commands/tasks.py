@@ -74,7 +74,10 @@ def _is_reference(text: str) -> bool:
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Set `references`, `names`, `levels` and `samples`. Raises ConfigError for options that cannot be combined."""
+    """Separate references from names of tasks, and set the levels and the number of samples to show.
+
+    Raises ConfigError for options that cannot be combined.
+    """
     from ..tasks import SHOWN_LEVELS
 
     given = list(itertools.chain.from_iterable(options.names))

@@ -67,4 +67,4 @@ class NumberedFiles:
                 file = LineFile.create(path)
                 self._next_number = number + 1
                 return file
-        raise AssertionError("unreachable: the loop before never ends")
+        raise AssertionError("internal error: the loop over file numbers ended")

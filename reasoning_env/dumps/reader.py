@@ -98,9 +98,10 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 
 
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
-    """Return the folder itself or, if it has no files, its subfolders sorted by name.
+    """Return the folder itself or, if no file in it has one of the suffixes `ends`, its subfolders sorted by name.
 
-    So a folder of evaluations means all evaluations in it. The file `besides` is ignored. Raises OSError.
+    So a folder of evaluations means all evaluations in it. The file `besides` does not count. Raises OSError if the
+    folder cannot be read.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]
@@ -135,7 +136,7 @@ def read_lines(
                 continue
             read += 1
             if known.add(group, path):
-                assert isinstance(value, dict), "`_as_group` accepts only objects"
+                assert isinstance(value, dict), "internal error: a group is not a JSON object"
                 yield value, group
             else:
                 repeated += 1

@@ -177,7 +177,7 @@ class RolloutDumper:
                 return False
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, pause_s)
-        raise AssertionError("unreachable: the loop before never ends")
+        raise AssertionError("internal error: the loop that writes a group ended")
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError for settings in the files that are neither in `env` nor in `server`."""
+    """Raise ConfigError unless the files set only settings of the environment (`env`) and of servers (`server`)."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]
@@ -109,7 +109,8 @@ def check_names(sections: Sections, env: Collection[str], server: Collection[str
 class GivenSettings:
     """The settings that a user set in files and options, for a command.
 
-    - `file`, `options`: the settings that the command uses, and options that are no settings
+    - `file`: the settings in files that the command uses
+    - `options`: the settings among the options that the command uses, and the options that are no settings
     - `names`: the names of all settings that the user set, such as `env.seed`
     - `ignored`: the names of the settings that the command does not use
     """
@@ -120,7 +121,7 @@ class GivenSettings:
     ignored: Sequence[str]
 
     def ignored_with(self, without_effect: Set[str]) -> list[str]:
-        """Return the names that are in `ignored`, and the names of given settings that are in `without_effect`."""
+        """Return the names of the given settings that the command does not use, or that `without_effect` contains."""
         return [name for name in self.names if name in self.ignored or name in without_effect]
 
 

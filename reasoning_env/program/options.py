@@ -62,9 +62,9 @@ class OptionParser(CommandParser):
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return for each setting, by its name in errors, the name that the user wrote.
+        """Map the name that errors use for a setting to the name that the user wrote.
 
-        Errors of `ReasoningSettings` omit the section. For a setting that the user did not write, return `env.NAME`.
+        Errors of `ReasoningSettings` omit the section. A setting that the user did not write is shown as `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]
@@ -108,7 +108,7 @@ def option_parser(
     """
     evaluates = command == "evaluate"
     key = "Set the server's key in OPENAI_API_KEY. " if evaluates else ""
-    slurm = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's variables."
+    slurm = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's environment variables."
     parser = OptionParser(
         prog=f"{program} {command}",
         usage=f"{program} {command}{' [MODEL]' if evaluates else ''} [options]",
@@ -156,7 +156,7 @@ def full_parser(command: str, env_fields: Iterable[str], server_fields: Iterable
 
 
 def _add_setting(group: OptionGroup, setting: str, metavar: str, help_text: str, *short: str) -> None:
-    """Add a setting under its short names or, if it has none, under its own name."""
+    """Add an option for a setting: under the short names or, if there are none, under the setting's name."""
     group.add_argument(*(short or [f"--{setting}"]), dest=setting, metavar=metavar, help=help_text)
 
 

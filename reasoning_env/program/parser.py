@@ -101,7 +101,7 @@ class CommandParser(argparse.ArgumentParser):
                 raise ConfigError("appears twice", setting=name, remedy="use it once")
 
     def _short_usage(self) -> str:
-        """Return a usage with the required options and the arguments; the other options follow as `[options]`."""
+        """Return a usage line: required options and positional arguments, then `[options]` for the other options."""
         groups = [group for group in self._mutually_exclusive_groups if group.required]
         in_groups = [action for group in groups for action in group._group_actions]
         actions = [action for action in self._actions if action.required or action in in_groups or _is_word(action)]
@@ -154,7 +154,7 @@ def _as_typed(names: str, argv: Sequence[str]) -> str:
 
 @contextmanager
 def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Re-raise this program's errors with the user's `names` of settings, and without secrets."""
+    """In this program's errors, name settings as the user did (see `names`) and remove secrets. Re-raise the errors."""
     try:
         yield
     except ReasoningEnvError as error:
@@ -169,7 +169,8 @@ class Command:
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names` has the user's names for settings that are no `dest`. An error omits a setting whose name is empty.
+    - `names`: for settings whose name in an error is no `dest`, the name that the error shows instead. If that name is
+      empty, the error shows no name.
     """
 
     name: str
@@ -179,7 +180,7 @@ class Command:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, argv: Sequence[str], folder: Path) -> int:
-        """Run the command. Raises ConfigError for a mistake of the user, and the errors of `work`."""
+        """Run the command. Raises ConfigError for a mistake of the user, and the errors that `work` raises."""
         parser = CommandParser(prog=f"{program()} {self.name}", description=self.description)
         self.add_options(parser)
         options = parser.parse_args(argv)

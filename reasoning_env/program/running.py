@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Interrupted(ReasoningEnvError):
-    """A signal stopped the run. All accepted groups were written before this is raised."""
+    """A signal ended the command. Raised only after the command has written all accepted groups."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -32,7 +32,7 @@ class Interrupted(ReasoningEnvError):
 
 
 async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
-    """Run `work`, then `close`, also after an error. Raises Interrupted if a signal ended `work`.
+    """Run `work`, then `close`, even if `work` fails. Raises Interrupted if a signal ended `work`.
 
     A second signal ends the process at once, like a kill. If signals cannot be handled (outside the main thread, or
     without POSIX), signal handlers stay unchanged.

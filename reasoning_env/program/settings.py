@@ -105,8 +105,8 @@ def settings_command(
     words = options["words"]
     if options["json"]:
         if words:
-            raise ConfigError("--json prints the schema of all settings, and cannot search", remedy="omit the words")
-        assert schema is not None, "the command line passes `schema` if --json is given"
+            raise ConfigError("--json prints the schema of all settings, and takes no words", remedy="omit the words")
+        assert schema is not None, "internal error: no function for the schema was passed"
         print_json(schema())
         return 0
     sections = _sections(fields)

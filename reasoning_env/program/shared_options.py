@@ -36,7 +36,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--pass-rate",
         type=pass_rates,
         metavar="LOW..HIGH",
-        help="only problems whose pass rate is in LOW..HIGH (0.2..0.8)",
+        help="only problems with a pass rate in this range, as in 0.2..0.8",
     )
     parser.add_argument(
         "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: maximum rows per question"
@@ -233,7 +233,7 @@ def check_score_options(options: argparse.Namespace) -> None:
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the function named by --score, with absolute paths, because cluster nodes differ in working directory."""
+    """Return the function named by --score. Its paths are absolute, because nodes differ in working directory."""
     from ..sources.score_function import ScoreFunction
 
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)
@@ -255,7 +255,7 @@ LONG = "long text"
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return the default as a string; a word describes long strings and empty values."""
+    """Return the default as a string: `none` for None, `empty` for "" and [], and LONG instead of a long string."""
     value: object = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, Enum):
         value = value.value

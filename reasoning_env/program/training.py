@@ -22,7 +22,7 @@ ENV_NAME = "reasoning_gym"
 
 
 def _read_address(value: object) -> object:
-    """Accept a port or HOST:PORT, and return a port alone as a number. Raises ValueError for other values."""
+    """Accept HOST:PORT, or a port, which is returned as a number. Raises ValueError for other values."""
     if value is None:
         return None
     host, colon, port = str(value).rpartition(":")
@@ -70,7 +70,7 @@ class EvaluateSettings(ReasoningSettings):
 
 
 class TrainingSettings(EvaluateSettings):
-    """`EvaluateSettings`, settings of `serve` and `process`, and settings of Atropos that users commonly change."""
+    """All of `EvaluateSettings`, the settings of `serve` and `process`, and frequently changed settings of Atropos."""
 
     group_size: Annotated[int, Field(ge=1)] = 4
     """Completions per problem."""
@@ -143,7 +143,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
     "inference_weight": AtroposSetting("Weight of this environment if a trainer has several environments.", ["serve"]),
     "eval_handling": AtroposSetting(
-        "Whether an evaluation stops training (STOP_TRAIN, default), limits it (LIMIT_TRAIN) or neither (NONE).",
+        "Whether an evaluation stops training (STOP_TRAIN, default), limits it (LIMIT_TRAIN) or does neither (NONE).",
         ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
@@ -172,7 +172,7 @@ NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 
 
 def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
-    """Yield each setting with the commands that use it: those in its `UsedBy`, or else those of its class."""
+    """Yield each setting with the commands that use it: those in its `UsedBy` or, without one, those of its class."""
     for section, settings_cls, commands in (
         ("env", TrainingSettings, TRAINING),
         ("env", EvaluateSettings, WITH_SERVER),

@@ -47,8 +47,8 @@ Beatrice is left of Ada. Who stands on the left?":
 <think>Carl is right of Ada, so he is not on the left. Ada is right of Beatrice, so she is not on the left. That \
 leaves Beatrice.</think>
 <answer>Beatrice</answer>"""
-"""The example at the end is not a problem of any task, and its answer is never right in a task. An earlier prompt had
-prohibitions instead of the example; a 0.5B instruct model copied them in 16 of 40 replies."""
+"""The example at the end is not a problem of any task, and its answer is not right for any problem of a task. An
+earlier prompt had prohibitions instead of the example; a 0.5B instruct model copied them in 16 of 40 replies."""
 
 NATIVE_SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
@@ -282,7 +282,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def eval_generation_deadline_s(self) -> float:
-        """Wall-clock limit for generating an evaluation problem, in seconds. Slow machines must make the same set."""
+        """Wall-clock limit for generating an evaluation problem, in seconds; high enough for slow machines."""
         return 12 * self.scoring_deadline_s
 
     @field_validator("*", mode="before")
@@ -316,9 +316,9 @@ class ReasoningSettings(BaseModel):
 
 
 def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -> ReasoningSettings:
-    """Return the settings that a caller passed to `owner`, either as the object `settings` or as keywords `fields`.
+    """Return the settings that a caller passed to the class `owner`: the object `settings`, or the keywords `fields`.
 
-    Raises ConfigError for an unknown keyword, for a value out of range, and if both forms are used.
+    Raises ConfigError for an unknown keyword, for a value out of range, and if both object and keywords were passed.
     """
     if settings is not None and not isinstance(settings, ReasoningSettings):
         remedy = f"pass keywords, as in {owner.__name__}(tasks=['gcd'])"
@@ -337,7 +337,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings, also those of a subclass, that affect one of the parts. Values are as read from JSON."""
+    """Return the settings, also those of a subclass, that affect one of `parts`. Values are as JSON reads them back."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))

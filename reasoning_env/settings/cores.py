@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_WORKERS = 8
-"""Maximum default number of workers of a role. More are rarely busy together, and each takes 50 to 150 MB."""
+"""Maximum default number of generators, and of verifiers. More are rarely all busy, and each takes 50 to 150 MB."""
 
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of workers of each role: half of the cores, at least 2 and at most MAX_WORKERS.
+    """Return the default number of generators, and of verifiers: half of the cores, at least 2 and at most MAX_WORKERS.
 
     With a single worker, one slow answer or problem would block all others.
     """

@@ -127,7 +127,7 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
 
 
 def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
-    """Return a description of the expected value."""
+    """Return what the value of the setting must be, such as `must be at least 1`."""
     limits = mistake.get("ctx", {})
     if mistake["input"] != mistake["input"] or str(mistake["input"]).strip().lower() in ("nan", "inf", "-inf"):
         return "must be a number"

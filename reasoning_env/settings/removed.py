@@ -1,7 +1,8 @@
 """Settings that were removed: what to do instead, and how to read stored states that have them.
 
-`unknown_setting` makes the error for files, command lines and keywords. `current_settings` reads checkpoints and the
-headers of row files. The table also has settings of the upstream environment that this program never had.
+`unknown_setting` returns the error for a removed setting in a file, a command line or keyword arguments.
+`current_settings` reads the settings stored in checkpoints and in headers of row files. `REMOVED` also contains
+settings of the upstream environment that this program never had.
 """
 
 from __future__ import annotations

@@ -171,6 +171,8 @@ async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureF
         loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
     closed = "Exception in callback BaseSelectorEventLoop._start_serving(...)"
     loop.call_exception_handler({"message": closed, "exception": ValueError("Invalid file descriptor: -1")})
-    assert caplog.messages == ["cannot accept more connections: Too many open files; raise the limit with ulimit -n"]
+    assert caplog.messages == [
+        "cannot accept more connections: Too many open files; raise the limit on open files with ulimit -n"
+    ]
     loop.call_exception_handler({"message": "another error", "exception": ValueError("odd")})
     assert caplog.messages[1:] == ["another error"]

@@ -153,7 +153,7 @@ SERVERS = [
     ("process --openai.server_type chatt", "--openai.server_type: must be one of auto, vllm"),
     ("judge --port x", "--port: must be a whole number; got 'x'"),
     ("judge --generators 0", "--generators: must be at least 1; got 0"),
-    ("judge --host 0.0.0.0", "set the environment variable REASONING_JUDGE_TOKEN"),
+    ("judge --host 0.0.0.0", "put a token into the environment variable REASONING_JUDGE_TOKEN"),
     ("judge --port 99999", "--port: must be a number from 0 to 65535; got 99999"),
     ("judge --score a:b --config x.yaml", "--score cannot be combined with --config"),
     ("judge --score a:b --ray auto --generators 2", "--score cannot be combined with --generators"),
@@ -218,7 +218,7 @@ FILES = [
     ("problems --count 4 --out a.jsonl --tasks acre,gcd --levels 0.5", "--levels: these tasks have no levels: acre"),
     (
         "problems --count 4 --out a.jsonl --config curriculum.yaml",
-        "--levels: a file cannot adapt its level to the model",
+        "--levels: the levels in a file cannot adapt to a model",
     ),
     ("problems --count 4 --out a.jsonl --shard 17/16", "--shard: must be K/N with K from 1 to N"),
     ("problems --count 4 --out a.jsonl --evaluation", "not allowed with argument"),
