@@ -95,13 +95,13 @@ def test_bridge_docstring_example_works(bridge: Bridge) -> None:
     assert bridge.report()["train/mean_score"] == 0.5
 
 
-def test_problem_is_made_again_from_its_reference(bridge: Bridge) -> None:
+def test_problem_is_made_again_from_its_problem_reference(bridge: Bridge) -> None:
     problem = bridge.draw(7, level=0.5)
     assert bridge.remake(problem.reference).question == problem.question == bridge.draw(7, level=0.5).question
     assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
 
 
-def test_judging_an_invalid_reference_raises(bridge: Bridge) -> None:
+def test_judging_an_invalid_problem_reference_raises(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])
 
@@ -156,13 +156,13 @@ def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_method_raises_on_a_reference_string(bridge: Bridge) -> None:
+def test_messages_method_raises_on_a_problem_reference_string(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
 
 
-def test_observe_method_raises_on_a_reference_instead_of_a_problem(bridge: Bridge) -> None:
+def test_observe_method_raises_on_a_problem_reference_instead_of_a_problem(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])

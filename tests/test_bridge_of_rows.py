@@ -64,7 +64,7 @@ async def test_bridge_judges_rows_over_a_judge_server() -> None:
     assert (verdict.score, verdict.parts, verdict.error) == (0.5, {"row": 42.0}, "said")
 
 
-def test_bridge_with_both_score_and_judge_raises() -> None:
+def test_bridge_with_both_a_score_function_and_a_judge_client_raises() -> None:
     with pytest.raises(ConfigError, match="score: cannot be combined with `judge`"):
         Bridge(score=FUNCTION, judge=JudgeClient("http://localhost:1"))
 

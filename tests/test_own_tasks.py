@@ -73,7 +73,7 @@ async def test_verifier_of_a_user_task_scores_answers(session: Session[Any]) -> 
 
 
 @on_module_loop
-async def test_reference_of_a_user_task_names_the_user_module(session: Session[Any]) -> None:
+async def test_problem_reference_of_a_user_task_names_the_user_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     release = problem.reference.split(":")[4]
     assert release.startswith("own_task@")
@@ -354,7 +354,7 @@ async def test_missing_user_module_raises_config_error() -> None:
         await own_session(task_modules=["no_such_lab"]).start()
 
 
-async def test_user_verifier_that_raises_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_of_a_user_verifier_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = Path(EXAMPLE).read_text().replace("answer.strip() ==", "str(int(answer)) ==")
     text = text.replace("last_letter", "raising_letter")
     path = tmp_path / "raising_task.py"

@@ -32,7 +32,7 @@ def test_finish_reason_decides_how_a_rollout_ended(word: str, ending: Ending) ->
 
 
 @pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])
-def test_verdict_counts_as_correct_from_a_score_of_0_99(score: float, correct: bool) -> None:
+def test_verdict_with_a_score_of_at_least_0_99_counts_as_correct(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 
@@ -40,7 +40,7 @@ def test_verdict_counts_as_correct_from_a_score_of_0_99(score: float, correct: b
     ("score", "reason", "form"),
     [(1.0, Reason.SCORED, 1.0), (0.3, Reason.SCORED, 1.0), (0.0, Reason.TIMEOUT, 1.0), (0.0, Reason.NO_ANSWER, 0.0)],
 )
-def test_verdict_has_format_answer_and_length_parts(score: float, reason: Reason, form: float) -> None:
+def test_verdict_has_reward_parts_for_format_answer_and_length(score: float, reason: Reason, form: float) -> None:
     assert Verdict(score, reason).parts == {"format": form, "answer": score, "length": 1.0}
 
 
@@ -55,7 +55,7 @@ def test_reward_parts_include_the_length_penalty(rewarded: float) -> None:
 
 
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
-def test_completion_budget_stays_below_the_token_limit(prompt_tokens: int) -> None:
+def test_prompt_and_longest_completion_stay_below_the_token_limit(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
     assert prompt_tokens + budget < SAMPLING.token_limit
 

@@ -91,7 +91,7 @@ async def test_problem_of_an_undelivered_group_stays_in_flight(make_session: Mak
 
 
 @on_module_loop
-async def test_report_covers_the_time_since_the_last_report(make_session: MakeSession) -> None:
+async def test_report_method_covers_only_the_time_since_its_previous_call(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     session.observe(problem, await session.judge(problem, [right(problem), WRONG]))
@@ -196,7 +196,7 @@ async def test_calls_of_the_prepare_callback_run_concurrently(workers: Any) -> N
 
 
 @on_module_loop
-async def test_problem_with_long_answer_is_not_served(
+async def test_problem_whose_answer_exceeds_the_size_limit_is_not_served(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.session.MAX_ANSWER_BYTES", 4)
@@ -255,7 +255,7 @@ async def test_fits_callback_runs_in_a_thread(make_session: MakeSession) -> None
 
 
 @on_module_loop
-async def test_composite_problem_is_made_from_its_reference(make_session: MakeSession) -> None:
+async def test_composite_problem_is_made_from_its_problem_reference(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question
@@ -263,7 +263,7 @@ async def test_composite_problem_is_made_from_its_reference(make_session: MakeSe
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_problem_reference_is_judged_if_the_question_is_clarified_or_not(
+async def test_problem_reference_is_judged_whether_or_not_the_question_is_clarified(
     make_session: MakeSession, clarified: bool
 ) -> None:
     session = await make_session()
@@ -274,7 +274,7 @@ async def test_problem_reference_is_judged_if_the_question_is_clarified_or_not(
 
 
 @on_module_loop
-async def test_problem_made_from_a_reference_is_cached(make_session: MakeSession) -> None:
+async def test_problem_made_from_a_problem_reference_is_cached(make_session: MakeSession) -> None:
     session = await make_session()
     [problem] = await take(session, 1)
     assert await session.remake(problem.reference) is await session.remake(problem.reference)

@@ -190,7 +190,7 @@ async def test_row_that_json_cannot_represent_raises(session: Session[Problem], 
 
 @pytest.mark.slow
 @on_module_loop
-async def test_failing_completions_do_not_affect_others(session: Session[Problem]) -> None:
+async def test_completions_that_crash_a_score_function_do_not_affect_other_scores(session: Session[Problem]) -> None:
     reasons = {
         "never end": Reason.TIMEOUT,
         "take more memory": Reason.OUT_OF_MEMORY,
@@ -222,7 +222,7 @@ async def test_score_function_cannot_start_processes_or_threads(
 
 
 @on_module_loop
-async def test_actions_denied_to_a_score_function_are_counted(session: Session[Problem]) -> None:
+async def test_worker_pool_counts_actions_denied_to_a_score_function(session: Session[Problem]) -> None:
     before = session.pool.stats.refused
     await session.judge(ROW, ["fork", "right", "raise", "start a program"])
     assert session.pool.stats.refused == before + 2
@@ -348,7 +348,7 @@ async def test_judging_continues_if_the_score_function_raises_for_all_but_one() 
         assert len(await session.judge(ROW, ["wrong"])) == 1
 
 
-async def test_report_counts_verdict_reasons() -> None:
+async def test_report_method_counts_verdicts_by_reason() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong", "wrong"])
         report = session.report()
@@ -369,7 +369,7 @@ async def test_judge_server_returns_503_if_the_score_function_always_raises() ->
 
 
 @on_module_loop
-async def test_judging_a_reference_raises_in_a_session_with_a_score_function(session: Session[Problem]) -> None:
+async def test_session_with_a_score_function_raises_on_a_problem_reference(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 
@@ -407,7 +407,7 @@ async def test_reward_routes_accept_a_row_as_label(client: TestClient[Any, Any],
 
 
 @on_module_loop
-async def test_reference_sent_to_a_score_function_returns_400(client: TestClient[Any, Any]) -> None:
+async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
     assert (reply.status, "must be a row in this session" in (await reply.json())["error"]) == (400, True)
 
@@ -423,7 +423,9 @@ async def test_reference_sent_to_a_score_function_returns_400(client: TestClient
     ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
-async def test_invalid_row_label_is_rejected(client: TestClient[Any, Any], last: str, status: int) -> None:
+async def test_reward_route_rejects_a_label_that_is_no_valid_row(
+    client: TestClient[Any, Any], last: str, status: int
+) -> None:
     labels = [ROW, '{"answer": "right"}', last]
     reply = await client.post("/get_reward", json={"query": ["right"] * 3, "prompts": [""] * 3, "labels": labels})
     assert reply.status == status

@@ -190,7 +190,7 @@ async def test_scoring_a_completion_runs_code_of_few_source_files(session: Sessi
     check_bound("completion", trace)
 
 
-async def test_observing_a_group_rarely_switches_between_source_files(session: Session[Problem]) -> None:
+async def test_observe_method_rarely_calls_from_one_source_file_into_a_second(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:
@@ -265,13 +265,13 @@ async def test_evaluating_in_a_running_session_runs_code_of_few_source_files(tmp
     check_bound("hosted evaluation", trace)
 
 
-def test_writing_a_row_of_problems_runs_code_of_few_source_files(tmp_path: Path) -> None:
+def test_problems_command_runs_code_of_few_source_files_to_write_a_row(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     trace = run_command(tmp_path, "problems", "--tasks", "gcd", "--count", "1", "--out", str(out))
     assert len(out.read_text().splitlines()) == 1
     check_bound("row", trace)
 
 
-def test_architecture_page_lists_the_file_bounds() -> None:
+def test_architecture_page_lists_how_many_files_each_operation_may_run() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

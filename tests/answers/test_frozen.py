@@ -25,7 +25,7 @@ def printed(*options: str) -> str:
     return ended.stderr + ended.stdout
 
 
-def test_sampled_scores_equal_the_recorded_scores() -> None:
+def test_scores_of_a_small_sample_of_answers_equal_the_recorded_scores() -> None:
     """Hostile answers take the longest, so only the slow test compares them."""
     kinds = [word for kind in frozen.KINDS if kind != "hostile" for word in ("--kind", kind)]
     lines = printed("--defaults", "--problems", "1", "--one-in", "40", *kinds)
@@ -33,7 +33,7 @@ def test_sampled_scores_equal_the_recorded_scores() -> None:
 
 
 @pytest.mark.slow
-def test_scores_of_the_larger_sample_equal_the_recorded_scores() -> None:
+def test_scores_of_a_large_sample_of_answers_equal_the_recorded_scores() -> None:
     lines = printed("--problems", "2", "--one-in", "4")
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 

@@ -78,6 +78,6 @@ def test_tables_of_exceptions_name_only_existing_tasks_and_notations() -> None:
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways
 
 
-def test_every_task_has_exactly_one_kind_of_answer_notations() -> None:
+def test_table_of_answer_kinds_lists_every_task_exactly_once() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS
     assert kind_of("gcd") == "number"

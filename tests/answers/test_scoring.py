@@ -111,7 +111,7 @@ def test_verifier_error_on_one_notation_of_an_answer_is_ignored() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
-def test_right_answer_calls_the_verifier_once() -> None:
+def test_scoring_a_right_answer_calls_the_verifier_once() -> None:
     asked = []
 
     def score(answer: str) -> float:

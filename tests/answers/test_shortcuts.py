@@ -76,13 +76,13 @@ def test_shortcut_replaces_every_number_of_an_answer_by_zero(answer: str, zeros:
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_fuzzed_question_does_not_crash_shortcuts(question: str) -> None:
+def test_fuzzed_question_does_not_crash_the_derivation_of_shortcuts(question: str) -> None:
     for found in (copies(question), filled_boards(question)):
         assert all(found.values())
 
 
 @pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
-def test_shortcuts_of_a_long_question_take_linear_time(piece: str) -> None:
+def test_deriving_shortcuts_from_a_long_question_takes_linear_time(piece: str) -> None:
     """Quadratic work would exceed the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))

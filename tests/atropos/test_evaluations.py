@@ -22,7 +22,7 @@ from reasoning_env.atropos.evaluations import ModelEvaluations
         ({"max_eval_workers": 3}, 1, 3),
     ],
 )
-def test_default_eval_concurrency_follows_training_concurrency(
+def test_default_eval_concurrency_is_derived_from_training_concurrency(
     settings: dict[str, Any], repeats: int, workers: int
 ) -> None:
     config = ReasoningGymEnvConfig(**settings)

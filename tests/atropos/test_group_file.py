@@ -75,7 +75,7 @@ def test_existing_group_file_is_resumed(groups: Any) -> None:
     assert groups().keys == {"7"}
 
 
-def test_line_with_invalid_key_is_ignored_on_resume(groups: Any) -> None:
+def test_resuming_ignores_a_group_file_line_with_an_invalid_key(groups: Any) -> None:
     first = groups()
     for key in ("x", "5"):
         first.append_row(key, {"index": 5})

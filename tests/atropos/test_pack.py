@@ -114,7 +114,7 @@ def test_packed_group_has_none_for_missing_logprobs_and_messages() -> None:
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)
 
 
-def test_completion_ended_by_a_stop_string_has_no_end_of_turn(chat: ChatFormat, prompt: Prompt) -> None:
+def test_completion_ended_by_a_stop_string_gets_no_end_of_turn_token(chat: ChatFormat, prompt: Prompt) -> None:
     """The server stopped at the stop string, so the model has not produced an end of turn."""
     completion = TextCompletion("It is <answer>2</answer>", "", "stop")
     stopped = rollout_from_text(chat, prompt, SAMPLING, completion, stop="</answer>")

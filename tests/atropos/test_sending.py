@@ -24,7 +24,7 @@ def test_group_of_wrong_size_is_not_sent(scores: tuple[float, ...]) -> None:
     assert not is_complete(packed(*scores), CONFIG)
 
 
-def test_group_with_its_own_group_size_override_is_complete() -> None:
+def test_group_size_in_group_overrides_replaces_the_configured_group_size() -> None:
     assert is_complete({**packed(1.0, 0.0), "group_overrides": {"group_size": 2}}, CONFIG)
 
 
@@ -39,7 +39,7 @@ def test_group_with_equal_scores_is_sent_if_the_filter_is_off() -> None:
 
 
 @pytest.mark.parametrize(("limit", "short_enough"), [(4, False), (5, False), (6, True), (0, True)])
-def test_group_at_the_token_limit_is_not_sent(limit: int, short_enough: bool) -> None:
+def test_group_with_a_rollout_as_long_as_the_token_limit_is_not_sent(limit: int, short_enough: bool) -> None:
     assert is_short_enough(packed(1.0, 0.0, tokens=5), limit) is short_enough
 
 

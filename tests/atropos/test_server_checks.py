@@ -122,5 +122,5 @@ async def test_server_check_accepts_a_reply_cut_at_the_token_limit() -> None:
     await check_servers([Server(error, server_type="chat")], FOREVER_S)
 
 
-async def test_stand_in_server_is_not_checked() -> None:
+async def test_server_check_at_start_skips_a_mock_server() -> None:
     await check_servers([SimpleNamespace()], 0.0)

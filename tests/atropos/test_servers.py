@@ -101,7 +101,7 @@ async def test_server_without_endpoints_raises_a_one_line_error(found: Found) ->
     assert server.url in str(raised.value)
 
 
-async def test_servers_of_unequal_abilities_all_use_the_reply_kind_of_the_weakest(found: Found) -> None:
+async def test_servers_with_unequal_reply_formats_all_use_the_weakest_format(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 

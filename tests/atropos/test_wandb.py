@@ -85,7 +85,7 @@ def test_rollout_table_has_a_row_per_rollout(keep: int, rows: int) -> None:
     assert rollout_table([]) == {}
 
 
-def test_request_timings_keep_the_latest_values() -> None:
+def test_only_the_latest_request_timings_are_kept_for_wandb() -> None:
     server = OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x", rolling_buffer_length=3))
     server.request_timings, server.attempts_list = [*range(10)], [1, 2]
     trim_timings([server])

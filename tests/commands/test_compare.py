@@ -111,7 +111,7 @@ def change_problem(folder: Path, number: int) -> None:
     (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def test_compare_command_names_problems_whose_questions_differ(
+def test_compare_command_lists_problems_whose_questions_differ(
     write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = write("a", {"codeio": [1.0, 1.0, 0.0]}, fingerprint="f")
@@ -211,7 +211,7 @@ def without_references(folder: Path) -> Path:
     return folder
 
 
-def test_comparing_lines_without_references_raises(write: Write) -> None:
+def test_comparing_evaluations_without_problem_references_raises(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
         ConfigError, match=rf"{second}/samples.jsonl contains no scored completion of a problem with a reference"

@@ -114,7 +114,7 @@ def test_closed_output_pipe_ends_a_command_with_status_1(tmp_path: Path, monkeyp
     sys.stdout.close()
 
 
-def test_error_of_the_demo_names_a_missing_package(
+def test_error_of_the_demo_command_names_a_missing_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")
@@ -124,7 +124,9 @@ def test_error_of_the_demo_names_a_missing_package(
     assert capsys.readouterr().err == f"{said}\n"
 
 
-def test_report_command_finds_dumps_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_command_finds_dumps_that_the_demo_command_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "data_dumps" / "demo" / "reasoning_gym_environment_rollouts_a_0000.jsonl", group(rollout()))
     assert main(["report", "-o", "page.html"], {}, environment_file=tmp_path / "elsewhere" / "environment.py") == 0

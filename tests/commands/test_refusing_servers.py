@@ -142,7 +142,7 @@ def test_only_one_of_two_exclusive_parameters_is_dropped(server: RefusingServer,
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_that_an_error_mentions_but_does_not_refuse_is_kept(
+def test_parameter_that_an_error_mentions_but_does_not_refuse_is_still_sent(
     server: RefusingServer, evaluate: Evaluate
 ) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"

@@ -50,7 +50,7 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_equal_new_score_counts_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
+def test_rollout_with_an_equal_new_score_counts_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [

@@ -127,7 +127,7 @@ def test_tasks_command_says_that_a_task_is_left_out_of_training(
     assert shown in show(*argv)
 
 
-def test_tasks_command_does_not_mark_tasks_of_the_default_training(show: Show) -> None:
+def test_tasks_command_marks_no_task_that_is_trained_by_default(show: Show) -> None:
     assert "Excluded from training" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 

@@ -98,7 +98,7 @@ def test_rlve_evaluation_scores_equal_a_direct_judge(tmp_path: Path, monkeypatch
 
 
 @on_module_loop
-async def test_rlve_problem_is_made_again_from_its_reference(session: Session[Problem]) -> None:
+async def test_rlve_problem_is_made_again_from_its_problem_reference(session: Session[Problem]) -> None:
     for task in session.plan.tasks[::20]:
         problem = await session.make(task, 8, level=0.5)
         assert (await session.remake(problem.reference)).question == problem.question

@@ -147,7 +147,7 @@ async def test_problem_with_empty_answer_is_rejected(session: Session[Any]) -> N
 
 
 @on_module_loop
-async def test_rlve_reference_has_the_package_release(session: Session[Any]) -> None:
+async def test_rlve_problem_reference_has_the_package_release(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     assert problem.reference.split(":")[:5] == ["rlve/Doubling", "train", "5", "0.5", "rlve@0.0.0"]
     assert (await session.remake(problem.reference)).question == problem.question

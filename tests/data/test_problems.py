@@ -59,7 +59,7 @@ def questions(rows: list[dict[str, Any]]) -> set[str]:
 
 
 @on_module_loop
-async def test_question_file_has_no_repeated_questions(write: Write, tmp_path: Path) -> None:
+async def test_problems_command_writes_no_question_twice(write: Write, tmp_path: Path) -> None:
     card = await write(tmp_path / "a.jsonl", 80)
     rows = rows_of(tmp_path / "a.jsonl")
     assert len(questions(rows)) == len(rows) == card["rows"] == 80

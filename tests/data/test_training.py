@@ -97,7 +97,7 @@ def test_repeated_completion_is_written_once(path: Path) -> None:
     assert texts(kept(path, line(RIGHT, RIGHT), line(RIGHT, ALSO_RIGHT))) == ["right", "also right"]
 
 
-def test_equal_completions_of_two_questions_are_kept(path: Path) -> None:
+def test_equal_completions_of_two_questions_both_become_training_rows(path: Path) -> None:
     assert texts(kept(path, line(RIGHT), line(RIGHT, seed=6))) == ["right", "right"]
 
 

@@ -138,7 +138,7 @@ async def test_rows_skipped_for_the_same_reason_are_counted_together(
 
 
 @on_module_loop
-async def test_reference_of_another_release_is_scored_if_its_problem_is_the_same(
+async def test_row_from_another_release_is_scored_if_its_problem_is_unchanged(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
@@ -159,7 +159,7 @@ async def test_rows_can_be_rescored_from_python(
     assert "skipped row 4: the reference cannot be read" in caplog.text
 
 
-def test_python_lines_of_the_data_page_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_example_of_the_data_page_prints_the_scores(capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs" / "data.md").read_text()
     shown = next(block.split("```")[0] for block in page.split("```python\n") if "verdicts(session" in block)
     exec(compile(shown, "docs/data.md", "exec"), {})
@@ -323,7 +323,9 @@ def test_samples_of_an_evaluations_folder_are_read(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_thinking_formats_of_a_row_are_applied(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_uses_the_thinking_formats_named_in_a_row(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
     lines = [
         {**group(rollout(text=text), task="gcd", seed=7, reference=problem.reference), "thinking_formats": formats}
@@ -406,7 +408,7 @@ async def test_columns_option_names_columns_of_a_parquet_file(
 
 
 @on_module_loop
-async def test_error_about_a_row_without_reference_lists_the_columns_of_the_row(
+async def test_error_about_a_row_without_problem_reference_lists_its_columns(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     row = as_verl(problem.reference, "none")

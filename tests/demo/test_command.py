@@ -54,7 +54,7 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
         yield start_one
 
 
-def test_demo_starts_without_importing_the_environment() -> None:
+def test_demo_command_starts_without_importing_the_environment() -> None:
     code = "import sys, demo.training; print(*{name.split('.')[0] for name in sys.modules})"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     unwanted = {"reasoning_env", "reasoning_gym", "reasoning_gym_environment", "atroposlib", "transformers"}
@@ -72,7 +72,7 @@ def temporary(demo: Process) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_demo_sends_batches_to_the_trainer(start: StartDemo, tmp_path: Path) -> None:
+def test_demo_command_sends_batches_to_the_trainer(start: StartDemo, tmp_path: Path) -> None:
     demo = start("--batches", "2")
     status, out = demo.end(), demo.stdout
     assert (status, re.findall(r"batch (\d)/2: 32 sequences in 4 groups", out)) == (0, ["1", "2"]), demo.stderr
@@ -90,7 +90,7 @@ def test_demo_sends_batches_to_the_trainer(start: StartDemo, tmp_path: Path) -> 
 
 @needs_proc
 @pytest.mark.slow
-def test_demo_leaves_no_process_after_ctrl_c(tmp_path: Path) -> None:
+def test_demo_command_leaves_no_process_after_ctrl_c(tmp_path: Path) -> None:
     command = [sys.executable, str(FRONT_DOOR), "demo", "--dumps-dir", str(tmp_path), "--batches", "1000"]
     command += ["--tasks", TASKS]
     ours, its = pty.openpty()
@@ -122,7 +122,7 @@ def read_terminal(descriptor: int, until: str | None) -> str:
 
 
 @needs_proc
-def test_signal_during_the_start_leaves_no_process(start: StartDemo) -> None:
+def test_signal_while_the_demo_command_starts_leaves_no_process(start: StartDemo) -> None:
     demo = start(code=IDLE)
     everything = wait_for_processes(demo, more_than=0)
     assert demo.end(signal.SIGHUP) == 129
@@ -141,7 +141,7 @@ FAILS = "import sys; print('line one', file=sys.stderr); raise SystemExit('canno
         (IDLE, ["--dumps-dir", "/dev/null/dumps"], "Not a directory"),
     ],
 )
-def test_demo_failure_prints_no_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
+def test_failed_demo_command_prints_no_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
     demo = start(*options, code=code)
     assert demo.end() == 1
     assert re.match(f"(?s)demo: .*{error}", demo.stderr.strip())

@@ -20,7 +20,7 @@ def answer_of(text: str) -> str | None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_policy_with_full_skill_answers_right(task: str) -> None:
+def test_scripted_policy_with_skill_1_answers_right(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=1.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=20, seed=321)
     for item in dataset:
@@ -30,7 +30,7 @@ def test_policy_with_full_skill_answers_right(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_policy_without_skill_answers_wrong(task: str) -> None:
+def test_scripted_policy_with_skill_0_answers_wrong(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=0.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=40, seed=321)
     for item in dataset:

@@ -53,7 +53,7 @@ def test_dump_line_has_the_documented_keys(line: bytes) -> None:
     }
 
 
-def test_encoded_group_is_read_back(line: bytes) -> None:
+def test_reading_a_dump_line_returns_the_group_that_was_encoded(line: bytes) -> None:
     document = _document(line)
     read = json.loads(json.dumps(asdict(read_group(line))))
     assert {name: read["rollouts"][0][name] for name in ROLLOUT} == ROLLOUT

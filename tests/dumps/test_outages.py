@@ -55,7 +55,7 @@ def _block(dumps: Path) -> None:
 # ---------------------------------------------------------------------------- a failing disk
 
 
-def test_groups_wait_in_order_while_writing_fails(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_wait_in_order_while_writing_the_dump_fails(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     _block(dumps)
     for index in range(9):

@@ -101,7 +101,7 @@ def test_groups_of_a_copied_dump_are_read_once(tmp_path: Path, caplog: pytest.Lo
     ]
 
 
-def test_dump_lines_of_one_problem_at_two_times_are_both_read(tmp_path: Path) -> None:
+def test_two_dump_lines_that_differ_only_in_time_are_both_read(tmp_path: Path) -> None:
     lines = [encode_group(passed(1), more={"time": time}) for time in (1.5, 2.5)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     assert indices(stream_groups(tmp_path)) == [1, 1]
@@ -149,7 +149,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
-def test_malformed_dump_line_raises_and_is_skipped_only_if_not_strict(
+def test_malformed_dump_line_raises_if_strict_and_is_skipped_otherwise(
     tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -176,7 +176,7 @@ def test_damaged_gzip_file_keeps_its_first_lines(tmp_path: Path, damage: Any, ca
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_too_long_line_is_skipped(
+def test_dump_line_over_the_length_limit_is_skipped(
     tmp_path: Path, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 10_000)

@@ -259,7 +259,7 @@ def test_documented_problems_command_writes_trl_rows(newcomer: Newcomer) -> None
     assert rows[0]["prompt"][-1]["role"] == "user"
 
 
-def test_documented_tasks_command_accepts_a_reference(newcomer: Newcomer, groups: Path) -> None:
+def test_documented_tasks_command_accepts_a_problem_reference(newcomer: Newcomer, groups: Path) -> None:
     group = json.loads(groups.read_text().splitlines()[0])
     shown = newcomer.run(REFERENCE, {"REFERENCE": group["reference"]})
     assert group["rollouts"][0]["conversation"][-2]["content"].strip() in shown

@@ -75,7 +75,7 @@ def test_unfinished_evaluation_folder_is_resumed(begin: Begin, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("finished", [False, True])
-def test_folder_without_results_file_is_resumed(begin: Begin, tmp_path: Path, finished: bool) -> None:
+def test_evaluation_folder_without_results_file_is_resumed(begin: Begin, tmp_path: Path, finished: bool) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     folder.write_results(UNFINISHED, finished=finished)

@@ -158,7 +158,7 @@ async def test_eval_repeats_samples_several_completions(evaluate: Any) -> None:
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_score_uses_the_last_answer(evaluate: Any) -> None:
+async def test_library_score_is_given_to_the_last_of_several_answers(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     _, results = await evaluate(*texts, preset=True)

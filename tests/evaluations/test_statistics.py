@@ -20,7 +20,7 @@ def test_intervals_cover_the_true_mean_at_the_stated_rate(size: int) -> None:
     assert 90 <= covered <= 99
 
 
-def test_interval_is_reproducible() -> None:
+def test_bootstrap_interval_does_not_depend_on_the_order_of_values() -> None:
     values = [0.0, 0.25, 1.0] * 20
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 

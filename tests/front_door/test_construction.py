@@ -43,7 +43,7 @@ def test_number_setting_that_is_out_of_range_or_nan_raises() -> None:
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_equal_score_filter_is_off_for_groups_of_one(group_size: int, filtered: bool) -> None:
+def test_equal_score_filter_is_off_if_groups_have_one_completion(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 

@@ -79,7 +79,7 @@ async def test_completions_with_invalid_tokens_are_replaced(
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
-async def test_group_of_one_is_written_to_the_group_file(
+async def test_group_with_a_single_completion_is_written_to_the_group_file(
     make_env: MakeEnv, collect: Collect, tmp_path: Path, reply: str, score: float
 ) -> None:
     env = await make_env(group_size=1, data_path_to_save_groups=str(tmp_path / "groups.jsonl"))

@@ -139,7 +139,9 @@ async def test_problem_skipped_by_a_subclass_is_not_in_flight(env: Own) -> None:
 
 
 @pytest.mark.parametrize("mode", [Imported(), Serve(), Process()])
-async def test_subclass_hook_gets_token_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
+async def test_collect_trajectories_returns_tokens_to_a_subclass_as_lists(
+    env: Own, server: InferenceServer, mode: Mode
+) -> None:
     env._run.mode = mode
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]
@@ -158,7 +160,9 @@ async def test_score_bonus_of_a_subclass_reaches_run_api(env: Own, server: Infer
     assert (await sent_to_run_api(env, server, api))["scores"] == [1.5, 0.0]
 
 
-async def test_mean_score_ignores_the_bonus_of_a_subclass(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_mean_score_excludes_the_score_bonus_that_a_subclass_adds(
+    env: Own, server: InferenceServer, api: ServedRunApi
+) -> None:
     await sent_to_run_api(env, server, api)
     assert (await env.report())["train/mean_score"] == 0.5
 

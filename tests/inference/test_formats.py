@@ -266,7 +266,7 @@ async def test_event_loop_runs_other_tasks_between_chunks() -> None:
     assert len(set(done_in)) == 20
 
 
-async def test_decoding_works_after_a_failed_decoding() -> None:
+async def test_valid_reply_is_decoded_after_an_invalid_reply() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1

@@ -215,7 +215,7 @@ async def test_lost_request_raises_even_after_a_connection_error(connections: Co
 
 
 @pytest.mark.parametrize("url", ["https://host/v1", "a stand-in"])
-async def test_server_without_a_host_and_port_is_not_probed(connections: Connections, url: str) -> None:
+async def test_no_test_connection_is_opened_to_a_url_without_host_and_port(connections: Connections, url: str) -> None:
     asking = asyncio.create_task(Reachability(url).outlast(asyncio.Event().wait()))
     assert await outcome(asking) == "waits"
     assert connections.tried == 0

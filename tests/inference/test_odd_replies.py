@@ -83,7 +83,7 @@ async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
         ("-5", 0.0),
     ],
 )
-def test_retry_after_is_limited_to_a_maximum(header: str, seconds: float | None) -> None:
+def test_wait_requested_by_a_retry_after_header_is_limited(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds
 
 
@@ -142,7 +142,9 @@ async def test_text_longer_than_its_tokens_counts_as_interrupted(token_format: T
 @pytest.mark.parametrize(
     "text", [WORDS, f"{WORDS}<|im_end|>", WORDS.removesuffix("</answer>"), ""], ids=["same", "marks", "stop", "none"]
 )
-async def test_text_that_matches_its_tokens_is_accepted(token_format: TokenFormat, chat: ChatFormat, text: str) -> None:
+async def test_reply_whose_text_matches_its_tokens_is_accepted(
+    token_format: TokenFormat, chat: ChatFormat, text: str
+) -> None:
     found = await received(token_format, chat, text, chat.encode(f"{WORDS}<|im_end|>"))
     assert isinstance(found, Rollout)
     assert found.text == WORDS

@@ -136,7 +136,7 @@ async def test_completions_in_a_reply_with_an_overload_error_are_kept() -> None:
         pytest.param(200, in_choice({"code": 503}, message={"content": ""}), id="503 within a choice"),
     ],
 )
-async def test_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_overload_drops_no_group(status: int, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server refuses one group more often than the retry limit, while it answers other groups."""
     monkeypatch.setattr(adaptive_limit, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)

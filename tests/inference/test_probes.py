@@ -15,11 +15,11 @@ def remedy(url: str, status: int = 404) -> str | None:
     "url",
     ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
 )
-def test_base_url_without_v1_gets_a_suggestion(url: str) -> None:
+def test_error_suggests_appending_v1_to_a_base_url_without_v1(url: str) -> None:
     assert remedy(url) == "check {openai.base_url}: for most servers it would be http://host:9001/v1"
 
 
-def test_suggested_base_url_keeps_the_proxy_path() -> None:
+def test_base_url_suggested_by_an_error_keeps_the_proxy_path() -> None:
     assert (
         remedy("https://host/openai/") == "check {openai.base_url}: for most servers it would be https://host/openai/v1"
     )
@@ -29,11 +29,11 @@ def test_suggested_base_url_keeps_the_proxy_path() -> None:
     ("url", "status"),
     [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500), ("http://host/d?api-version=1", 404)],
 )
-def test_base_url_with_v1_gets_no_suggestion(url: str, status: int) -> None:
+def test_error_suggests_no_base_url_if_the_cause_is_not_a_missing_v1(url: str, status: int) -> None:
     assert remedy(url, status) is None
 
 
-def test_braces_in_a_suggested_base_url_are_escaped() -> None:
+def test_braces_in_a_base_url_suggested_by_an_error_are_escaped() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: for most servers it would be http://host/{{a}}/v1"
 
 

@@ -544,7 +544,7 @@ async def test_error_explains_https_url_of_an_http_server(server: Server, server
             await model.check(60.0)
 
 
-async def test_base_url_without_v1_gets_a_suggestion(server: Server) -> None:
+async def test_error_suggests_appending_v1_to_a_base_url_without_v1(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=r"404.*for most servers it would be http://\S+/v1$"):

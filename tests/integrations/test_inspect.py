@@ -77,7 +77,7 @@ def test_documented_inspect_command_scores_samples(tmp_path: Path) -> None:
     assert [sample.scores["judged"].value for sample in log.samples] == [1.0] * 10
 
 
-def test_inspect_reports_the_mean_by_task(tmp_path: Path) -> None:
+def test_inspect_reports_the_mean_score_of_each_task(tmp_path: Path) -> None:
     log = evaluate(tmp_path, 1.0, tasks="gcd,chain_sum", limit=2)
     [score, *_] = log.results.scores
     assert {"gcd", "chain_sum"} <= set(score.metrics)

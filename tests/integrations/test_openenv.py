@@ -233,7 +233,7 @@ def test_openenv_observation_after_reset_has_only_the_prompt(socket: Socket) -> 
     assert len(json.dumps(data)) < 2000
 
 
-def test_openenv_state_has_the_reference_of_the_problem(socket: Socket) -> None:
+def test_openenv_state_has_the_problem_reference(socket: Socket) -> None:
     first = socket.ask("reset", {"task": "gcd", "level": 0.5, "seed": 3, "episode_id": "e"})
     state = socket.ask("state")["data"]
     assert (state["episode_id"], state["step_count"], state["task"], state["level"]) == ("e", 0, "gcd", 0.5)

@@ -67,7 +67,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
 
 
 @on_module_loop
-async def test_invalid_reference_raises_on_the_ray_cluster(cluster: Any) -> None:
+async def test_invalid_problem_reference_raises_on_the_ray_cluster(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
 

@@ -89,7 +89,7 @@ def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
     return {name: {reason: count for reason, count in found.items() if count} for name, found in checks.items()}
 
 
-def test_every_task_passes_verifiers_validation(tmp_path: Path) -> None:
+def test_every_task_passes_the_validate_command_of_the_verifiers_package(tmp_path: Path) -> None:
     """Two tasks are excluded, because their problems have neither a reference answer nor an example answer."""
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
@@ -114,7 +114,7 @@ def taskset(**settings: Any) -> Any:
     return adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(**{"tasks": "gcd", "seed": 3, **settings}))
 
 
-def test_taskset_prompt_is_the_problem() -> None:
+def test_taskset_prompt_contains_the_question() -> None:
     [task] = islice(taskset(), 1)
     assert "greatest common divisor" in task.data.prompt.lower()
     assert task.data.reference.startswith("gcd:train:")
@@ -186,7 +186,7 @@ async def test_taskset_judges_tasks_of_task_modules() -> None:
     task._bridge().close()
 
 
-async def test_infrastructure_error_is_raised_to_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_is_raised_in_the_verifiers_package(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")
@@ -213,7 +213,7 @@ def test_evaluation_taskset_with_a_random_level_raises() -> None:
 
 
 @pytest.mark.parametrize(("rewards", "score"), [("library", 1.0), ("plain", 1.0), ("strict", 0.0)])
-async def test_rewards_setting_reaches_the_taskset_judge(rewards: str, score: float) -> None:
+async def test_taskset_judges_with_the_rewards_setting(rewards: str, score: float) -> None:
     """With library rewards, the answer 0 to this problem of coin_flip earns a high score."""
     settings = {"rewards": rewards}
     with Bridge(tasks="coin_flip", seed=3, **settings) as bridge:

@@ -171,7 +171,7 @@ async def test_completions_of_one_vllm_request_differ(make_client: Any, server_t
 
 
 @both
-async def test_mask_covers_exactly_the_completion_tokens(make_client: Any, server_type: str) -> None:
+async def test_loss_mask_excludes_exactly_the_prompt_tokens(make_client: Any, server_type: str) -> None:
     client = make_client(server_type)
     (rollout,) = await client.complete(1)
     prompt = list(client.prompt.tokens)
@@ -187,7 +187,7 @@ async def test_completion_ends_at_the_context_length(make_client: Any, server_ty
 
 
 @both
-async def test_completion_that_stopped_has_an_end_of_turn(make_client: Any, model: Any, server_type: str) -> None:
+async def test_completion_that_stopped_has_an_end_of_turn_token(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(32)
     stopped = [one for one in rollouts if one.finish_reason == "stop"]
     assert stopped
@@ -272,7 +272,7 @@ async def test_wrong_api_key_raises_a_one_line_error(make_client: Any, servers: 
 # ---------------------------------------------------------------------------- the shape of replies
 
 
-def test_vllm_replies_have_the_recorded_shape(servers: Servers, model: Any) -> None:
+def test_vllm_replies_have_the_keys_and_types_of_recorded_replies(servers: Servers, model: Any) -> None:
     prompt = model[1].encode("sun", add_special_tokens=False)
     shapes: dict[str, Any] = {"vllm": version("vllm")}
     for name, (path, body) in requests_for(prompt, CONTEXT).items():

@@ -126,7 +126,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_references_in_reward_requests_are_judged_in_batches() -> None:
+async def test_reward_route_judges_problem_references_in_batches() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
@@ -152,29 +152,29 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
-def test_completion_is_found_after_the_prompt_of_a_query(query: str) -> None:
+def test_completion_is_extracted_from_a_query_that_begins_with_the_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_is_found_in_a_query_if_it_repeats_the_prompt() -> None:
+def test_completion_that_repeats_the_prompt_is_extracted_whole_from_a_query() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_found_if_leading_spaces_are_lost() -> None:
+def test_completion_is_extracted_from_a_query_that_lacks_leading_spaces() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_completion_is_not_found_if_the_prompt_is_far_from_the_query_start() -> None:
+def test_no_completion_is_extracted_if_the_query_starts_with_other_text() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_completion_is_found_after_a_repetitive_prompt() -> None:
+def test_completion_is_extracted_from_a_query_with_a_repetitive_prompt() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_completion_is_not_found_if_the_prompt_has_only_spaces() -> None:
+def test_no_completion_is_extracted_from_a_query_for_a_blank_prompt() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
@@ -267,7 +267,7 @@ async def test_malformed_request_returns_the_cause(client: Client, path: str, bo
     assert line in await error_of(reply)
 
 
-async def test_invalid_reference_returns_422(client: Client, judge: Judge) -> None:
+async def test_invalid_problem_reference_returns_422(client: Client, judge: Judge) -> None:
     judge.errors = [InvalidReferenceError("x", "expected task:split")]
     reply = await client.post("/rm", json={"response": "right", "label": "x"})
     assert reply.status == 422

@@ -112,7 +112,7 @@ def test_trainer_resumes_from_a_checkpoint(model: Any, groups: list[dict[str, An
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
 
 
-def test_shuffled_rewards_are_a_permutation(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_shuffling_rewards_only_changes_their_order(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path, recipe=dataclasses.replace(Recipe(), shuffle_rewards=True))
     mixed = [{**groups[0], "scores": list(range(40)), **{key: groups[0][key] * 10 for key in LISTS}}]
     trainer.train(mixed)

@@ -11,7 +11,7 @@ RAISED = Verdict(0.0, Reason.VERIFIER_ERROR, error="KeyError: 'x'")
 SCORED = Verdict(1.0, Reason.SCORED)
 
 
-def test_verifier_that_raises_is_logged_at_most_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_of_a_verifier_is_logged_at_most_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     verdicts = OwnVerdicts(clock=lambda: now)
     verdicts.note("the verifier", [RAISED] * 3)

@@ -200,7 +200,7 @@ def test_note_on_missing_answers_is_logged_once(caplog: pytest.LogCaptureFixture
     assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
 
 
-def test_notes_count_only_the_latest_200_completions(caplog: pytest.LogCaptureFixture) -> None:
+def test_logged_note_counts_only_the_latest_200_completions(caplog: pytest.LogCaptureFixture) -> None:
     """The note after completions 201 to 400 does not count the first 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)

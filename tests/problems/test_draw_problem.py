@@ -25,7 +25,7 @@ async def draw_of(outcomes: Sequence[object], tries: DrawAttempts) -> object:
     return await draw_problem(attempt, tries)
 
 
-async def test_draw_returns_the_first_acceptable_problem() -> None:
+async def test_drawing_a_problem_returns_the_first_acceptable_problem() -> None:
     tries = DrawAttempts(max_failures=MAX_FAILURES)
     assert await draw_of([Rejection.HELD_OUT, FAILURE, Rejection.REPEATED, SERVED], tries) == SERVED
     assert (tries.made, tries.rejected, tries.repeats) == (3, 0, 0)
@@ -44,7 +44,9 @@ async def test_draw_returns_the_first_acceptable_problem() -> None:
         ),
     ],
 )
-async def test_draw_raises_after_too_many_rejections(rejections: list[Rejection], last: str) -> None:
+async def test_drawing_a_problem_raises_after_too_many_rejected_problems(
+    rejections: list[Rejection], last: str
+) -> None:
     assert await draw_of([*rejections[:-1], SERVED], DrawAttempts()) == SERVED
     with pytest.raises(ExhaustedError, match=f"^{len(rejections)} generated problems in a row .* {last}$"):
         await draw_of([*rejections, SERVED], DrawAttempts())
@@ -55,7 +57,7 @@ async def test_rejections_before_an_interruption_count_towards_the_draw_limit() 
         await draw_of([Rejection.REPEATED], DrawAttempts(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
 
-async def test_draw_raises_after_consecutive_failures() -> None:
+async def test_drawing_a_problem_raises_after_consecutive_failures() -> None:
     tries = DrawAttempts(max_failures=MAX_FAILURES)
     with pytest.raises(GenerationError, match=f"^{MAX_FAILURES} failures in a row, the last: too slow$"):
         await draw_of([FAILURE, Rejection.TOO_LONG, *[FAILURE] * MAX_FAILURES, SERVED], tries)

@@ -143,7 +143,7 @@ def test_estimated_probability_of_unequal_scores_converges(rate: float, size: in
     assert statistics.mean(chances) == pytest.approx(1 - rate**size - (1 - rate) ** size, abs=0.07)
 
 
-def test_new_task_starts_with_a_high_probability_of_unequal_scores() -> None:
+def test_new_task_starts_with_a_high_estimated_chance_of_unequal_scores() -> None:
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 

@@ -78,7 +78,7 @@ async def test_fingerprint_ignores_the_order_of_tasks() -> None:
     assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
 
 
-async def test_evaluation_stream_skips_done_problems() -> None:
+async def test_evaluation_stream_skips_problems_that_are_already_finished() -> None:
     class StuckAtFirst(FakeWorkers):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
             if (spec.task, spec.index) == ("survo", 0):
@@ -249,7 +249,7 @@ async def test_resumed_evaluation_set_generates_each_problem_once() -> None:
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
 
 
-async def test_equal_question_stays_with_the_problem_of_the_lower_number() -> None:
+async def test_second_evaluation_problem_with_an_equal_question_is_replaced() -> None:
     """The set does not depend on which problem is generated first."""
     late = asyncio.Event()
 
@@ -269,7 +269,9 @@ async def test_equal_question_stays_with_the_problem_of_the_lower_number() -> No
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
-def test_evaluation_spec_has_the_evaluation_split(task: str, sample: int, attempt: int, run_seed: int) -> None:
+def test_evaluation_problem_gets_the_evaluation_split_and_a_high_seed(
+    task: str, sample: int, attempt: int, run_seed: int
+) -> None:
     spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)
     assert (spec.task, spec.index, spec.attempt, spec.split, spec.params) == (task, sample, attempt, Split.EVAL, {})
     assert spec.seed >= 2**31

@@ -191,7 +191,7 @@ async def test_default_training_leaves_gameable_tasks_out(caplog: pytest.LogCapt
         ({"rewards": "plain", "tasks": "probability/*,gcd"}, False),
     ],
 )
-async def test_gameable_task_is_trained_if_named(fields: dict[str, Any], trained: bool) -> None:
+async def test_gameable_task_is_trained_if_the_tasks_setting_names_it(fields: dict[str, Any], trained: bool) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
@@ -204,7 +204,7 @@ async def test_gameable_task_of_a_user_module_is_left_out(tasks: str, trained: b
     assert "rlve/Poor" in chosen.tasks
 
 
-async def test_named_gameable_task_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_names_the_flaw_of_a_gameable_task_that_is_trained(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     await plan(rewards="plain", tasks="coin_flip,gcd")
     [(told,)] = [record.args for record in caplog.records]

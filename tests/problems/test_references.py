@@ -65,19 +65,19 @@ def test_parsing_the_string_of_a_problem_reference_gives_an_equal_reference(refe
         (TEXT.replace('{"min_value": 10}', "[1]"), "a JSON object"),
     ],
 )
-def test_invalid_reference_raises_a_one_line_error(text: str, problem: str) -> None:
+def test_invalid_problem_reference_raises_a_one_line_error(text: str, problem: str) -> None:
     with pytest.raises(InvalidReferenceError) as caught:
         Reference.parse(text)
     assert problem in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_params_nested_to_the_maximum_depth_are_accepted_in_a_reference() -> None:
+def test_problem_reference_accepts_params_nested_to_the_maximum_depth() -> None:
     text = TEXT.replace("10", "[" * 31 + "]" * 31)
     assert Reference.parse(text).params["min_value"]
 
 
-def test_problem_spec_from_a_reference_has_its_seed_params_and_level() -> None:
+def test_problem_spec_has_the_seed_params_and_level_of_the_problem_reference() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)
@@ -94,7 +94,7 @@ def test_problem_reference_is_rejected_if_the_question_hash_differs() -> None:
     ("made", "here", "told"),
     [("1", "2", "reasoning-gym 1, but 2 is installed"), ("my@1", "my@2", "my@1, but my@2 is installed")],
 )
-def test_reference_error_names_the_release_that_made_the_problem(made: str, here: str, told: str) -> None:
+def test_problem_reference_error_names_the_release_that_made_the_problem(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)
     with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
         reference.check(make_problem(question="another"), here)
@@ -119,5 +119,5 @@ def test_problem_references_of_two_releases_are_equal_without_the_release() -> N
         ("no reference", None),
     ],
 )
-def test_reference_of_a_user_task_names_the_user_module(reference: str, module: str | None) -> None:
+def test_problem_reference_of_a_user_task_names_the_user_module(reference: str, module: str | None) -> None:
     assert module_of(reference) == module

@@ -15,7 +15,7 @@ def test_cached_problem_is_returned() -> None:
     assert cache.get("b") is None
 
 
-def test_least_recently_used_problem_is_evicted() -> None:
+def test_least_recently_used_problem_is_removed_from_the_cache() -> None:
     cache = ProblemCache(250_000)
     cache.put("a", PROBLEM)
     cache.put("b", PROBLEM)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from reasoning_env.problems.repeats import RepeatCounter
 
 
-def test_repeated_questions_are_counted() -> None:
+def test_repeat_counter_counts_each_repetition_of_a_question() -> None:
     repeats = RepeatCounter()
     for question in ("a", "b", "a", "a"):
         repeats.add("gcd", question)

@@ -72,7 +72,7 @@ def test_selection_from_a_library_without_tasks_raises(available: list[TaskInfo]
         select_tasks(available, [], excluded)
 
 
-def test_last_matching_pattern_applies_unless_the_task_is_named() -> None:
+def test_task_name_overrides_patterns_and_a_later_pattern_an_earlier_one() -> None:
     values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,

@@ -32,7 +32,7 @@ def test_prompt_ends_where_the_reply_begins(chat: ChatFormat) -> None:
     )
 
 
-def test_prompt_tokens_equal_the_encoded_text(chat: ChatFormat, tokenizer: Any) -> None:
+def test_encoding_the_prompt_text_gives_the_prompt_tokens(chat: ChatFormat, tokenizer: Any) -> None:
     prompt = chat.prompt(MESSAGES)
     assert prompt.tokens == tuple(tokenizer.encode(prompt.text, add_special_tokens=False))
     assert chat.decode(prompt.tokens) == prompt.text
@@ -112,7 +112,9 @@ def test_finished_completion_gets_end_of_turn_tokens(
 
 
 @pytest.mark.parametrize("text", ["It is 2.", ""])
-def test_end_of_turn_in_the_text_is_not_doubled(chat: ChatFormat, tokenizer: Any, end: int, text: str) -> None:
+def test_end_of_turn_token_at_the_end_of_a_text_is_not_added_twice(
+    chat: ChatFormat, tokenizer: Any, end: int, text: str
+) -> None:
     tokens = tokenizer.encode(text, add_special_tokens=False)
     assert chat.completion_tokens(f"{text}{END}", finished=True) == [*tokens, end]
 

@@ -76,7 +76,9 @@ def test_template_that_adds_a_header_after_every_turn_is_accepted(tokenizer: Any
     [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
     ids=["plain text: eos token", "special token", "no end of turn"],
 )
-def test_end_of_turn_is_found_in_the_template(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
+def test_end_of_turn_token_is_found_in_the_chat_template(
+    tokenizer: Any, reply_end: str, eos_token: str | None, ends: str
+) -> None:
     changed = deepcopy(tokenizer)
     changed.eos_token = eos_token
     changed.chat_template = (
@@ -145,7 +147,7 @@ def test_thinking_format_is_detected_from_the_template(tokenizer: Any) -> None:
     assert ChatFormat(changed, "own").thinking.names == ("think", "reasoning")
 
 
-def test_thinking_format_is_detected_from_the_vocabulary(tokenizer: Any) -> None:
+def test_thinking_format_is_detected_from_the_tokenizer_vocabulary(tokenizer: Any) -> None:
     made = tokenizer_with(tokenizer, CHATML, more=("[THINK]", "[/THINK]"))
     assert ChatFormat(made, "own").thinking.names == ("think", "magistral")
 

@@ -54,12 +54,12 @@ def test_answer_inside_thinking_of_a_known_format_is_ignored(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
-def test_answer_inside_thinking_of_an_unknown_format_is_counted(name: str) -> None:
+def test_answer_inside_thinking_of_an_unknown_format_counts_as_second_answer(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
-def test_text_before_a_lone_closing_mark_is_removed(thinking_format: ThinkingFormat) -> None:
+def test_text_before_a_closing_thinking_mark_without_an_opening_is_removed(thinking_format: ThinkingFormat) -> None:
     assert split_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])).text == "5"
 
 

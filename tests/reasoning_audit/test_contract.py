@@ -64,7 +64,7 @@ def _names(findings: list[Finding]) -> list[Defect]:
         ({Watched.NO_NUMBER: 1.0}, Defect.SCORE_OUT_OF_RANGE),
     ],
 )
-async def test_verifier_failures_are_found_as_defects(parts: dict[str, float], defect: Defect) -> None:
+async def test_audit_reports_verifier_failures_as_defects(parts: dict[str, float], defect: Defect) -> None:
     assert _names(await _findings(_workers(**parts), attacks=True)) == [defect]
 
 
@@ -78,14 +78,14 @@ async def test_verifier_errors_are_confirmed_by_a_second_call(of_long: float, de
 
 
 @pytest.mark.asyncio
-async def test_problems_that_differ_between_processes_are_found() -> None:
+async def test_audit_finds_problems_that_differ_between_processes() -> None:
     strange = _workers(make=lambda spec: replace(_problem(spec), question="Another?"))
     assert _names(await _findings(_workers(), strange)) == [Defect.PROCESSES_DIFFER]
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("pays_both", "defects"), [(False, [Defect.CONTRADICTS_QUESTION]), (True, [])])
-async def test_equal_questions_with_different_reference_answers_are_found(
+async def test_audit_finds_equal_questions_with_different_reference_answers(
     pays_both: bool, defects: list[Defect]
 ) -> None:
     problems = [problem_of(make_spec("gcd", seed=seed), "Who?", ("Ann", "Bob")[seed % 2]) for seed in range(4)]
@@ -118,7 +118,7 @@ def test_attack_replaces_a_number_by_a_negative_number(answer: str, changed: str
 
 
 @pytest.mark.asyncio
-async def test_unbounded_negative_score_is_found() -> None:
+async def test_audit_finds_an_unbounded_negative_score() -> None:
     def ratio(answer: str) -> float:
         number = int(answer) if answer.lstrip("-").isdigit() else 0
         return min(number, 42) / 42

@@ -14,7 +14,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_numbers_options_and_lines_of_a_question_are_found() -> None:
+def test_numbers_options_and_lines_of_a_question_become_fragments() -> None:
     found = fragments(QUESTION)
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
@@ -23,11 +23,11 @@ def test_numbers_options_and_lines_of_a_question_are_found() -> None:
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_fuzzed_question_does_not_crash_fragments(question: str) -> None:
+def test_fuzzed_question_does_not_crash_the_extraction_of_fragments(question: str) -> None:
     assert all(fragments(question).values())
 
 
 @pytest.mark.parametrize("piece", ["[", "'", "a ", ": ", "1 2\n", "a or "])
-def test_fragments_of_a_long_question_take_linear_time(piece: str) -> None:
+def test_extracting_fragments_of_a_long_question_takes_linear_time(piece: str) -> None:
     """Quadratic work would exceed the time limit of the tests."""
     assert fragments(piece * (60_000 // len(piece)))

@@ -34,7 +34,7 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ probes
 
 
-def test_probe_answers_are_extracted_unchanged_from_a_completion() -> None:
+def test_answers_that_the_audit_submits_are_extracted_unchanged() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     stated = {kind for kind, probe in probes.items() if probe.strip()}
     assert stated == probes.keys() - {Probe.BLANK}
@@ -42,14 +42,14 @@ def test_probe_answers_are_extracted_unchanged_from_a_completion() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_probes_that_need_a_reference_answer_are_left_out_if_there_is_none() -> None:
+def test_no_test_answers_are_derived_from_a_missing_reference_answer() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
 
 
 @given(st.text())
-def test_perturbed_answer_differs_from_the_answer(answer: str) -> None:
+def test_function_perturb_returns_a_different_answer(answer: str) -> None:
     assert perturb(answer).casefold() != answer.casefold()
 
 
@@ -64,7 +64,7 @@ def test_function_perturb_changes_the_last_letter_or_digit(answer: str, perturbe
     assert perturb(answer) == perturbed
 
 
-def test_reference_answer_and_its_perturbation_are_probes() -> None:
+def test_audit_submits_the_reference_answer_and_a_slightly_changed_answer() -> None:
     probes = _probes(" 41")[0]
     assert (probes[Probe.ORACLE], probes[Probe.PERTURBED]) == (" 41", " 42")
 
@@ -92,21 +92,21 @@ def test_no_wrong_answers_are_derived_from_an_example_answer() -> None:
     assert not {*WRONG_PROBES} & {*probes}
 
 
-def test_hedging_probes_contain_two_answers() -> None:
+def test_hedging_answers_of_the_audit_contain_two_answers() -> None:
     assert [*hedges("41", "7", "").values()] == ["41 or 7", "7 or 41"]
     assert [*hedges("41", "7", "} \\boxed{").values()][2:] == ["41} \\boxed{7", "7} \\boxed{41"]
 
 
-def test_hedging_probe_joins_the_right_answer_and_a_different_answer() -> None:
+def test_hedging_answer_joins_the_right_answer_and_a_different_answer() -> None:
     hedged = [probes[Probe.OR_ANOTHER] for probes in _probes("yes", "Yes", "no")]
     assert hedged == ["yes or no", "Yes or no", "no or yes"]
     assert _probes("41")[0][Probe.OR_ANOTHER] == "41 or 42"
 
 
-def test_neighbour_probe_is_the_right_answer_to_a_different_problem() -> None:
+def test_audit_submits_the_right_answer_to_a_different_problem() -> None:
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_probe_is_cut_at_a_whole_character() -> None:
+def test_question_submitted_as_answer_is_cut_at_a_whole_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

@@ -26,20 +26,20 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_audit_result_of_a_task_depends_on_its_probe_scores(audit: TaskAudit, result: AuditOutcome) -> None:
+def test_audit_result_of_a_task_depends_on_the_scores_of_test_answers(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 
-def test_outcome_line_names_failed_tasks() -> None:
+def test_last_audit_line_names_failed_tasks() -> None:
     line = outcome_line(report_of(GOOD, BAD, EMPTY).audits, fails=True)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
 
-def test_outcome_line_counts_passed_tasks() -> None:
+def test_last_audit_line_counts_passed_tasks() -> None:
     assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
-def test_outcome_line_says_failed_if_only_the_findings_fail_the_audit() -> None:
+def test_last_audit_line_says_failed_if_only_the_findings_fail_the_audit() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 
@@ -54,7 +54,7 @@ def test_audit_report_round_trips_through_json() -> None:
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report
 
 
-def test_audit_report_has_the_audited_settings(saved: Any) -> None:
+def test_audit_report_records_seed_library_and_rewards(saved: Any) -> None:
     assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
     assert saved["library"] == {"version": "1.2", "path": "/library"}
     assert saved["modules"] == {}

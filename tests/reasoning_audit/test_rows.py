@@ -39,17 +39,17 @@ def _nothing() -> None:
         ({"prompt": []}, ""),
     ],
 )
-def test_audited_question_is_read_from_a_row(row: dict[str, Any], question: str) -> None:
+def test_audit_reads_the_question_from_a_row(row: dict[str, Any], question: str) -> None:
     assert _problems({**row, "answer": 7})[0].question == question
 
 
-def test_row_becomes_a_problem_of_the_audit() -> None:
+def test_audit_makes_a_problem_from_each_row() -> None:
     problem = _problems({"answer": 1}, {"answer": 2.5})[1]
     assert (problem.task, problem.answer, problem.reference) == ("mine:score", "2.5", "rows.jsonl:2")
     assert problem.entry == b'{"answer": 2.5}'
 
 
-def test_number_of_audited_rows_is_limited() -> None:
+def test_audit_reads_a_limited_number_of_rows() -> None:
     assert len(_problems(*[{"answer": 1}] * (MAX_ROWS + 5))) == MAX_ROWS
 
 
@@ -147,13 +147,13 @@ def test_audit_of_rows_logs_progress(caplog: pytest.LogCaptureFixture, monkeypat
 
 
 @pytest.mark.usefixtures("folder")
-def test_score_function_that_accepts_substrings_is_found() -> None:
+def test_audit_finds_a_score_function_that_accepts_substrings() -> None:
     assert _run("holds") == 1
     assert "constant_paid" in _findings()
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-def test_audited_score_function_reads_files_only_if_they_are_granted(
+def test_score_function_reads_files_in_an_audit_only_with_permission(
     folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool
 ) -> None:
     (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
@@ -216,7 +216,7 @@ def test_missing_rows_file_raises() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_error_of_a_missing_argument_names_the_row() -> None:
+def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> None:
     with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: missing a required argument: 'level'"):
         _run("wants_level")
 

@@ -41,7 +41,7 @@ def test_shortcut_score_is_a_fault_if_it_exceeds_the_bound_for_the_options(optio
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_probe_scores_0_on_a_problem_for_which_no_probe_answer_exists() -> None:
+def test_audit_records_score_0_if_a_problem_has_no_test_answer_of_a_kind() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -75,7 +75,7 @@ async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = Non
     return await audit_task(workers, AuditTarget("gcd", level), items)
 
 
-async def test_best_constant_answer_is_chosen_on_one_half_and_scored_on_the_other() -> None:
+async def test_best_constant_answer_is_scored_on_problems_not_used_to_choose_it() -> None:
     audit = await _probe(FakeWorkers(partial(_made, answers="aabcdeafghij")), items=12)
     assert audit.tallies[Probe.BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -93,7 +93,7 @@ async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_fault_of_a_task_left_out_of_training_is_confirmed_only_once() -> None:
+async def test_audit_confirms_faults_only_once_if_training_leaves_the_task_out() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -105,7 +105,7 @@ async def test_audit_counts_flawed_problems_that_were_rejected() -> None:
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_tally_records_the_problem_of_the_highest_scored_answer() -> None:
+async def test_audit_records_the_problem_of_the_wrong_answer_with_the_highest_score() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
@@ -117,7 +117,7 @@ async def test_tally_records_the_problem_of_the_highest_scored_answer() -> None:
     assert (best.verdict.score, best.verdict.answer, best.problem.spec) == (0.5, "ccd", workers.specs[2])
 
 
-async def test_verifier_failures_are_counted_by_reason() -> None:
+async def test_audit_counts_verifier_failures_by_reason() -> None:
     reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
 
     def verifier(problem: Problem, answer: str) -> Verdict:
@@ -129,7 +129,7 @@ async def test_verifier_failures_are_counted_by_reason() -> None:
     assert failed == {kind: {reason: 3} for kind, reason in reasons.items()}
 
 
-async def test_generation_and_scoring_failures_are_recorded() -> None:
+async def test_audit_records_generation_and_scoring_failures() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         if problem.spec.index == 2:
             raise ScoringError("the verifier worker cannot score")

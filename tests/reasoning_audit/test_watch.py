@@ -77,7 +77,7 @@ def test_non_numeric_verifier_result_raises(returned: object) -> None:
         BareAnswers(lambda: lambda _answer: returned).score("42")
 
 
-def test_verifier_that_changes_the_entry_gets_a_fresh_copy_for_each_call() -> None:
+def test_audit_gives_the_verifier_a_fresh_dataset_item_for_each_call() -> None:
     def make() -> Callable[[str], object]:
         entry = {"answer": "42"}
         return lambda answer: float(entry.pop("answer", "") == answer)

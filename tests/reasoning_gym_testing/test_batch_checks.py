@@ -31,13 +31,13 @@ def test_valid_batch_passes_the_checks() -> None:
     check([sound_group(), sound_group()])
 
 
-def test_batch_without_optional_fields_passes() -> None:
+def test_batch_without_optional_fields_passes_the_checks() -> None:
     batch = [sound_group(), {**sound_group(), "inference_logprobs": None, "overrides": None}]
     del batch[0]["overrides"]
     check(batch)
 
 
-def test_batch_with_groups_of_one_passes() -> None:
+def test_batch_with_groups_of_one_completion_passes_the_checks() -> None:
     check([{field: values[:1] for field, values in sound_group().items()}], batch_size=1, group_size=1)
 
 

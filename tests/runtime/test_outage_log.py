@@ -38,7 +38,7 @@ def test_outage_is_logged_at_start_end_and_intervals(
     assert [record.levelname for record in caplog.records] == levels
 
 
-def test_outage_without_reminders_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_outage_is_logged_only_once_if_reminders_are_off(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now, reminds=False)
     for _ in range(25):

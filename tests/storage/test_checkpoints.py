@@ -253,7 +253,7 @@ def test_state_that_json_cannot_represent_is_not_saved(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_saving_resumes_after_a_full_disk(
+def test_saving_checkpoints_resumes_after_a_full_disk(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()

@@ -7,7 +7,7 @@ import pytest
 from reasoning_env.storage.folders import default_dumps_folder, find_checkout
 
 
-def test_library_checkout_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_library_checkout_is_found_in_the_given_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert find_checkout(tmp_path) is None
     package = tmp_path / "reasoning-gym" / "reasoning_gym"
     package.mkdir(parents=True)

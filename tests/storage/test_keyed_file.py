@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_key_of_a_line_is_not_listed_if_the_callback_rejects_the_line(reopen: Open) -> None:
+def test_line_rejected_by_the_callback_counts_as_missing(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
@@ -166,7 +166,7 @@ def test_full_disk_while_writing_the_header_raises(reopen: Open, monkeypatch: py
         reopen()
 
 
-def test_writing_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_rows_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     file = reopen()
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
@@ -179,7 +179,7 @@ def test_writing_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytest.Mon
 # ---------------------------------------------------------------------------- the settings header
 
 
-def test_second_process_on_the_same_file_raises(reopen: Open, path: Path) -> None:
+def test_opening_a_file_that_a_second_process_has_open_raises(reopen: Open, path: Path) -> None:
     reopen()
     with pytest.raises(InUseError, match="--out: another process is writing to "):
         KeyedFile(path, MADE_WITH, setting="--out")

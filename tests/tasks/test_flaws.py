@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_knights_knaves_problem_is_rejected_if_reading_claims_as_and_solves_it(
+def test_knights_knaves_problem_is_rejected_if_the_count_of_and_reveals_roles(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
@@ -340,7 +340,7 @@ def test_flawed_programs_are_rejected_without_running_them() -> None:
         assert shown_program(dataset[number]["question"]).strip() == shown.strip()
 
 
-def test_program_errors_of_code_tasks_reject_the_problem() -> None:
+def test_problem_of_a_code_task_is_rejected_if_its_program_fails() -> None:
     assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
     assert flaw_of_error(find_task("bf"), TimeoutError()) is not None
     assert flaw_of_error(find_task("gcd"), RuntimeError()) is None

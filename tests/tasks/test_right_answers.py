@@ -71,7 +71,7 @@ def test_right_library_answers_are_unchanged() -> None:
         (timedelta(microseconds=837_000), "HH:MM:SS.mmm", "00:00:00.837"),
     ],
 )
-def test_duration_is_written_in_the_requested_layout(duration: timedelta, layout: str, text: str) -> None:
+def test_duration_is_written_in_the_requested_format(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
 
 

@@ -29,12 +29,14 @@ async def test_generation_over_the_cpu_time_limit_raises(pool: WorkerPool) -> No
     await make(pool)
 
 
-async def test_time_in_which_a_task_waits_does_not_count_as_cpu_time(pool: WorkerPool) -> None:
+async def test_time_in_which_a_generator_sleeps_does_not_count_as_cpu_time(pool: WorkerPool) -> None:
     problem = await pool.generate(spec("slow_build"), PATIENCE_S, cpu_s=0.8)
     assert problem.answer == "1"
 
 
-async def test_generator_stopped_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_problem_is_generated_again_if_a_signal_stopped_the_worker(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     generator = pool.worker_pids[0]
     os.kill(generator, signal.SIGSTOP)
@@ -50,7 +52,7 @@ async def test_generation_raises_worker_error_if_the_worker_gets_no_cpu_time(
         await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
 
 
-async def test_verifier_stopped_by_a_signal_is_replaced(
+async def test_answer_is_scored_again_if_a_signal_stopped_the_worker(
     pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
@@ -74,7 +76,9 @@ async def test_long_lists_of_answers_are_sent_in_several_requests(
     assert [verdict.score for verdict in verdicts].index(1.0) == 20
 
 
-async def test_verifier_that_stays_stopped_gives_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scoring_raises_if_the_verifier_process_stays_stopped(
+    fake_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
@@ -85,7 +89,7 @@ async def test_verifier_that_stays_stopped_gives_no_score(fake_library: Path, mo
 
 
 @linux_only
-async def test_generator_that_stays_stopped_raises_worker_error(fake_library: Path) -> None:
+async def test_generation_raises_if_the_worker_process_stays_stopped(fake_library: Path) -> None:
     """A stopped generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))

@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: Dat
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_dataset_is_built_once_or_for_each_params_or_seed_as_declared(
+def test_task_declares_whether_params_or_seed_require_a_new_dataset(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
@@ -120,7 +120,7 @@ def test_scoring_reuses_a_cached_dataset(cache: DatasetCache, factory: Factory, 
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED, PER_SEED, UNKNOWN])
-def test_scoring_uses_a_dataset_with_the_given_params(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_has_the_requested_params(cache: DatasetCache, task: str) -> None:
     for params in (EASY, HARD, {}, EASY):
         config = cache.get(task, params, None).config
         assert (config.width, config.words) == (params.get("width", 5), params.get("words", []))
@@ -161,7 +161,7 @@ def test_dataset_cache_size_is_limited(cache: DatasetCache, factory: Factory) ->
     assert {dataset.config.width for dataset in factory.alive} == set(range(20 - DatasetCache.DATASETS_PER_TASK, 20))
 
 
-def test_least_recently_used_dataset_is_evicted(cache: DatasetCache, factory: Factory) -> None:
+def test_least_recently_used_dataset_is_removed_from_the_cache(cache: DatasetCache, factory: Factory) -> None:
     most = DatasetCache.DATASETS_PER_TASK
     for width in (*range(most), 0, most):
         _item(cache, KEPT, 0, {"width": width})

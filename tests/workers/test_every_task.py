@@ -198,7 +198,7 @@ def test_generated_problems_have_the_requested_params(served: list[Served], diff
             assert problem.level == asked or overrides or not difficulty.adjustable(problem.task)
 
 
-def test_problems_made_again_from_references_are_the_same(served: list[Served]) -> None:
+def test_problems_made_again_from_problem_references_are_the_same(served: list[Served]) -> None:
     remade = [one for one in served if one.remade is not None]
     assert {one.problem.task for one in remade} == TASKS.keys()
     assert [one.name for one in remade if one.remade != one.problem.question] == []

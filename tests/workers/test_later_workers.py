@@ -279,7 +279,7 @@ def test_missing_sandbox_layer_is_reported_with_its_reason() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_unreadable_granted_path_is_left_out(tmp_path: Path) -> None:
+def test_sandbox_ignores_a_granted_path_that_it_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").touch()
     (tmp_path / "closed").chmod(0)

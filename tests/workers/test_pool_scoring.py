@@ -52,7 +52,7 @@ async def test_verifier_that_raises_scores_zero(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_failing_answers_do_not_affect_others(pool: WorkerPool) -> None:
+async def test_answers_on_which_the_verifier_fails_do_not_affect_other_scores(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000):
         odd, right = await pool.score(problem, [answer, "3"])
@@ -301,7 +301,9 @@ async def test_failure_before_reading_the_answer_gives_no_score(pool: WorkerPool
         assert _shape(await pool.score(made, ["3"])) == [RIGHT]
 
 
-async def test_repeated_protocol_fault_gives_no_score(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scoring_raises_after_repeated_invalid_replies_of_workers(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = await make(pool, seed=3)
     monkeypatch.setattr(Worker, "receive", AsyncMock(return_value=Frame({"score": 1.0}, b"")))
     with pytest.raises(ScoringError, match=r"^ok: "):
@@ -328,7 +330,7 @@ def test_verdict_with_a_forged_field_is_rejected(fields: dict[str, Any]) -> None
         read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer")
 
 
-def test_valid_verdict_is_accepted() -> None:
+def test_valid_verdict_sent_by_a_worker_is_accepted() -> None:
     assert read_verdict(Frame(GENUINE, b""), 0, "answer") == Verdict(0.5, Reason.SCORED, "answer", 0.1)
 
 
@@ -369,7 +371,7 @@ async def test_answer_that_forges_a_reply_scores_zero(pool: WorkerPool) -> None:
         assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2 * count, 2 * count)
 
 
-async def test_verdict_before_its_request_is_rejected(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_verdict_that_a_worker_sends_before_the_request_is_rejected(pool: WorkerPool, tmp_path: Path) -> None:
     """The worker sends a valid verdict, then a verdict on an answer that was not sent yet."""
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
@@ -379,7 +381,7 @@ async def test_verdict_before_its_request_is_rejected(pool: WorkerPool, tmp_path
     assert pool.stats.protocol_faults == 1
 
 
-def test_verdict_of_an_earlier_answer_is_rejected() -> None:
+def test_verdict_that_a_worker_sends_for_an_earlier_answer_is_rejected() -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 

@@ -46,18 +46,18 @@ def _read_all(data: bytes) -> list[Frame]:
 
 
 @given(FRAMES)
-def test_protocol_frames_round_trip(frames: list[tuple[dict[str, Any], bytes]]) -> None:
+def test_worker_messages_round_trip(frames: list[tuple[dict[str, Any], bytes]]) -> None:
     data = b"".join(encode_frame(header, blob) for header, blob in frames)
     assert _read_all(data) == [Frame(header, blob) for header, blob in frames]
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, 1e300, 10**30, -0.0])
-def test_numbers_round_trip_through_a_frame(number: float) -> None:
+def test_numbers_round_trip_through_a_worker_message(number: float) -> None:
     assert _read_all(encode_frame({"n": number})) == [Frame({"n": number}, b"")]
 
 
 @pytest.mark.parametrize("cut", [3, 10, 20])
-def test_incomplete_frame_of_a_dead_worker_is_dropped(cut: int) -> None:
+def test_incomplete_message_of_a_dead_worker_is_dropped(cut: int) -> None:
     assert _read_all(encode_frame({"n": 1}, b"blob" * 10)[:cut]) == []
 
 
@@ -77,7 +77,7 @@ async def ends() -> AsyncIterator[tuple[Channel, socket.socket]]:
 Ends = tuple[Channel, socket.socket]
 
 
-async def test_frame_that_arrives_in_pieces_is_read(ends: Ends) -> None:
+async def test_worker_message_that_arrives_in_pieces_is_read(ends: Ends) -> None:
     channel, peer = ends
     receiving = asyncio.create_task(channel.receive(PATIENCE_S))
     for byte in encode_frame({"id": 1}, b"blob"):
@@ -87,7 +87,7 @@ async def test_frame_that_arrives_in_pieces_is_read(ends: Ends) -> None:
     assert await receiving == Frame({"id": 1}, b"blob")
 
 
-async def test_frames_sent_before_the_connection_ended_are_read(ends: Ends) -> None:
+async def test_messages_that_a_worker_sent_before_disconnecting_are_read(ends: Ends) -> None:
     channel, peer = ends
     peer.sendall(encode_frame({"id": 1}) + encode_frame({"id": 2}))
     peer.close()
@@ -97,27 +97,27 @@ async def test_frames_sent_before_the_connection_ended_are_read(ends: Ends) -> N
 
 
 @pytest.mark.parametrize(("header_bytes", "blob_bytes"), [(1001, 0), (0, 1001), (2**32 - 1, 2**32 - 1)])
-async def test_frame_length_over_the_limit_is_rejected(ends: Ends, header_bytes: int, blob_bytes: int) -> None:
+async def test_worker_message_longer_than_the_limit_is_rejected(ends: Ends, header_bytes: int, blob_bytes: int) -> None:
     channel, peer = ends
     peer.sendall(FRAME.pack(header_bytes, blob_bytes))
     with pytest.raises(ProtocolFault):
         await channel.receive(PATIENCE_S)
 
 
-async def test_frame_length_at_the_limit_is_accepted(ends: Ends) -> None:
+async def test_worker_message_as_long_as_the_limit_is_accepted(ends: Ends) -> None:
     channel, peer = ends
     header = {"x": "y" * (LIMITS.header - len('{"x":""}'))}
     peer.sendall(encode_frame(header, b"z" * LIMITS.blob))
     assert await channel.receive(PATIENCE_S) == Frame(header, b"z" * LIMITS.blob)
 
 
-def test_deeply_nested_frame_header_is_rejected() -> None:
+def test_worker_message_with_a_deeply_nested_header_is_rejected() -> None:
     text = b'{"x":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     with pytest.raises(ProtocolFault):
         _read_all(FRAME.pack(len(text), 0) + text)
 
 
-async def test_frames_of_a_flooding_worker_are_not_buffered(ends: Ends) -> None:
+async def test_messages_of_a_worker_that_sends_too_many_are_not_buffered(ends: Ends) -> None:
     _, peer = ends
     peer.setblocking(False)
     flood = encode_frame({"id": 1, "score": 1.0}) * 1000

@@ -229,7 +229,7 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @settings(max_examples=20)
 @given(st.lists(GROUPS, min_size=1, max_size=2))
-def test_request_body_contains_the_groups_unchanged(groups: list[dict[str, Any]]) -> None:
+def test_request_body_sent_to_run_api_contains_the_groups_unchanged(groups: list[dict[str, Any]]) -> None:
     body = join_bodies([encode_body(dict(group)) for group in groups], 7)
     read = json.loads(gzip.decompress(b"".join(body)))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]

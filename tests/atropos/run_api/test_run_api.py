@@ -92,7 +92,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
     assert len(said(caplog, "WARNING")) == 1
 
 
-async def test_only_the_second_warning_suggests_to_reset_run_api(
+async def test_only_the_second_warning_suggests_resetting_run_api(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one trainer ends and the next starts, run-api needs no reset."""
@@ -278,7 +278,7 @@ async def test_lower_trainer_step_is_treated_as_a_reset(api: ServedRunApi) -> No
     assert session.registration.env_id == 1
 
 
-async def test_warning_about_a_status_without_queue_names_the_inference_weight(
+async def test_warning_names_inference_weight_if_run_api_sends_no_queue_size(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})

@@ -353,7 +353,7 @@ def test_hovered_plot_point_names_its_task(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_clicking_a_list_item_shows_the_group(view: View) -> None:
+def test_clicking_a_group_in_the_report_page_list_shows_its_rollouts(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
@@ -457,7 +457,7 @@ def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: P
     view.close()
 
 
-def test_page_explains_both_means_of_a_published_model(tab: Any, tmp_path: Path) -> None:
+def test_report_page_explains_both_mean_scores_of_a_published_model(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}

@@ -45,7 +45,7 @@ def test_task_from_outside_the_library_gets_its_source_as_category(tmp_path: Pat
     }
 
 
-def test_report_does_not_compare_problems_without_references(tmp_path: Path) -> None:
+def test_report_does_not_compare_problems_without_problem_references(tmp_path: Path) -> None:
     folders = [
         write_evaluation(tmp_path / "a", group(rollout(), reference=None)),
         write_evaluation(tmp_path / "b", group(rollout())),
@@ -85,7 +85,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_page_shows_a_tasks_command_with_the_seed_if_there_is_no_reference(
+def test_shown_tasks_command_has_the_seed_if_there_is_no_problem_reference(
     tmp_path: Path, facts: dict[str, Any], words: list[str]
 ) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions

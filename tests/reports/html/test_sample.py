@@ -10,7 +10,7 @@ from typing import Any
 from tests.reports.lines import group, report, rollout, write, write_evaluation
 
 
-def test_page_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
+def test_report_page_with_a_sample_of_groups_has_rare_outcomes(tmp_path: Path) -> None:
     def line(number: int) -> dict[str, Any]:
         rare = {"reason": "crash", "score": 0.0} if number == 250 else {}
         return group(rollout(text="x" * 1000, **rare), task="gcd" if number % 2 else "maze", index=number)
@@ -23,12 +23,12 @@ def test_page_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
     assert data["groups"] == report(path, characters=20_000)["groups"]
 
 
-def test_page_sample_has_all_groups_that_fit(tmp_path: Path) -> None:
+def test_report_page_contains_all_groups_if_they_fit(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *(group(rollout(), index=index) for index in range(200)))
     assert len(report(path)["groups"]) == 200
 
 
-def test_page_sample_contains_all_groups_of_a_task_with_few_groups(tmp_path: Path) -> None:
+def test_report_page_contains_all_groups_of_a_task_with_few_groups(tmp_path: Path) -> None:
     def lines(task: str, count: int, start: int = 0) -> list[dict[str, Any]]:
         return [group(rollout(text="x" * 500), task=task, index=index) for index in range(start, start + count)]
 
@@ -39,7 +39,7 @@ def test_page_sample_contains_all_groups_of_a_task_with_few_groups(tmp_path: Pat
     assert tasks["gcd"] > 10
 
 
-def test_page_sample_has_the_same_problems_for_both_of_two_runs(tmp_path: Path) -> None:
+def test_report_page_contains_the_same_problems_of_both_runs(tmp_path: Path) -> None:
     def lines(text: str) -> list[dict[str, Any]]:
         return [group(rollout(text=text * 500), seed=seed, index=seed) for seed in range(60)]
 
@@ -49,7 +49,7 @@ def test_page_sample_has_the_same_problems_for_both_of_two_runs(tmp_path: Path) 
     assert len(first & second) >= min(len(first), len(second)) - 1 > 2
 
 
-def test_page_sample_cuts_long_texts_in_the_middle(tmp_path: Path) -> None:
+def test_report_page_cuts_long_texts_in_the_middle(tmp_path: Path) -> None:
     text, shown = "a" * 30_000 + "b" * 30_000, "a" * 20_000 + "b" * 20_000
     data = report(write(tmp_path / "a.jsonl", group(rollout(text=text, thinking=text))))
     [held] = data["groups"][0]["rollouts"]
