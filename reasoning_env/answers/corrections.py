@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Reduce a too long answer's score by the ratio of the lengths: in words or, if one word is right, in letters."""
+    """Multiply a too long answer's score by right length / answer length (in words; a single word: in letters)."""
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))

@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if `shown` is None, or has exactly the problem's numbers in any order."""
+    """Return True if an answer shows no numbers after a name, or exactly the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 

@@ -24,7 +24,7 @@ MAX_NUMBER_CHARACTERS = 100
 def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
     """Return the score of the library's verifier, with its `eval` replaced by a calculation that runs no code.
 
-    Also returns True if the answer contains code that cannot be scored without running it.
+    Also return True if the answer contains code that cannot be scored without running the code.
     """
     from .grammars import python_text
 

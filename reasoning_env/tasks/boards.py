@@ -90,8 +90,8 @@ GAME_OF_LIFE_HALTING = Task(
     has_small_pool=True,
     question_counts=(6000, 650, 9100),
     levels=(
-        FieldLevels(("grid_size_x",), (10, 20, 25, 31), "questions omit the middle of boards over 1,000 cells"),
-        FieldLevels(("grid_size_y",), (10, 20, 25, 31), "questions omit the middle of boards over 1,000 cells"),
+        FieldLevels(("grid_size_x",), (10, 20, 25, 31), "questions omit the middle of a board of over 1,000 cells"),
+        FieldLevels(("grid_size_y",), (10, 20, 25, 31), "questions omit the middle of a board of over 1,000 cells"),
     ),
     options=2,
     answer_leak="two live cells side by side occur only on boards that do not halt",

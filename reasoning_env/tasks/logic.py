@@ -132,7 +132,10 @@ def _is_contradictory(entry: Entry) -> bool:
 
 
 def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return a conclusion that needs several premises, as the question demands; the library's may need just one."""
+    """Return a conclusion that needs several premises, as the question demands.
+
+    The library's conclusion may follow from a single premise.
+    """
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return None, {}
@@ -216,7 +219,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     kinds = list(itertools.product((False, True), repeat=len(classes)))
 
     def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds (combinations of classes) for which `members` returns True."""
+        """Return a bit mask of the kinds (combinations of classes) that the function `members` accepts."""
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:

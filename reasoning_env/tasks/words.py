@@ -323,7 +323,7 @@ STRING_SPLITTING = Task(
         FieldLevels(
             ("min_initial_machines", "max_initial_machines"),
             ((0, 10), (10, 50), (50, 100), (100, 280)),
-            "with 285 or more machines of each kind, the limit of 1000 applications can stop the rules too early",
+            "with 285 or more machines of each kind, the limit of 1000 rule applications can be too low",
         ),
     ),
     rejected=(wrong("the library's answer applies rules more often than the question allows", _exceeds_rule_limit),),

@@ -148,7 +148,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
 
 def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError for functions that can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
+    """Raise ExpressionError for functions whose graph can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
 
     - An absolute value must be the argument of a logarithm, whose derivative does not depend on the sign.
     - Inverse functions need linear arguments, because `atan(x) + atan(1/x)` has a jump.
@@ -170,7 +170,7 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 
 
 def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError for a power that can have a corner, such as `(x**2)**(1/2)`, which equals `abs(x)`."""
+    """Raise ExpressionError for a power whose graph can have a corner, such as `(x**2)**(1/2)`, which is `abs(x)`."""
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
@@ -209,7 +209,7 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 
 
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
-    """Return True if the derivative of a tree equals the target at AGREEING points and differs at no point.
+    """Return True if the derivative of a tree equals `target` at AGREEING random points and differs at none.
 
     Points at which a value is not real are skipped. So are points at which floating-point arithmetic overflows, because
     with many digits, the calculation of such huge values would not end.
