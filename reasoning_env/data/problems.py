@@ -68,7 +68,7 @@ class RowPlan:
 
 @dataclass
 class LevelProgress:
-    """Progress of a task at a level: the numbers of draws, of rows, and of draws that gave no row, by cause.
+    """Progress of a task at a level: the numbers of draws, of rows and, for each cause, of draws that gave no row.
 
     `ended` is the reason why the level can give no further row; "" while it can.
     """

@@ -50,7 +50,7 @@ _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # unused, because every completion is kept
     Keep.BEST: "not the best completion of the group, or all scores of the group are 0",
     Keep.CORRECT: "not correct",
-    Keep.PAIRS: "the group has no completion left for a pair",
+    Keep.PAIRS: "the group has no other completion to form a pair with",
 }
 """Why a completion is not selected, for each value of `Keep`."""
 _OF_COMPLETION = {

@@ -363,7 +363,7 @@ class NotKept:
 
 
 def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept) -> Iterator[Row]:
-    """Yield training rows. `left` counts the completions that become no row."""
+    """Yield training rows, and count in `left` the completions that become no row."""
     made = TrainingRows(selection)
     models: dict[Path, str | None] = {}
     for numbered, added in scored:

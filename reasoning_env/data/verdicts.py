@@ -136,7 +136,7 @@ class JudgeRequest:
 
 
 def completions_column(row: Row) -> str:
-    """Return the column in which a row has its completions."""
+    """Return the name of the column that contains a row's completions."""
     return SEVERAL if row.get(SEVERAL) is not None else SINGLE
 
 

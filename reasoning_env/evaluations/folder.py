@@ -102,7 +102,7 @@ class Results(MadeWith):
     categories: dict[Name, SummaryRow]
     tasks: dict[Name, SummaryRow]
     comparable: NotRequired[SummaryRow]
-    """With a preset: statistics over the tasks with the questions and the scoring of the published runs."""
+    """With a preset: statistics over the tasks that have not changed since the published runs."""
     published: NotRequired[dict[Name, PublishedMeans]]
     """With a preset: the published models, by name."""
 

@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEFAULT_WORKERS = 16
-"""Problems in flight by default. If a server refuses some of the requests, the client sends fewer at a time."""
+"""Default number of problems in flight. If a server refuses some of the requests, the client sends fewer at a time."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class SummaryRow(TypedDict):
     tokens: NotRequired[Number | None]
     """Mean tokens of a completion."""
     seconds: NotRequired[Number | None]
-    """Mean seconds for the completions of a problem."""
+    """Mean time in seconds until all completions of a problem arrived."""
 
 
 class Summary(TypedDict):
@@ -171,7 +171,7 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 
 
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
-    """Return the rows of tasks, of categories and of all tasks. All arguments are by task.
+    """Return the rows of tasks, of categories and of all tasks. Each argument maps tasks to values.
 
     A task without a scored completion has a row of counts only, and does not affect any mean. For hundreds of tasks,
     this takes a second: call it in a thread.

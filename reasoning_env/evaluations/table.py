@@ -68,7 +68,7 @@ The last rows are unweighted means over tasks, with intervals over tasks""")
 
 
 def remarks(results: Results) -> list[str]:
-    """Return sentences about likely mistakes in the set-up: many failed completions, or many of the same outcome."""
+    """Return sentences about likely mistakes in the set-up: many completions that failed or share an outcome."""
     overall = results["overall"]
     if overall is None:
         return []
@@ -249,7 +249,7 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
 YOURS: scores by the library's own verifier for the last answer of a completion, as in the published runs
-{COMPARABLE}: the tasks that have not changed since the published runs; this row sorts the published models
+{COMPARABLE}: the tasks that have not changed since the published runs; the published models are sorted by this row
 ~  the questions have changed since the published runs    +  only the library's verifier has changed""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")

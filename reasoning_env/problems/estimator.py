@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def level(self) -> float | None:
-        """The mean level of the next draws; None if no arm has a level."""
+        """The mean level of the next draws; None if the task has no levels."""
         levels = [level for level in self.levels if level is not None]
         return self._mean(levels) if levels else None
 

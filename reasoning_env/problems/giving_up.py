@@ -26,9 +26,9 @@ This module imports no other module of the package.
 MAX_REJECTED = 300
 """Limit of rejected problems in a row. If 1 % of a task's problems are usable, the chance of 300 rejections is 5 %."""
 MAX_FAILURES = 3
-"""Limit of failures in a row of one task. A lower limit would quarantine usable tasks that fail sometimes."""
+"""Limit for how often one task fails in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""A level is not excluded before this many of its problems do not fit. If half of a level's problems fit, the chance
+"""A level is excluded only after this many of its problems did not fit. If half of a level's problems fit, the chance
 that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Failed groups in a row after which `process` and evaluations end with an error."""

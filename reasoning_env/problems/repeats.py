@@ -18,7 +18,7 @@ class RepeatCounter:
     BITS = 1 << 23
     HASHES = 4
     WARN_SHARE = 0.1
-    """A task is logged if more than this share of its questions are repeats."""
+    """A warning names each task of whose questions more than this share are repeats."""
     MIN_QUESTIONS = 100
     """The share of repeated questions is checked only after this many questions of a task."""
 

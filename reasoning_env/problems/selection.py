@@ -71,9 +71,10 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return the value in `by_pattern` for each selected task. A name has priority, then the last matching pattern.
+    """Return the value in `by_pattern` for each selected task that a pattern matches.
 
-    Raises ConfigError if a pattern matches no task, or no selected task.
+    A pattern that is the task's name has priority; otherwise, the value of the last matching pattern counts. Raises
+    ConfigError if a pattern matches no task, or no selected task.
     """
     resolved: dict[str, V] = {}
     names = {task.name for task in available}

@@ -33,7 +33,7 @@ ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
 
 
 class StreamState(TypedDict):
-    """What a resumed run needs of the stream: drawn positions, and excluded tasks and levels."""
+    """What a resumed run needs to know of the problem stream: drawn positions, and excluded tasks and levels."""
 
     next_index: Count
     positions: list[PositionState]

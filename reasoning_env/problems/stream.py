@@ -234,8 +234,8 @@ class Exclusions:
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "problems of %s are drawn again if prompt and expected answer exceed the limit of tokens; to train "
-                "on these problems, raise the limit (max_token_length)",
+                "a problem of %s is replaced if its prompt and expected answer exceed the limit of tokens; to train "
+                "on such problems, raise the limit (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
@@ -265,9 +265,9 @@ class ProblemStream(Generic[T]):
     """
 
     min_ahead = 8
-    """How many problems to generate in advance if one at a time is in flight. A small number lets levels adapt fast."""
+    """Minimum number of problems to generate in advance. A small number lets levels adapt fast."""
     max_ahead = 256
-    """The most problems to generate in advance, even if a caller never calls `done`."""
+    """Maximum number of problems to generate in advance, even if a caller never calls `done`."""
 
     def __init__(
         self,
@@ -413,7 +413,7 @@ class ProblemStream(Generic[T]):
             try:
                 ready = await draw_problem(partial(self._attempt, position), DrawAttempts())
             except GenerationError as error:
-                logger.debug("problem %d is replaced by a new one: %s", position.index, error)
+                logger.debug("the problem at position %d is replaced by a new one: %s", position.index, error)
                 self._exclusions.record_failure(position.spec.task, error)
                 position.redraw(self._sampler.draw(position.index, position.spec.attempt + 1))
             else:
