@@ -185,13 +185,13 @@ class LibraryInfo:
 
     @property
     def modules(self) -> Mapping[str, str]:
-        """The versions of the modules that add tasks, by `module NAME`."""
+        """The versions of the users' modules that provide tasks. Each key is `module NAME`."""
         named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
         return {f"module {name}": version for name, _, version in named}
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions of everything that provides tasks: `reasoning_gym` and the user's modules."""
+        """The versions of all providers of tasks, by name: `reasoning_gym` and the users' modules."""
         return {"reasoning_gym": self.version, **self.modules}
 
     def release(self, task: str) -> str:
@@ -217,7 +217,7 @@ class ProblemRequest:
     | request | sets |
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
-    | `Session.make`, and the trial of a task | `exact_seed` |
+    | `Session.make`, and a trial problem at the start | `exact_seed` |
     | a reference | `exact_seed`, `params_are_whole`; `clarified` true, then false if the question differs |
     | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |

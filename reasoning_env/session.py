@@ -506,7 +506,7 @@ class Session(Generic[T]):
 
     @property
     def in_flight(self) -> int:
-        """Number of problems that `next` returned and that are not done."""
+        """Number of problems that `next` returned and whose groups are not finished or dropped yet."""
         return 0 if self._stream is None else self._stream.in_flight
 
     async def reject(self, problem: Problem) -> Rejection | None:

@@ -1,4 +1,4 @@
-"""Serve `/metrics` for `serve` and `process`: the metrics that wandb gets, and how long the steps of a group take."""
+"""Serve `/metrics` for `serve` and `process`: the metrics that wandb gets, and the duration of sampling and judging."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MetricsServer:
         self._durations = histograms(DURATIONS, ("completions", "verdicts"), self._registry)
 
     def time(self, step: str) -> AbstractContextManager[object]:
-        """Measure how long a step of a group takes: `completions` or `verdicts`."""
+        """Measure how long it takes to get a group's completions or verdicts; `step` is `completions` or `verdicts`."""
         return self._durations[step].time()
 
     @asynccontextmanager

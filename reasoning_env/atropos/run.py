@@ -1,4 +1,4 @@
-"""`Run` connects the parts of one environment, and has a method for each step of a group."""
+"""`Run` connects the parts of one environment. Its methods draw a problem, sample a group, judge it and pack it."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Run:
         self.evaluations = ModelEvaluations(self, self.inference)
         self.report = RunReport(self)
         self.time_step: Callable[[str], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
-        """Measures how long a step of a group takes, for Prometheus."""
+        """Measures how long it takes to get a group's `completions` or `verdicts`, for Prometheus."""
         self.lifetime = Lifetime(self, collect_state, testing=testing)
         self._failures = FailureStreak()
         self._fatal: RefusedError | None = None

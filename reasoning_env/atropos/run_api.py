@@ -392,7 +392,7 @@ class RunApiSession:
         A status in `answers` is a reply of run-api itself, so run-api is reachable.
         """
         slow = asyncio.get_running_loop().call_later(
-            self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}, which does not reply"
+            self.slow_reply_s, self._absence.note, f"waiting for a reply from run-api at {self._url}; check its log"
         )
         try:
             reply = await request(self._url, endpoint, body)

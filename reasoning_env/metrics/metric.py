@@ -21,7 +21,7 @@ class Kind(StrEnum):
     """How the values of a metric are aggregated. Prometheus gets sums and counts since the start of the run."""
 
     COUNT = "count"
-    """A total since the start of the run. A count with a label also has its sum over all labels in wandb."""
+    """A total since the start of the run. In wandb, a count with a label also has the sum over all label values."""
     NOW = "now"
     """A current value."""
     MEAN = "mean"
@@ -79,7 +79,7 @@ class Metric(Generic[S]):
 
 @dataclass(frozen=True)
 class Reading:
-    """The values of a metric, by value of its label. A metric without a label has one value, with the key ""."""
+    """The current numbers of a metric, one for each value of its label; a metric without a label has the key ""."""
 
     metric: Metric[Never]
     values: Mapping[str, float | Tally]

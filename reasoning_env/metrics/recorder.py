@@ -91,7 +91,7 @@ class MetricsRecorder:
 
     @property
     def by_task(self) -> Mapping[str, Sums]:
-        """The totals since the start, by task."""
+        """The totals of each task's groups since the start, by task."""
         tasks = self._before.keys() | self._interval.keys()
         parts = (self._before, self._interval)
         return {task: Sums.merged(part[task] for part in parts if task in part) for task in sorted(tasks)}
