@@ -21,7 +21,7 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
-"""If a completion has more answer tags, its answers are not compared, and count as different."""
+"""If a completion has more answer tags than this, its answers are not compared, and count as different."""
 WINDOW = 1 << 16
 """Number of characters per search. A search keeps the interpreter lock, and takes 0.3 s for 16 MB of `<`."""
 MAX_ANSWER_BYTES = 20_000
@@ -69,7 +69,7 @@ def _reason_without_tags(text: str, reply: Reply) -> Reason:
 
 
 def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
-    """Return True if the tags are at most MAX_TAGS / 2 pairs that all have the same content."""
+    """Return True if the tags are at most MAX_TAGS / 2 pairs, all with the same content, which is not empty."""
     if len(tags) > MAX_TAGS or [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
         return False
     pairs = zip(tags[::2], tags[1::2], strict=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal if the reference is valid, but its problem cannot be generated."""
 RAISES_KIND = "raises"
-"""The `kind` of a refusal if the score function raised at every completion, so that waiting does not help."""
+"""The `kind` of a refusal if the score function raised an error for every completion, so that waiting does not help."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 """HTTP statuses after which the client waits and sends the same request again."""
@@ -58,7 +58,7 @@ class JudgeClient:
 
         Raises:
             ReasoningEnvError: The server refuses the request because of the reference, address or token, or because
-                its score function raises at every completion.
+                its score function raises an error for every completion.
             GenerationError: The server cannot generate the problem.
             ScoringError: The server returns no verdicts in time, or invalid verdicts.
         """

@@ -105,7 +105,7 @@ class PoolSettings:
         return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
-        """Return as JSON values only the settings that the fork server needs, because its workers read hostile text."""
+        """Return only the settings that the fork server needs, as JSON values: its workers may run hostile code."""
         return {
             **self.user.model_dump(include=CHILD_SETTINGS),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
@@ -127,7 +127,7 @@ CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 def run_child(
     orders: socket.socket, start: str, environment: Mapping[str, str], folder: str, error_log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Run `child.py` with the arguments `orders` and `start` in a fresh interpreter, in a new session."""
+    """Run `child.py` in a fresh interpreter and a new session, with the socket `orders` and the JSON `start`."""
     return subprocess.Popen(
         [sys.executable, str(CHILD), str(orders.fileno()), start],
         pass_fds=[orders.fileno()],

@@ -228,7 +228,7 @@ class Library(Source):
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
     ) -> Scorer:
-        """Return the scorer of an entry. Raises any error that unpickling the entry or building its task raises.
+        """Return a function that scores answers to the problem `entry`. Raises any error of unpickling or of the task.
 
         If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
         and without removing formatting from the answer.
@@ -268,9 +268,9 @@ class Library(Source):
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
-        """Return the flaw of an entry, such as an ambiguous question; None if there is none.
+        """Return the flaw of a problem, such as an ambiguous question; None if there is none.
 
-        A checkout may word questions differently, so a rule that raises an error on a checkout's entry is ignored.
+        A checkout may word questions differently, so a rule that raises an error on a checkout's problem is ignored.
         """
         try:
             return find_flaw(task, entry, seed)
@@ -356,7 +356,7 @@ def sort_fonts() -> None:
 
 
 def _reset_globals(seed: int) -> None:
-    """Seed the global random generators and reset the decimal precision, so that earlier items have no influence."""
+    """Seed the global random generators and reset the decimal precision, which earlier items may have changed."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -379,7 +379,7 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 
 
 def _check_entry(entry: object) -> None:
-    """Raise ValueError if an entry that a user's task returned is not a valid problem."""
+    """Raise ValueError if the value that a user's task returned is not a valid problem."""
     if not isinstance(entry, dict):
         raise ValueError(f"__getitem__ must return a dictionary with question and answer, not {type(entry).__name__}")
     question = entry.get("question")

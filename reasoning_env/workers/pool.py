@@ -156,7 +156,7 @@ class WorkerPool:
         return info
 
     def grow(self, workers: int | None = None) -> None:
-        """Start more workers, until each role has as many as the settings say, or `workers` if that is less."""
+        """Start more workers, until each role has the number that the settings say, but at most `workers`."""
         for role, owners in self._owners.items():
             full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
@@ -389,8 +389,8 @@ class WorkerPool:
     async def _replace(self, slot: Slot) -> WorkerEnd:
         """Put a fresh worker into a slot while a job runs there, and return how the slot's previous worker ended.
 
-        The slot's owner waits for the job, so it does not call `_fill` for the same slot at the same time.
-        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then retries.
+        The asyncio task that fills the slot waits for the job, so it does not fill the slot at the same time.
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. That asyncio task then retries.
         """
         self._vacate(slot)
         for pause_s in pauses():
@@ -423,7 +423,7 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start. If the role is out of order now, fail its queued jobs."""
+        """Count and log a failed start. If no slot of the role may get a worker soon, fail the role's queued jobs."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(
@@ -433,7 +433,7 @@ class WorkerPool:
             self._fail_queued_jobs(slot.role, failure)
 
     def _outage(self, role: Role) -> WorkerError | None:
-        """Return why a role is out of order; None if a worker of the role runs or may start soon."""
+        """Return why no worker of a role can be started; None if one runs or may start soon."""
         slots = self._slots_of(role)
         if slots and all(slot.failed_starts >= MAX_FAILED_STARTS for slot in slots):
             return self._failures.get(role)
@@ -461,7 +461,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return a reply's problem. Raises GenerationError if the reply is an error, ProtocolFault if it is invalid."""
+    """Return the problem in a reply. Raises GenerationError if it is an error, ProtocolFault if it is invalid."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}

@@ -38,11 +38,11 @@ processes. Without seccomp, this may be wrong, because a worker can then send th
 
 
 class ProtocolFault(Exception):
-    """A frame is malformed, too large or unexpected."""
+    """A message between the pool and one of its processes is malformed, too large or unexpected."""
 
 
 class FrameTooLargeError(ProtocolFault):
-    """A frame is larger than its reader accepts."""
+    """A message is larger than its reader accepts."""
 
 
 class Role(IntEnum):
@@ -137,7 +137,7 @@ def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
 
 
 def read_frame(sock: socket.socket) -> Frame | None:
-    """Read a frame from a blocking socket, on the workers' side. Return None at the end of the stream."""
+    """Read a message from a blocking socket, on the workers' side. Return None at the end of the stream."""
     prefix = _read_exactly(sock, FRAME.size)
     if prefix is None:
         return None

@@ -215,7 +215,7 @@ class Sandbox:
     descriptors: Collection[int] = ()
 
     def enter(self, *, is_verifier: bool) -> None:
-        """Apply the limits to this process permanently; to a verifier worker, also the other layers.
+        """Apply the limits to this process permanently. If it is a verifier worker, also apply the other layers.
 
         Raises OSError with the name of the first layer that cannot be applied. The process must then end.
         """
@@ -237,7 +237,7 @@ def prepare(
     filtered: bool = True,
     at_start: Restrictions | None = None,
 ) -> Sandbox:
-    """Prepare the layers and try them. This process itself is not restricted.
+    """Prepare the layers of the sandbox and try them in a child process. This process itself is not restricted.
 
     Args:
         memory_mb: Address space of every worker, in megabytes.
@@ -370,7 +370,7 @@ class _PathBeneath(ctypes.Structure):
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
     """Return a file descriptor for each file and folder, by device and inode number.
 
-    Paths that cannot be opened, or are not in `only` (if given), are left out. Opens files on Linux only.
+    Leave out paths that cannot be opened and, if `only` is given, those that it lacks. Opens files on Linux only.
     """
     opened: dict[tuple[int, int], int] = {}
     for path in paths if sys.platform.startswith("linux") else ():

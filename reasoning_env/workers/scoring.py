@@ -94,7 +94,7 @@ class BatchScorer:
         verifier sleeps, its turn is over, so the method returns, and other groups are scored before the retry.
 
         Raises:
-            ScoringError: Too many kills or infrastructure errors happened at one answer, or the budget is spent.
+            ScoringError: Too many kills or infrastructure errors happened at one answer, or the batch has no time left.
             WorkerError: No fresh worker can be started.
         """
         judged = len(batch.verdicts)

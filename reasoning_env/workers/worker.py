@@ -82,7 +82,7 @@ class Channel:
         return self._reader.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
-        """Send a frame without waiting. Raises the errors of `encode_frame`."""
+        """Send a message without waiting. Raises the errors of `encode_frame`."""
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float) -> Frame:
@@ -279,7 +279,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
         WorkerAsleep: At every check in the last max(limit_s, WORKER_STALL_S) seconds, the worker was asleep.
         TooManyThreads: See `Worker.check_threads`.
-        NoCpuTime: The worker used less than `limit_s` in `patience_s` seconds, or nothing in WORKER_STALL_S seconds.
+        NoCpuTime: The worker got too little processor time in `patience_s` seconds, or none in WORKER_STALL_S seconds.
         WorkerDied, ProtocolFault: See `Worker.receive`.
     """
     used = Stopwatch(worker)

@@ -54,7 +54,7 @@ class ShownRow(Means):
     outcomes: list[int]
     """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
     tokens: float | None
-    """Mean tokens of a completion; None unless the number is known for more than half of the completions."""
+    """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
     """[mean library score, mean score, number of rollouts with two different scores, number of rollouts with both]"""

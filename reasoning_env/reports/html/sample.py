@@ -72,7 +72,7 @@ class RolloutSample:
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
         """Return the outcome in a group that is rarest in its task so far, apart from right, partial and wrong.
 
-        If a group has no other outcomes, return the outcome that all its rollouts share, or `mixed`.
+        If all rollouts are right, partial or wrong, return the outcome that they share, or `mixed`.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:

@@ -29,7 +29,7 @@ Line = range
 
 
 def on(line: Line, masks: Sequence[int]) -> Sequence[int]:
-    """Return the masks of the cells in a line."""
+    """Return the values that `masks` has for the cells in a line."""
     return masks[line.start : line.stop : line.step]
 
 
@@ -113,7 +113,7 @@ class Solver:
         return masks != before
 
     def _compare(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Remove candidates that contradict a filled neighbour."""
+        """Remove candidates that contradict an inequality with a filled neighbour."""
         before = masks.copy()
         for small, large in self._ordered:
             if numbers[small] and not numbers[large]:

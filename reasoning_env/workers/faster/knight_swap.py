@@ -68,7 +68,7 @@ class Graph:
         return layers
 
     def positions_of_solutions(self, layers: Sequence[set[int]]) -> list[set[int]]:
-        """Return the positions after each move of the shortest solutions."""
+        """Return a set for each move: the positions after this move in the shortest solutions."""
         allowed = [layers[-1] & self._swap(layers[-1])]
         for layer in reversed(layers[:-1]):
             allowed.append({position for position in layer if not allowed[-1].isdisjoint(self._moves(position))})
