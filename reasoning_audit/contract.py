@@ -59,7 +59,7 @@ POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 @dataclass(frozen=True)
 class WatchedPools:
-    """Two pools of watched workers, each with one generator process and one verifier process."""
+    """Two pools whose workers observe the verifier. Each has one generator process and one verifier process."""
 
     first: Workers
     second: Workers

@@ -164,7 +164,7 @@ class RowWorkers:
 
 
 def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, name: str, gold: str) -> list[Problem]:
-    """Return the first rows as problems of the task `name`. Raises ConfigError for an invalid row.
+    """Return the first MAX_ROWS rows as problems of the task `name`. Raises ConfigError for an invalid row.
 
     `gold` is the column of right answers, which are strings or numbers.
     """

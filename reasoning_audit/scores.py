@@ -209,7 +209,7 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Score all probes on `items` problems of a task, then probes with high scores on further rounds of problems.
+    """Score all probes on `items` problems of a task. In further rounds, score probes with high scores again.
 
     Returns the results of the last round, with the failures of all rounds. A task with a known answer leak gets only
     one further round. Raises WorkerError if the pool has no workers left.

@@ -44,7 +44,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
         audits,
         merge(findings),
         session.library,
-        scores="the scores of training" if settings.rewards == "strict" else "the library's own scores",
+        scores="the scores that training uses" if settings.rewards == "strict" else "the library's own scores",
         seed=options.seed,
         left_out=left_out_of_training(session),
     )

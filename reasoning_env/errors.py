@@ -63,7 +63,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 NO_VALUE = object()
-"""Stands for a missing `got`, because None may be a wrong value."""
+"""Default of `got` if there is no wrong value to show, because None itself may be a wrong value."""
 
 
 class ReasoningEnvError(Exception):
@@ -188,5 +188,5 @@ def did_you_mean(word: str, choices: Collection[str]) -> str | None:
 
 
 def _name_settings(remedy: str, names: Mapping[str, str]) -> str:
-    """Return the remedy with settings in braces replaced by the user's names."""
+    """Return the remedy with settings in braces replaced by the names that the user knows."""
     return re.sub(r"\{([\w.]+)\}", lambda setting: names.get(setting[1]) or setting[1], remedy)

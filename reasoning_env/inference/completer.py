@@ -63,7 +63,7 @@ class Completer(Protocol):
 
 
 class Slots(Protocol):
-    """A limit of requests in flight: a semaphore with its size as `max_val`."""
+    """A limit of requests in flight: a semaphore whose size is `max_val`."""
 
     max_val: int
 

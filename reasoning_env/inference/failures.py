@@ -92,7 +92,7 @@ def explain_failure(error: BaseException) -> Failure:
     elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
         kind, remedy = FailureKind.REFUSED, "write http:// instead of https:// in {openai.base_url}"
     elif status is None and (isinstance(cause, OSError) or type(cause).__name__ in CONNECTION_ERRORS):
-        kind, remedy = FailureKind.ABSENT, "start it, or correct {openai.base_url}"
+        kind, remedy = FailureKind.ABSENT, "start the server, or correct {openai.base_url}"
     else:
         kind, remedy = _explain_status(status)
     return Failure(
@@ -114,7 +114,7 @@ class ServerAwayError(ConnectionError):
 class BrokenOffError(Exception):
     """The server ended a completion before the model did, because of a failure.
 
-    `word` is the finish reason, by which these errors are counted, and `said` the error message in the reply. If the
+    `word` is the finish reason, by which these errors are counted. `said` is the error message in the reply. If the
     finish reason does not show that the completion is incomplete, `why` is the whole message of this exception.
     """
 
@@ -399,7 +399,7 @@ class Timeouts:
     """Time limits of a request for completions, in seconds.
 
     - `reply_s`: one attempt; None for no limit.
-    - `outage_s`: how long requests may fail or no server may be healthy; infinite for no limit.
+    - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
     - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
     - `tries`: if set, limits the number of attempts instead of the time; there are no pauses between attempts.
     """

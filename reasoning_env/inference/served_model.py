@@ -77,7 +77,7 @@ class PatientRequests:
         return self._outage.duration_s
 
     def note_success(self) -> None:
-        """Note that a server accepted a request at startup. A later refusal then concerns only one prompt."""
+        """Note that a server accepted a request at startup, so that a later refusal does not end the run."""
         self._successes += 1
 
     async def complete(
@@ -342,7 +342,7 @@ async def make_rollouts(
     *,
     stop_after_answer: bool,
 ) -> list[Received]:
-    """Convert the completions of a reply: those that the server broke off first, then the others in their order."""
+    """Convert the completions of a reply. In the result, completions that the server broke off precede all others."""
     broken_off = [explain_ending(one, endings) for one in reply.completions]
     whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
     # Use an array, because each rollout copies the prompt's tokens, and copying a list is slower.

@@ -417,7 +417,7 @@ class Server:
     def _page(self, path: str, *, below_v1: bool = True) -> str:
         """Return the URL of a path on the server, with the query of the address.
 
-        Without `below_v1`, the path replaces the `/v1` at the end of the address.
+        If `below_v1` is False, the path replaces the `/v1` at the end of the address.
         """
         parts = urlsplit(self.settings.base_url)
         before = parts.path.rstrip("/")
@@ -528,7 +528,7 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error for a completion that the server broke off, or that has no token; None for any other."""
+    """Return the error for a completion that the server broke off, or that has no token; else None."""
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0

@@ -83,7 +83,7 @@ _ENVIRONMENT = TypeAdapter(_EnvironmentState)
 
 
 def _accept(state: Mapping[str, object]) -> None:
-    """Accept any state."""
+    """Accept any saved state: the default for `check_state`."""
 
 
 def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint:
@@ -205,7 +205,7 @@ class CheckpointStore:
         return self._written < self._requested
 
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
-        """Lock the folder of this `instance` and, after step 0, read the checkpoint from which the run resumes.
+        """Lock the folder of this `instance`. If `step` is above 0, read the checkpoint from which the run resumes.
 
         `name` is the environment's name, `registration` the number that the trainer gave it, and `step` the trainer's
         step. No state is saved if `checkpoint_dir` is empty or cannot be written to. Only the first call has an effect.

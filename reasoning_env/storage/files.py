@@ -68,7 +68,7 @@ class LineFile:
         return cls(path, file)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the complete lines from the beginning, up to the first torn line."""
+        """Yield the complete lines from the beginning, up to the first incomplete line."""
         self.size_bytes = 0
         with open(self.path, "rb") as lines:
             for line in lines:
@@ -80,7 +80,7 @@ class LineFile:
     def append(self, *pieces: bytes | memoryview) -> None:
         """Append complete lines, given in pieces, with one write. Raises OSError; then nothing is appended.
 
-        If the torn line of a failed write cannot be cut off, the next call cuts it off first.
+        If the incomplete line of a failed write cannot be cut off, the next call of `append` cuts it off first.
         """
         lines = b"".join(pieces)
         self.cut()

@@ -131,7 +131,10 @@ SETTINGS = [
 SERVERS = [
     ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
     ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: must be a URL (Port out of range 0-65535)"),
-    ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start it, or correct"),
+    (
+        "evaluate --base-url http://127.0.0.1:9/v1",
+        "(http://127.0.0.1:9/v1: Connection refused); start the server, or correct",
+    ),
     ("serve --env.tokenizer_name no-such/tokenizer", "it cannot load a tokenizer"),
     (
         f"serve --env.tokenizer_name {TOKENIZER} --env.rollout_server_url http://127.0.0.1:9",

@@ -20,9 +20,13 @@ from reasoning_env.inference.server import Server
 
 async def test_waiting_for_a_server_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def probe(_timeout_s: float) -> Sequence[Failure]:
-        return [Failure("http://one: Connection refused", FailureKind.ABSENT, "start it, or correct {openai.base_url}")]
+        return [
+            Failure(
+                "http://one: Connection refused", FailureKind.ABSENT, "start the server, or correct {openai.base_url}"
+            )
+        ]
 
-    with pytest.raises(ServerError, match=r"\(http://one: Connection refused\); start it, .*openai\.base_url$"):
+    with pytest.raises(ServerError, match=r"\(http://one: Connection refused\); start the server, .*openai\.base_url$"):
         await wait_for_server(probe, 0.6)
     assert caplog.messages == ["waiting for an inference server (http://one: Connection refused)"]
 

@@ -441,7 +441,7 @@ async def test_name_of_the_only_model_of_a_server_is_found(server: Server) -> No
 
 
 async def test_model_lookup_at_an_unreachable_server_raises() -> None:
-    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start it"):
+    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start the server"):
         await only_model(spec("http://127.0.0.1:9/v1"), 0.1)
 
 

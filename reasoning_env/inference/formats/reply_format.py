@@ -122,7 +122,7 @@ class ReplyFormat(ABC):
 
     - `name`: the value of `openai.server_type`.
     - `kind`: the content of the replies.
-    - `path`: is added to the server's address. Without `below_v1`, the address's final `/v1` is removed first.
+    - `path`: is added to the server's address. If `below_v1` is False, the address's final `/v1` is removed.
     - `note`: words that messages show after the path.
     """
 

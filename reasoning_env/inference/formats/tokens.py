@@ -140,7 +140,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
                 body += part
             filled += len(part)
     except TimeoutError as error:
-        raise ReplyError(f"a reply that sent nothing for {REPLY_STALL_S:g} s after {filled} bytes") from error
+        raise ReplyError(f"only {filled} bytes of a reply, and then nothing for {REPLY_STALL_S:g} s") from error
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
