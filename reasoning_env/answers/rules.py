@@ -22,7 +22,7 @@ class Dataset(Protocol):
 Guard = Callable[[str, Entry, Dataset], float]
 """Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
-"""Returns the score of the library's verifier, and True if the answer has code that this environment did not run."""
+"""Returns the score of the library's verifier, and True if the answer has code that would have to be run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
 """Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
 

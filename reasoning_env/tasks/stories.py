@@ -81,7 +81,7 @@ def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
 
 
 def _with_years(question: str, start: date, end: date) -> str:
-    """Return the question with the right year after both dates. The library writes the start's year after the end."""
+    """Return the question with each date's own year. The library writes the start date's year after the end date."""
     first = f"{start:%A, %B} {start.day}"
     last = f"{end:%A, %B} {end.day}"
     dated = question.replace(f"{last}, {start.year}", f"{last}, {end.year}")

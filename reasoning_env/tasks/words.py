@@ -31,7 +31,7 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 def _has_accents(entry: Entry) -> bool:
     """Return True if the answer has accented letters, but the cipher text writes them as letters from A to Z.
 
-    The library's cipher does so. A fork of the library may write them as accented letters, which is not ambiguous.
+    The library's cipher drops accents. The cipher of a fork of the library may keep them, which is not ambiguous.
     """
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 
