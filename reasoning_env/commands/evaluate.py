@@ -350,7 +350,7 @@ def _read_server(of_files: Sequence[Mapping[str, object]], of_options: Mapping[s
 async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> EvaluationResult:
     """Start the workers, check the server, evaluate the unfinished problems, and return the results.
 
-    `spec` has the server's settings, with the API key and headers that are actually sent.
+    `spec`: the server's settings, with the API key and the headers to send.
     """
     settings = request.settings
     check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
@@ -390,7 +390,7 @@ async def _evaluate(request: Request, spec: ServerSettings, show: Show) -> Evalu
 async def only_model(spec: ServerSettings, timeout_s: float) -> str:
     """Return the name of the only model that a server lists; waits for the server.
 
-    Raises ServerError if no server answers within `timeout_s`, and ConfigError unless the server lists one model.
+    Raises ServerError if no server answers within `timeout_s`, and ConfigError unless it lists exactly one model.
     """
     missing = "name the model: `evaluate MODEL`"
     names: list[str] = []

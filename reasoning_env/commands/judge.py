@@ -195,7 +195,7 @@ async def _serve(
 
 
 def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
-    """Warn once per minute that no file descriptors are left, so that connections cannot be accepted.
+    """While connections cannot be accepted because too many files are open, log a warning once per minute.
 
     asyncio itself would log 128 tracebacks per second, and again as many when the server closes its socket.
     """

@@ -120,7 +120,7 @@ def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
 
 
 def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
-    """Return the levels of the settings. Raises ConfigError for a curriculum."""
+    """Return the levels of difficulty that the settings choose. Raises ConfigError for a curriculum."""
     if settings.complexity_mode == "curriculum":
         raise ConfigError(
             "the levels in a file cannot adapt to a model, so complexity_mode must not be curriculum",

@@ -32,7 +32,7 @@ def _add_options(parser: CommandParser) -> None:
         metavar="PATH",
         help="dumps, files of `process`, evaluations, or another program's rows: files or folders of files",
     )
-    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    parser.add_argument("--json", action="store_true", help="print the changed scores as JSON")
     parser.add_argument(
         "--out",
         type=Path,

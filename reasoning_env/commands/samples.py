@@ -188,7 +188,7 @@ def _print_parameters(parameters: Parameters) -> None:
 def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
     """Return how many different questions each task has, at its defaults and at each measured level.
 
-    None means MANY_QUESTIONS or more. Tasks of users' modules are missing.
+    None means MANY_QUESTIONS or more. The result has only tasks of reasoning-gym, without `composite`.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
     measured = [task for task in tasks if task in TASKS and task != COMPOSITE]

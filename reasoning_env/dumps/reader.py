@@ -39,8 +39,8 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    Groups with a `key` are compared within their file. Groups of dumps are compared across all files, because dumps may
-    be copied.
+    A group with a `key` is a copy only of a group in the same file. Groups of dumps are compared across all files,
+    because dumps may be copied.
     """
 
     def __init__(self) -> None:
@@ -65,9 +65,9 @@ def stream_groups(
 ) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Empty lines, a torn last line, and groups in `seen` are skipped. With `strict=False`, other malformed lines,
-    unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called with
-    one error that describes the skipped lines, and with a second error that counts the repeated groups.
+    Empty lines, a torn last line, and copies of groups in `seen` are skipped. With `strict=False`, other malformed
+    lines, unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called
+    with one error that describes the skipped lines, and with a second error that counts the repeated groups.
 
     Raises:
         OSError: The path cannot be read, or is not a regular file.

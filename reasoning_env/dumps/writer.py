@@ -36,7 +36,7 @@ class RolloutDumper:
     file.
 
     A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step` at that time
-    (the return value of `step`; None without a trainer).
+    (the return value of `step`; None if there is no trainer).
 
     No file is created before `start`; groups offered earlier wait. Later disk errors are logged and counted, but never
     raised.
@@ -82,7 +82,7 @@ class RolloutDumper:
     def offer(self, group: Group) -> None:
         """Queue the group if its scores select a kind of dump. Return at once: the writer's thread encodes and writes.
 
-        A group offered after `close`, or while `max_waiting_bytes` already wait, is dropped and counted.
+        A group offered after `close`, or while the waiting groups take too much memory, is dropped and counted.
         """
         files = self._files_for(group.scores)
         if files is None:
@@ -104,7 +104,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts so far, from any thread. For a moment, a group may count both as written and as waiting."""
+        """Return the counts of groups, on any thread. For a moment, a group may count both as written and waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
@@ -156,7 +156,7 @@ class RolloutDumper:
             return self._waiting[0] if self._waiting else None
 
     def _write(self, waiting: _Waiting) -> bool:
-        """Write a group, and retry until the disk works. Return False if the group must be dropped."""
+        """Write a group; retry until the disk works or `close` is called. Return False if the group was not written."""
         try:
             line = encode_group(waiting.group, more=waiting.facts)
         except Exception:  # one invalid group must not end the thread

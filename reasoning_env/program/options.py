@@ -148,7 +148,7 @@ def option_parser(
 def full_parser(command: str, env_fields: Iterable[str], server_fields: Iterable[str]) -> OptionParser:
     """Return the parser of a command with all settings, including those that were removed or have no effect.
 
-    Parsing them gives an error or a warning that says what to do instead.
+    If the user sets such a setting, an error or a warning says what to do instead.
     """
     from ..settings.removed import REMOVED, UNUSED  # imported here because `-h` does not need pydantic
 

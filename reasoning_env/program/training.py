@@ -136,7 +136,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "max_num_workers": AtroposSetting("Groups in flight in total; -1: only `max_num_workers_per_node` limits them."),
     "batch_size": AtroposSetting("Rollouts per batch; -1: the trainer's batch size.", ["serve"]),
     "max_batches_offpolicy": AtroposSetting("Maximum batches that may wait for the trainer.", ["serve"]),
-    "include_messages": AtroposSetting("Also send the messages of each rollout."),
+    "include_messages": AtroposSetting("Add the messages of each rollout to its group."),
     "custom_thinking_prompt": AtroposSetting("Text to insert before the system prompt."),
     "num_rollouts_to_keep": AtroposSetting("Rollouts in wandb's table."),
     "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table."),

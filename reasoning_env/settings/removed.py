@@ -42,7 +42,9 @@ REMOVED: Mapping[str, Removed] = {
     "max_failed_groups_in_a_row": Removed("remove it; a command always ends after 8 failed groups in a row", 8),
     "progress_interval_s": Removed("remove it; progress is logged every 30 s", 30.0),
     "shutdown_grace_s": Removed("remove it; groups in flight always get 10 s to finish", 10.0),
-    "prefetch_problems": Removed("remove it; the groups in flight determine how many problems are made ahead", 128),
+    "prefetch_problems": Removed(
+        "remove it; the groups in flight determine how many problems are made in advance", 128
+    ),
     "generation_deadline_s": Removed(_DEADLINES, 10.0),
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
