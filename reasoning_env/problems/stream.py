@@ -234,8 +234,8 @@ class Exclusions:
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "a problem of %s is replaced if its prompt and expected answer exceed the limit of tokens; to train "
-                "on such problems, raise the limit (max_token_length)",
+                "problems of %s are drawn again if prompt and expected answer exceed the limit of tokens; to train "
+                "on these problems, raise the limit (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
