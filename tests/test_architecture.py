@@ -81,7 +81,7 @@ def rooms() -> dict[str, set[str]]:
     return found
 
 
-def test_only_the_tasks_package_contains_task_names() -> None:
+def test_only_source_files_of_the_tasks_package_contain_task_names() -> None:
     naming = {path.relative_to(ROOT).as_posix(): named_tasks(path) for path in sources("reasoning_env")}
     assert {
         name: tasks for name, tasks in naming.items() if tasks and not name.startswith("reasoning_env/tasks/")
@@ -167,7 +167,7 @@ def test_audit_imports_no_trainer(rooms: dict[str, set[str]]) -> None:
     assert rooms["reasoning_audit"] & hosts == set()
 
 
-def test_only_the_front_door_package_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
+def test_only_module_reasoning_gym_environment_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
     beside = {"benchmarks", "reasoning_env/commands"}
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 
@@ -187,7 +187,7 @@ def test_only_the_atropos_adapter_imports_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_only_the_front_door_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
+def test_only_module_reasoning_gym_environment_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}

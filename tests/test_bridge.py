@@ -241,7 +241,7 @@ def test_unpickling_in_the_same_process_returns_the_same_bridge(bridge: Bridge) 
     assert pickle.loads(pickle.dumps(bridge)) is bridge
 
 
-def test_unpickling_in_another_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpickling_a_bridge_in_a_different_process_raises(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = pickle.dumps(bridge)
     monkeypatch.setattr(bridge_module, "_bridges", {})  # the processes of another program
     with pytest.raises(RuntimeError, match="a Bridge cannot be sent to another process; create one there"):
@@ -253,7 +253,7 @@ def test_bridge_raises_on_an_unknown_task() -> None:
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
 
-def test_first_call_starts_the_workers(bridge: Bridge) -> None:
+def test_first_method_call_on_a_bridge_starts_the_workers(bridge: Bridge) -> None:
     problem = bridge.next()
     with Bridge(**SMALL, start=False) as later:
         assert later.session.pool.stats.fork_servers_started == 0

@@ -201,7 +201,7 @@ def test_nearly_right_duration_earns_partial_credit(answer: str, score: float) -
 @pytest.mark.parametrize(
     ("answer", "score"), [("REEK,PEEK,PECK,PUCK", 1.0), ("REEK,REZK,PEZK,PEEK,PECK,PUCK", 0.25), ("REEK,PUCK", 0.0)]
 )
-def test_word_ladder_accepts_words_outside_the_generator_list(answer: str, score: float) -> None:
+def test_word_ladder_accepts_english_words_that_its_generator_never_uses(answer: str, score: float) -> None:
     """PEEK is an English word, but the task's generator never uses it."""
     dataset = reasoning_gym.create_dataset("word_ladder", seed=1, size=1)
     entry = {"metadata": {"start_word": "REEK", "end_word": "PUCK"}}

@@ -103,7 +103,7 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_scores_the_answer_together_with_the_answer_tags() -> None:
+def test_scorer_also_gives_the_verifier_the_answer_inside_answer_tags() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 

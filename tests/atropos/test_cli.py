@@ -121,7 +121,7 @@ def test_error_message_hides_api_keys() -> None:
     assert str(raised.value) == "reference 'gcd:<key>': no such task"
 
 
-def test_overlapping_api_keys_are_hidden() -> None:
+def test_api_keys_that_are_contained_in_longer_keys_are_hidden() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["x", "pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 

@@ -133,7 +133,7 @@ def test_group_that_json_cannot_represent_is_skipped_with_an_error(
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
 
 
-def test_foreign_parquet_file_raises(tmp_path: Path) -> None:
+def test_parquet_file_that_the_process_command_did_not_write_raises(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(ConfigError, match="exists, but `process` did not write it"):

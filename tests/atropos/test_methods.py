@@ -242,7 +242,7 @@ class Text:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_server_replaced_in_the_manager_is_used(make_client: MakeClient, place: int) -> None:
+async def test_server_put_into_the_server_manager_later_gets_the_requests(make_client: MakeClient, place: int) -> None:
     config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)

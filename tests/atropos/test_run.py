@@ -94,7 +94,7 @@ async def test_group_packed_as_lists_has_the_same_numbers_as_its_arrays(tokenize
     assert str(packed["inference_logprobs"]) == str([[1.0, 1.0, -0.5, 0.0]] * 3)
 
 
-def test_metrics_are_empty_before_setup(tokenizer: Any) -> None:
+def test_training_run_reports_no_metrics_before_setup(tokenizer: Any) -> None:
     run = make_run(tokenizer)
     assert run.report.interval() == {}
     assert "groups=0" in run.report.progress_line()

@@ -309,7 +309,9 @@ def test_training_settings_are_reported_as_ignored(
 
 
 @pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
-def test_printed_plan_reports_ignored_settings(folder: Path, caplog: pytest.LogCaptureFixture, only: str) -> None:
+def test_dry_run_and_print_config_options_report_ignored_settings(
+    folder: Path, caplog: pytest.LogCaptureFixture, only: str
+) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
     assert caplog.messages == ["`evaluate` ignores these settings: env.group_size"]
 

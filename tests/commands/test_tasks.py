@@ -66,7 +66,7 @@ def test_tasks_command_shows_problem_and_prompt_for_a_problem_reference(show: Sh
     assert question in output
 
 
-def test_prompt_option_shows_the_conversation(show: Show) -> None:
+def test_prompt_option_of_the_tasks_command_shows_the_messages(show: Show) -> None:
     argv = ("exact", "--prompt", "--level", "0.5", "--params", "{colour: red}")
     assert SYSTEM_PROMPT in show(*argv, "--seed", str(2**32 - 1))
     (sample,) = json.loads(show(*argv, "--json"))["samples"]

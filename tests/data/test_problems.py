@@ -143,7 +143,7 @@ async def test_task_with_few_questions_writes_fewer_rows(write: Write, tmp_path:
 
 
 @on_module_loop
-async def test_parquet_file_has_the_rows_of_jsonl(write: Write, tmp_path: Path) -> None:
+async def test_parquet_file_has_the_same_rows_as_the_jsonl_file(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.parquet"):
         await write(tmp_path / name, 10)
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == rows_of(tmp_path / "a.jsonl")

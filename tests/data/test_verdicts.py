@@ -312,7 +312,7 @@ def test_jsonl_is_read_instead_of_its_parquet_copy(tmp_path: Path) -> None:
     assert names == ["b.parquet", "a.jsonl"]
 
 
-def test_samples_of_an_evaluations_folder_are_read(tmp_path: Path) -> None:
+def test_rescoring_a_folder_of_evaluations_reads_their_samples_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         for file in ("samples.jsonl", "samples.jsonl.header", "results.json"):

@@ -137,7 +137,7 @@ def test_offering_a_group_does_not_wait_for_the_disk(
     assert dumper.stats().waiting == 201
 
 
-def test_closing_a_dump_stops_waiting_for_a_hanging_disk(
+def test_closing_the_dump_writer_gives_up_on_a_hanging_disk(
     make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()

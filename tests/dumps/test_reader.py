@@ -81,7 +81,7 @@ def test_json_array_instead_of_lines_raises(tmp_path: Path, indent: int | None) 
         list(stream_groups(tmp_path))
 
 
-def test_repeated_dump_line_is_counted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_says_how_many_repeated_dump_lines_were_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = [b'{"key": "%d", ' % number + encode_group(passed(number))[1:] for number in (1, 2, 1, 1)]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # a line of a different run

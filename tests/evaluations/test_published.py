@@ -62,7 +62,7 @@ def test_evaluation_by_the_published_protocol_gets_no_remark() -> None:
         (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
     ],
 )
-def test_difference_from_the_published_protocol_is_noted(
+def test_evaluation_that_differs_from_the_published_protocol_gets_a_remark(
     plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str
 ) -> None:
     [remark] = remarks_on(plan, RG_EASY, library, temperature)

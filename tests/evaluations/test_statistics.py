@@ -25,7 +25,7 @@ def test_bootstrap_interval_does_not_depend_on_the_order_of_values() -> None:
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_of_many_values_approximates_the_bootstrap() -> None:
+def test_interval_of_many_values_is_close_to_the_bootstrap_interval() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)

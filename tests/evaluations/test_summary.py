@@ -56,7 +56,7 @@ def test_missing_completions_are_not_scored_zero() -> None:
     assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
 
 
-def test_summary_of_no_samples_has_no_tasks() -> None:
+def test_evaluation_summary_without_samples_has_no_tasks() -> None:
     counts = {"tasks": 0, "problems": 0, "completions": 0, "failed": 0, "not_made": 0}
     assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 

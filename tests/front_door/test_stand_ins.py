@@ -110,7 +110,7 @@ async def test_mock_server_is_used_again_after_a_failure(make: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("of_a_server", [False, True])
-async def test_replaced_server_method_is_called(make_env: MakeEnv, of_a_server: bool) -> None:
+async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_a_server: bool) -> None:
     env = await make_env("openai")
     item = await env.get_next_item()
     replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)

@@ -305,7 +305,7 @@ BROKEN_OFF = [
 
 
 @pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
-async def test_repeatedly_interrupted_completion_raises(server: Server, choice: Any, said: str) -> None:
+async def test_completion_that_the_server_interrupts_repeatedly_raises(server: Server, choice: Any, said: str) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server, tries=2) as model:
         with pytest.raises(ServerError, match=f"interrupted a completion.*{said}"):
@@ -403,7 +403,7 @@ async def test_reply_with_invalid_content_is_retried(server: Server, content: An
     assert rollout.text == "yes"
 
 
-async def test_server_check_waits_for_the_time_in_the_retry_after_header(server: Server) -> None:
+async def test_server_check_waits_as_long_as_the_retry_after_header_asks(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "1"}), REPLY]
     async with client(server) as model:
         await model.check(5.0)

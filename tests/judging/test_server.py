@@ -126,7 +126,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_reward_route_judges_problem_references_in_batches() -> None:
+async def test_reward_route_limits_how_many_problem_references_it_judges_at_once() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}

@@ -78,7 +78,7 @@ def test_outcome_of_a_group_follows_from_the_scores(rollouts: list[Rollout], wor
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally_of_values_has_count_sum_and_maximum() -> None:
+def test_tally_records_count_sum_and_maximum_of_the_added_values() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)

@@ -176,7 +176,7 @@ def test_progress_line_has_recent_rates() -> None:
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_progress_line_omits_unknown_values() -> None:
+def test_progress_line_omits_mean_score_and_queue_sizes_that_are_unknown() -> None:
     plain = read_words()
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}

@@ -203,7 +203,7 @@ def test_estimator_state_can_be_stored_as_json(groups: list[tuple[float, list[fl
     json.dumps(estimator.state(), allow_nan=False)
 
 
-def test_excluded_levels_get_no_sampling_weight() -> None:
+def test_levels_excluded_by_an_upper_bound_get_no_sampling_weight() -> None:
     estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
     assert max(level or 0.0 for level in estimate.levels) == 0.5 - 1 / LEVEL_STEPS
     assert math.fsum(estimate.weights) == pytest.approx(1.0)

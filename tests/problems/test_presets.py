@@ -73,7 +73,7 @@ async def test_preset_problems_equal_the_published_problems(library: Library, pr
 
 @on_one_loop
 @pytest.mark.parametrize("task", ["acre", "arc_1d", "countdown", "game_of_life", "gsm_symbolic", "puzzle24", "rearc"])
-async def test_published_answers_earn_full_score(library: Library, task: str) -> None:
+async def test_answers_published_with_a_preset_earn_full_score(library: Library, task: str) -> None:
     for problem in await make(library[0], "rg-easy", task, samples=3):
         (verdict,) = await library[0].score(problem, [str(problem.answer)], plainly=True)
         assert verdict.score == 1.0

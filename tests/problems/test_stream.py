@@ -138,7 +138,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_levels_that_workers_replaced_are_counted_and_logged_once(
+async def test_stream_counts_levels_that_workers_replaced_and_logs_them_once(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""

@@ -58,7 +58,7 @@ def test_short_options_of_the_process_command_set_settings() -> None:
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
 
 
-def test_parser_remembers_the_typed_option_names() -> None:
+def test_parser_records_which_option_name_the_user_typed_for_a_setting() -> None:
     assert parser("evaluate").typed(["-n", "3", "--tasks=gcd"]) == {
         "env.eval_repeats": "-n",
         "env.eval_tasks": "--tasks",

@@ -38,7 +38,7 @@ def test_encoding_the_prompt_text_gives_the_prompt_tokens(chat: ChatFormat, toke
     assert chat.decode(prompt.tokens) == prompt.text
 
 
-def test_tokenizer_with_its_own_chat_formatting_is_used(tokenizer: Any) -> None:
+def test_tokenizer_that_formats_chats_without_a_template_is_supported(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         """A tokenizer that formats chats without a template, as Mistral's own tokenizers do."""
 
@@ -142,7 +142,7 @@ def test_thinking_marks_are_kept_in_decoded_text(tokenizer: Any, marks: tuple[st
 
 @pytest.mark.parametrize("skip_special_tokens", [True, False])
 @given(tokens=st.lists(st.integers(0, 300), max_size=40))
-def test_decoded_text_equals_transformers(
+def test_decoded_text_equals_the_text_that_transformers_decodes(
     chat: ChatFormat, tokenizer: Any, tokens: list[int], skip_special_tokens: bool
 ) -> None:
     expected = tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)

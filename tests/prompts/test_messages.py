@@ -17,7 +17,7 @@ def test_blank_system_prompt_is_left_out(system_prompt: str, roles: list[str]) -
     assert [message["content"] for message in messages] == ["Think.", "1 + 1?"][-len(roles) :]
 
 
-def test_default_system_prompt_fits_the_thinking_format() -> None:
+def test_default_system_prompt_omits_think_tags_for_native_thinking_formats() -> None:
     kimi = [thinking_format for thinking_format in FORMATS if thinking_format.name == "kimi"]
     assert system_prompt(SYSTEM_PROMPT, TAGS) == SYSTEM_PROMPT
     assert system_prompt(SYSTEM_PROMPT, choose_thinking("auto", kimi)) == NATIVE_SYSTEM_PROMPT

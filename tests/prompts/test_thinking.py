@@ -44,7 +44,7 @@ def test_every_thinking_format_has_an_example() -> None:
     assert list(WRITTEN) == [thinking_format.name for thinking_format in FORMATS]
 
 
-def test_thinking_setting_lists_every_format() -> None:
+def test_thinking_setting_accepts_every_thinking_format() -> None:
     assert get_args(ReasoningSettings.model_fields["thinking"].annotation) == NAMES
 
 

@@ -165,7 +165,7 @@ def test_fail_on_option_sets_the_severity_that_fails_the_audit(run: Run, limit: 
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "my_rewards.py", "folder"])
-def test_audit_output_does_not_replace_foreign_files(run: Run, name: str) -> None:
+def test_audit_replaces_no_file_that_an_audit_did_not_write(run: Run, name: str) -> None:
     Path("folder").mkdir()
     Path("mine.jsonl").write_text('{"question": 1}\n')
     Path("my_rewards.py").write_text("def score(completion): ...\n")

@@ -25,13 +25,13 @@ def _questions(count: int) -> list[str]:
         lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
     ],
 )
-def test_decision_tree_learns_count_features(decide: Callable[[str], bool]) -> None:
+def test_decision_tree_predicts_answers_from_counts_in_the_question(decide: Callable[[str], bool]) -> None:
     questions = _questions(160)
     earned = score_best_tree(questions, [str(decide(question)) for question in questions])
     assert sum(earned) > 0.8 * len(earned)
 
 
-def test_decision_tree_is_at_chance_level_on_random_answers() -> None:
+def test_decision_tree_predicts_random_answers_only_at_chance_level() -> None:
     draws = random.Random(5)
     earned = score_best_tree(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
@@ -55,7 +55,9 @@ WORDS = ("abca", "bcde", "xyzx", "tiger", "noon", "paper", "house", "mood")
     ],
     ids=["a letter twice in a word", "a ratio of two counts", "a number at a place", "the last word", "two questions"],
 )
-def test_decision_tree_learns_features_other_than_counts(decide: Callable[[list[str], list[int]], bool]) -> None:
+def test_decision_tree_predicts_answers_from_features_other_than_counts(
+    decide: Callable[[list[str], list[int]], bool],
+) -> None:
     draws = random.Random(11)
     questions, options = [], []
     for _ in range(600):

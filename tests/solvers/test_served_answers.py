@@ -52,11 +52,11 @@ def _lines(opinions: list[Opinion], *findings: Finding) -> list[str]:
     return [str(opinion) for opinion in opinions if opinion.finding in findings]
 
 
-def test_solvers_confirm_the_served_answers(opinions: list[Opinion]) -> None:
+def test_independent_solvers_confirm_the_reference_answers(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.DISAGREES) == []
 
 
-def test_solvers_find_no_ambiguous_question(opinions: list[Opinion]) -> None:
+def test_independent_solvers_find_no_ambiguous_question(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.AMBIGUOUS) == []
 
 

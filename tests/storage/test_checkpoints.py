@@ -296,7 +296,7 @@ def test_closing_the_checkpoint_store_writes_the_pending_state(take: Take) -> No
     assert take().folder == folder
 
 
-def test_closing_checkpoints_stops_waiting_for_a_hanging_disk(
+def test_closing_the_checkpoint_store_gives_up_on_a_hanging_disk(
     take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()

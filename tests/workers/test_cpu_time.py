@@ -65,7 +65,7 @@ async def test_answer_is_scored_again_if_a_signal_stopped_the_worker(
     assert verdict.reason is Reason.SCORED
 
 
-async def test_long_lists_of_answers_are_sent_in_several_requests(
+async def test_long_lists_of_answers_are_sent_to_a_worker_in_several_requests(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoring, "REQUEST_CHARACTERS", 10)

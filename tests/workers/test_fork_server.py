@@ -393,7 +393,7 @@ async def test_broken_library_raises_a_one_line_error(broken: WorkerPool, caplog
     assert len(fault.splitlines()) == 1
 
 
-async def test_repaired_library_is_loaded_again(broken: WorkerPool, mended: Path) -> None:
+async def test_library_is_imported_again_after_it_was_repaired(broken: WorkerPool, mended: Path) -> None:
     mended.rename(mended.with_name("__init__.py"))
     await until(lambda: len(broken.worker_pids) == 2)
     assert broken.fault is None

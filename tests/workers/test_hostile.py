@@ -228,7 +228,7 @@ async def test_hostile_answers_do_not_change_problems(campaign: Campaign) -> Non
 
 
 @on_one_loop
-async def test_hostile_completions_score_only_by_their_tagged_answer(pool: WorkerPool) -> None:
+async def test_only_the_answer_in_tags_decides_the_score_of_a_hostile_completion(pool: WorkerPool) -> None:
     """Some completions have two answers or fake tags. They form one group, which shows that scores are independent."""
     target = await make_target(pool, "chain_sum")
     tried = [

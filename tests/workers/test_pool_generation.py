@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S, until
 from .support import is_gone, kill, make, running_pool, spec
 
 
-async def test_generated_problem_has_all_fields(pool: WorkerPool) -> None:
+async def test_generated_problem_has_spec_question_answer_and_metadata(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec == wanted

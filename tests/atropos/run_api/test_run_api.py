@@ -272,7 +272,7 @@ async def session_before_reset(api: ServedRunApi) -> RunApiSession:
     return session
 
 
-async def test_lower_trainer_step_is_treated_as_a_reset(api: ServedRunApi) -> None:
+async def test_lower_trainer_step_counts_as_a_reset_of_run_api(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
