@@ -300,7 +300,7 @@ class Bridge:
         changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
-                "the state was saved with different values of %s; the state's unfinished problems are served first",
+                "the state was saved with different values of %s; its unfinished problems are served unchanged",
                 ", ".join(changed),
             )
 

@@ -57,7 +57,7 @@ class Reason(StrEnum):
     REPEATED_ANSWER = "repeated_answer"
     """Several pairs of answer tags, all with the same content."""
     SEVERAL_ANSWERS = "several_answers"
-    """Several answer tags in all other cases, such as pairs with different contents, or a tag without a partner."""
+    """Several answer tags that do not repeat one answer: their contents differ, or a tag has no partner."""
     REFUSED = "refused"
     """The server reports that it, or the model, refused to answer."""
     UNCLOSED_ANSWER = "unclosed_answer"

@@ -159,7 +159,7 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Processor time limit, in seconds, to generate a reference's problem. It is read only at the first one."""
+        """Processor seconds allowed to generate a reference's problem. Fixed when the first is generated."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
         """Time limit, in seconds, for `make` and `remake`, which must generate one particular problem."""
 
@@ -452,7 +452,7 @@ class Session(Generic[T]):
         return await draw_problem(attempt, DrawAttempts())
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
-        """Return the system prompt of a split's problems; empty if there is none."""
+        """Return the system prompt for the training or the evaluation (`split`); empty if there is none."""
         if split is Split.EVAL and self.eval_plan.system_prompt is not None:
             return self.eval_plan.system_prompt
         own = system_prompt(self.settings.system_prompt, self.thinking)

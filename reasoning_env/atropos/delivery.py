@@ -154,7 +154,7 @@ class DeliveryQueue:
         return True
 
     def _drop(self, reason: str) -> None:
-        """Drop the oldest group."""
+        """Drop the group that has waited longest, and count it."""
         self._remove_oldest()
         self._on_drop()
         self._dropping.note(f"dropped a scored group: {reason}")

@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """`Imported`, until a command sets its own mode. BaseEnv creates the environment before the command does so."""
+        """`Imported`, until a command sets its own mode. BaseEnv creates the environment before that."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())

@@ -104,7 +104,7 @@ class Done(TypedDict):
 
 @dataclass(frozen=True)
 class Endpoint(Generic[T]):
-    """A request that run-api accepts. `decoder` decodes the reply; a reply that it cannot decode is a fault."""
+    """A request that run-api accepts. If `decoder` cannot decode the reply, the request has failed."""
 
     method: str
     path: str

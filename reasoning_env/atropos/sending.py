@@ -31,7 +31,7 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, and write and send the valid groups. The problem is done when all of its groups were delivered.
+    """Check groups, write the valid ones to a file, and send them. The problem is done when all were delivered.
 
     Args:
         groups: Groups of one problem, in the trainer's format.

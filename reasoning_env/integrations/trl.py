@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Gather (reference, verdict, is truncated) from all ranks. The first rank updates its session by group."""
+        """Gather (reference, verdict, is truncated) from all ranks, and let the first rank observe each group."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)

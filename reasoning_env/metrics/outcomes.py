@@ -93,7 +93,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """Whether the scores of a group differ (`with_signal`) and, if not, which score all rollouts have."""
+    """Whether the scores of a group differ (`with_signal`) and, if they are equal, whether they are right or 0."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"

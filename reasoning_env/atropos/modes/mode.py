@@ -19,7 +19,7 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """What depends on the command. The defaults suit commands that end by themselves and users wait for (`process`)."""
+    """Behaviour that depends on the command. The defaults suit commands that a user waits for, such as `process`."""
 
     name: str
     packs_lists = False
@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return defaults by setting, which replace the defaults in `config`. `name` is the environment's name."""
+        """Return the defaults to use instead of those in `config`, by setting. `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:

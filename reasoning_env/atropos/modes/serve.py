@@ -99,7 +99,7 @@ def _is_last_step_queued(env: Environment) -> bool:
 
 
 def _is_queue_full(env: Environment) -> bool:
-    """Return True if run-api's queue has enough groups and, with `min_batch_allocation`, enough of this environment."""
+    """Return True if run-api's queue has enough groups, in total and (`min_batch_allocation`) from this environment."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
