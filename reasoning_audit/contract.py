@@ -71,9 +71,9 @@ async def watched_pools(
 ) -> AsyncIterator[WatchedPools]:
     """Yield two pools whose workers observe the verifier (`watch.py`). Raises the errors of `WorkerPool.start`.
 
-    Each pool has one verifier process, so all scores of a pool come from the same process. With `other_hash_seed`, the
-    two pools have different values of PYTHONHASHSEED, as separately started programs do. `as_workers` converts a pool
-    to the `Workers` that the check uses.
+    Each pool has one verifier process, so all scores of a pool come from the same process. If `other_hash_seed` is
+    True, the two pools have different values of PYTHONHASHSEED, as separately started programs do. `as_workers`
+    converts a pool to the `Workers` that the check uses.
     """
     one_of_each = {"num_generators": 1, "num_verifiers": 1}
     user = settings.user.model_copy(update=one_of_each)
@@ -101,7 +101,7 @@ class ContractCheck:
     async def run(
         self, problems: Sequence[Problem], failed: Sequence[ProbedAnswer] = (), *, attacks: bool
     ) -> list[Finding]:
-        """Return the findings on a task's problems. With `attacks`, also try hostile answers.
+        """Return the findings on a task's problems. If `attacks` is True, also try hostile answers.
 
         `failed` are answers without a valid score. Watched workers score them again, to find out whether the verifier
         raised an error or returned an invalid score.

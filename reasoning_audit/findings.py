@@ -115,7 +115,7 @@ class Finding:
 class Reporter:
     """Makes the findings of a task at a level, each with the command that reproduces it.
 
-    With `is_watched`, the scores come from watched workers, which call the original verifier without guards.
+    If `is_watched` is True, the scores come from watched workers, which call the original verifier without guards.
     """
 
     task: str
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding with a probe's answer as evidence. For a decision tree, there is no answer to show."""
+        """Return a finding with an answer of this kind as evidence. A decision tree has no answer to show."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict
@@ -222,7 +222,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
 
 
 def defect_of(probe: str) -> Defect:
-    """Return the defect of a verifier for which this probe scores too high."""
+    """Return the defect of a verifier that gives this kind of answers too high a score."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
     if probe == Probe.BEST_TREE:

@@ -22,7 +22,7 @@ FEW_OPTIONS = 4
 LEARNT_FROM = 20
 """Minimum number of problems for which a decision tree is learned: half to learn, half to score."""
 LONG_BYTES = 20_000
-"""Length of the longest probes in bytes. Verifiers never get longer answers (`rewards.MAX_ANSWER_BYTES`)."""
+"""Bytes of the longest answers that the audit makes. Verifiers get no longer answers (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -39,7 +39,7 @@ GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words"
 
 
 class Probe(StrEnum):
-    """The kinds of probes that the code names. Any other kind is a plain string, such as `the last line`."""
+    """The kinds of probes (answers that the audit makes) to which code refers. Other kinds are plain strings."""
 
     ORACLE = "right answer"
     PERTURBED = "right answer with one character changed"
@@ -67,12 +67,12 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Probes with a changed right answer. The changed answer may be right too, but never on every problem of a task."""
+"""Kinds of answers made by changing the right answer. A changed answer is wrong for some problem of each task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs of probes with the right answer and a wrong answer, in both orders. A verifier that searches for the right
+"""Pairs of kinds of probes: the right answer and a wrong answer, in both orders. A verifier that searches for the right
 answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""
 WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
-"""Kinds of probes without a bound on the mean score: the answer is empty, or made from the right answer."""
+"""Kinds of answers whose mean score has no bound: the answer is empty, or made from the right answer."""
 
 
 def is_shortcut(probe: str) -> bool:
@@ -81,7 +81,7 @@ def is_shortcut(probe: str) -> bool:
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
-    """Return the probes for each problem of a task, by kind, in the order of the problems.
+    """Return the probes (answers to score) for each problem of a task, by kind, in the order of the problems.
 
     `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
     """
@@ -153,7 +153,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return probes, by kind, that have the right answer and a wrong answer, in both orders."""
+    """Return answers, by kind, that contain the right answer and a wrong answer, in both orders."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

@@ -170,7 +170,7 @@ gives away: answers without reasoning are known to score high, so training exclu
 
 
 def _row(audit: AuditedTask) -> Mapping[str, str]:
-    """Return the cells of a row of the table, by the heading of the column."""
+    """Return the table's row for an audited task: the value of each column, by the column's heading."""
 
     def mean(probe: str | None) -> str:
         return f"{audit.means[probe]:.2f}" if probe in audit.means else "-"

@@ -1,4 +1,4 @@
-"""The scores of probes on a task.
+"""The scores of probes (answers that the audit makes) on a task's problems.
 
 `audit_task` scores all probes on a few problems. In further rounds, it scores the probes with high scores on more
 problems. It returns a `TaskAudit`: the scores, the bound and the faults. Every verdict counts: if the verifier fails,
@@ -59,7 +59,7 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe on a task's problems, with one of the best and one of the worst answers."""
+    """The scores of one kind of answers to a task's problems, with one of the best and one of the worst answers."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
@@ -122,11 +122,11 @@ class TaskAudit:
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the bound of a probe. Probes in GARBAGE have a lower bound, because their answers are never right."""
+        """Return the limit of the mean score of a kind of answers. It is lower for GARBAGE, which is never right."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
-        """Return the mean score of a probe. A shortcut scores 0 on problems to which it has no answer.
+        """Return the mean score of a kind of answers. A shortcut scores 0 on problems to which it has no answer.
 
         The best constant answer is selected on one half of the problems, and its mean is over the other half.
         """
@@ -145,7 +145,7 @@ class TaskAudit:
 
     @property
     def faults(self) -> dict[str, str]:
-        """Descriptions of what is wrong with the task's scores, by kind of probe, the highest mean score first."""
+        """Descriptions of what is wrong with the task's scores, by kind of answers, the highest mean score first."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -162,7 +162,7 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the shortcuts that score above `share` times the bound, and the probes in `faults`.
+        """Return the kinds of answers without reasoning that score above `share` * bound, and the kinds in `faults`.
 
         The decision tree has a lower limit, because a tree scores lower if it was learned on few problems.
         """
@@ -175,7 +175,7 @@ class TaskAudit:
 
     @property
     def errors(self) -> list[ProbedAnswer]:
-        """The first answer of each kind of probe for which the verifier raised an error or returned no score."""
+        """For each kind of answers, the first for which the verifier raised an error or returned no score."""
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
 

@@ -352,7 +352,7 @@ class Server:
     ) -> ServerReply:
         """Send a request. If the server refuses a part of it, change the request and send it again.
 
-        Requests for tokens are not changed. With `at_once`, the request does not wait for the server's rate limit.
+        Requests for tokens are not changed. If `at_once` is True, the request ignores the server's rate limit.
 
         Raises:
             StatusError: The server answers with a status of 300 or more.

@@ -93,8 +93,8 @@ class Source(ABC):
     ) -> Answers:
         """Return the scorer of a problem that `generate` returned for these parameters and this level.
 
-        With `plainly`, answers are scored as in the source's own evaluation. If this method raises an error, the error
-        counts as an infrastructure error, and no answer gets a score.
+        If `plainly` is True, answers are scored as in the source's own evaluation. If this method raises an error,
+        the error counts as an infrastructure error, and no answer gets a score.
         """
 
     def bare_scorer(
