@@ -302,7 +302,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 NOT_SAMPLING = frozenset({"model", "messages", "prompt", "n", "stop", "stream", "stream_options"})
 NOT_SAMPLING |= {"include_stop_str_in_output", "no_stop_trim", "skip_special_tokens"}
-"""Fields of a request that do not change which completions the model samples."""
+"""Fields of a request that are not parameters of sampling."""
 TOKEN_LIMIT = "max_tokens"
 """The name of the token limit in `SentRequests.changed`, even if the server uses another name for it."""
 SYSTEM_MESSAGE = "system_message"
@@ -336,7 +336,7 @@ def no_requests() -> SentRequests:
 
 
 def record_requests(answered: Iterable[SentRequest]) -> SentRequests:
-    """Return the record of requests that were answered."""
+    """Return one record for all the answered requests."""
     record = no_requests()
     for request in answered:
         record = merge_records(record, _record(request.requested, request.sent, request.model))

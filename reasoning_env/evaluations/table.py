@@ -139,7 +139,7 @@ def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
 
 
 def show_values(values: Sequence[object]) -> str:
-    """Format the values of a parameter for a sentence: `0.6` or, if some requests lack it, `0.6 and nothing`."""
+    """Format a parameter's values for a sentence: `0.6` or, if some requests lack the parameter, `0.6 and nothing`."""
     return " and ".join("nothing" if value is None else _show(value) for value in values)
 
 

@@ -31,7 +31,7 @@ MIN_UNFIT = 8
 """A level is excluded only after this many of its problems did not fit. If half of a level's problems fit, the chance
 that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
-"""Failed groups in a row after which `process` and evaluations end with an error."""
+"""Number of failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """A run ends if none of its first 900 problems fits. A task is also quarantined after 900 rejections in a row."""
 MAX_REPEATS = 100

@@ -197,7 +197,7 @@ class Exclusions:
         }
 
     def record_success(self, task: str) -> None:
-        """Record that a problem of the task is served."""
+        """Forget the task's failures in a row, because a problem of the task can be served."""
         self._failures_in_a_row.pop(task, None)
 
     def record_failure(self, task: str, error: GenerationError) -> None:
@@ -243,8 +243,8 @@ class Exclusions:
             self._ceilings[task] = level
             self._sampler.exclude_levels(task, level)
             logger.warning(
-                "no problems of %s are drawn at level %g or above: most problems at this level exceed the limit of "
-                "tokens (max_token_length) or have answers that are too long",
+                "no problems of %s are drawn at level %g or above, unless the level is fixed: most problems at this "
+                "level exceed the limit of tokens (max_token_length) or have answers that are too long",
                 task,
                 level,
             )
