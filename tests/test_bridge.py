@@ -174,7 +174,7 @@ def test_observe_method_accepts_scores_computed_by_the_caller(bridge: Bridge) ->
     assert bridge.report()["train/mean_score"] == 0.625
 
 
-def test_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
+def test_completions_passed_to_observe_with_cut_true_count_as_truncated(bridge: Bridge) -> None:
     bridge.report()
     problem = bridge.next()
     bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])
@@ -190,7 +190,7 @@ def test_observe_method_raises_on_invalid_scores_or_verdicts(bridge: Bridge, ver
     bridge.report()
 
 
-def test_bridge_judges_from_many_threads(bridge: Bridge) -> None:
+def test_bridge_judges_completions_for_many_threads_at_once(bridge: Bridge) -> None:
     def judge_one(_: int) -> float:
         problem = bridge.next()
         [verdict] = bridge.judge(problem, [right(problem)])

@@ -167,7 +167,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<ans<think></think>wer>5</answer>", 10)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
-def test_answer_extraction_equals_a_simple_implementation(text: str, max_bytes: int) -> None:
+def test_answer_extraction_agrees_with_a_simple_implementation(text: str, max_bytes: int) -> None:
     assert split_thinking(text, TAGS).text == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 

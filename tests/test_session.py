@@ -139,7 +139,7 @@ async def test_curriculum_resumed_from_an_older_state_serves_the_same_problems(m
 
 
 @on_module_loop
-async def test_sampler_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
+async def test_adaptive_sampling_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -225,7 +225,7 @@ async def test_problems_rejected_by_the_fits_callback_log_one_warning(
 
 
 @on_module_loop
-async def test_stream_without_a_fitting_problem_raises(
+async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -315,7 +315,7 @@ async def test_draw_method_ignores_the_curriculum_state(make_session: MakeSessio
 
 
 @on_module_loop
-async def test_draw_method_replaces_an_evaluation_question(
+async def test_draw_method_replaces_a_problem_that_has_an_evaluation_question(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await make_session(tasks=["chain_sum"])

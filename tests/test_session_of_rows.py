@@ -50,7 +50,7 @@ async def verdict_on(session: Session[Problem], completion: str, **row: Any) -> 
     return verdict
 
 
-async def test_memory_limit_excludes_the_imports_of_the_module(tmp_path: Path) -> None:
+async def test_memory_limit_of_a_score_function_excludes_its_module_imports(tmp_path: Path) -> None:
     """The module reserves more address space than the limit. A completion may use up to the limit."""
     path = tmp_path / "large_rewards.py"
     path.write_text(

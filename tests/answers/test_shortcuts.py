@@ -64,7 +64,7 @@ def test_board_with_inequality_signs_is_filled_as_a_shortcut() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_question_without_board_gives_no_filled_boards_as_shortcuts(question: str) -> None:
+def test_no_filled_boards_are_made_from_a_question_without_a_board(question: str) -> None:
     assert filled_boards(question) == {}
 
 

@@ -281,7 +281,7 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_expected_reply_kind_is_used_if_a_server_has_several_methods(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_expected_reply_format_is_used_if_a_mock_server_has_several_methods(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 

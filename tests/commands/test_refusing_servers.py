@@ -135,7 +135,9 @@ def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: 
 EXCLUSIVE = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
 
 
-def test_only_one_of_two_exclusive_parameters_is_dropped(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_only_one_of_two_mutually_exclusive_request_parameters_is_dropped(
+    server: RefusingServer, evaluate: Evaluate
+) -> None:
     server.refuse = lambda request: EXCLUSIVE if {"temperature", "top_p"} <= request.keys() else None
     sent = evaluate()["sent"]
     assert sent["parameters"] == {"temperature": [0.6], "max_tokens": [32768]}

@@ -86,7 +86,7 @@ def test_dump_stores_the_formatting_removed_from_an_answer() -> None:
     assert read_group(line).rollouts[0].frames == ("label", "code")
 
 
-def test_values_unknown_to_json_become_strings() -> None:
+def test_values_that_json_cannot_represent_become_strings_in_a_dump() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
     group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
     document = _document(encode_group(replace(group, problem=replace(group.problem, params=params))))

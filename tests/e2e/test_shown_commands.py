@@ -281,7 +281,9 @@ def test_documented_rescore_command_scores_rows(newcomer: Newcomer, groups: Path
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
-def test_documented_warm_start_script_writes_right_rows(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_warm_start_script_writes_only_rows_with_right_answers(
+    newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The documented script skips problems without a known answer, such as problems of rush_hour."""
     for file in newcomer.folder.glob("train.jsonl*"):  # files of an earlier test
         file.unlink()

@@ -70,7 +70,7 @@ def test_shown_server_address_hides_keys(query: str) -> None:
 
 
 @pytest.mark.parametrize("given", [{"api_key": "$KEY"}, {"headers": {"api-key": "$KEY"}}], ids=["key", "header"])
-def test_key_with_a_line_end_raises(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> None:
+def test_api_key_that_contains_a_line_end_raises(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> None:
     """A key that was read from a file often ends with a line end, which a header cannot contain."""
     monkeypatch.setenv("KEY", "sk-secret\n")
     with pytest.raises(ConfigError, match=r"^openai\.(api_key|headers): contains a line end") as error:

@@ -169,7 +169,7 @@ def history(**fields: Any) -> History:
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_retry_decision_depends_on_earlier_failures(
+def test_failed_request_is_retried_or_raised_depending_on_earlier_failures(
     failure: Failure, met: History, limits: Timeouts, expected: float | str
 ) -> None:
     decision = decide(failure, met, limits)
@@ -198,7 +198,7 @@ def test_retry_decision_depends_on_earlier_failures(
         ({}, None, ""),
     ],
 )
-def test_finish_reason_is_read_from_every_server_notation(
+def test_finish_reasons_of_all_server_types_map_to_common_words(
     finish_reason: object, stop_reason: object, word: str
 ) -> None:
     assert finish_word(finish_reason, stop_reason) == word

@@ -203,7 +203,7 @@ async def test_requests_count_as_lost_if_another_reply_arrives_after_an_outage(c
     assert await outcome(lost) == "lost"
 
 
-async def test_lost_request_raises_even_after_a_connection_error(connections: Connections) -> None:
+async def test_request_lost_in_an_outage_counts_as_lost_if_its_connection_resets(connections: Connections) -> None:
     """A request that the outage lost raises the same error, even if its connection raises another error."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()

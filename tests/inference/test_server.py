@@ -535,7 +535,9 @@ async def test_refusal_that_is_not_about_the_route_does_not_set_the_server_type(
 
 
 @pytest.mark.parametrize("server_type", [None, "openai"])
-async def test_error_explains_https_url_of_an_http_server(server: Server, server_type: str | None) -> None:
+async def test_error_says_to_write_http_if_the_server_does_not_speak_https(
+    server: Server, server_type: str | None
+) -> None:
     server.url = server.url.replace("http:", "https:")
     async with client(server, server_type=server_type) as model:
         with pytest.raises(

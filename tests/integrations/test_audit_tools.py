@@ -126,7 +126,7 @@ def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.Tem
     return found
 
 
-def test_probes_of_falsepass_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
+def test_completions_made_by_falsepass_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
     assert len(probes) > 500
     assert [probe["variant"] for probe in probes if probe["errors"]] == []
 

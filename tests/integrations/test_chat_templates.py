@@ -60,7 +60,7 @@ def test_prompt_tokens_decode_to_the_prompt_text(format_of: ChatFormat) -> None:
     assert format_of.decode(prompt.tokens) == prompt.text
 
 
-def test_end_of_turn_matches_the_model_family(format_of: ChatFormat, template: Path) -> None:
+def test_end_of_turn_token_is_that_of_the_model_family(format_of: ChatFormat, template: Path) -> None:
     assert format_of.end_of_turn == family_of(template.stem).end
 
 

@@ -87,7 +87,7 @@ def test_curriculum_levels_do_not_oscillate(best: float) -> None:
     assert statistics.pstdev(means) < 0.05
 
 
-def test_late_groups_do_not_bias_curriculum_levels() -> None:
+def test_delayed_scores_do_not_bias_curriculum_levels() -> None:
     at_once, late = (make_estimator(), make_estimator())
     serve(at_once, logistic(0.6), 300)
     serve(late, logistic(0.6), 300, delay=64)

@@ -266,7 +266,7 @@ async def test_adaptive_task_sampling_does_not_change_a_fixed_level() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_members_of_composite_default_to_the_other_selected_tasks(
+def test_member_tasks_of_composite_default_to_the_other_selected_tasks(
     tasks: tuple[str, ...], members: list[str] | None
 ) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
@@ -274,7 +274,7 @@ def test_members_of_composite_default_to_the_other_selected_tasks(
     assert composite_params(tasks, available) == expected
 
 
-def test_members_of_composite_get_their_task_params() -> None:
+def test_member_tasks_of_composite_get_the_task_params_set_for_them() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]

@@ -27,7 +27,9 @@ def test_tokenizer_without_chat_template_raises(template: str | None) -> None:
 # ---------------------------------------------------------------------------- the form of messages
 
 
-def test_refused_system_message_is_merged_into_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_system_message_that_a_template_refuses_is_put_into_the_question(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     with caplog.at_level(logging.WARNING):
         chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")

@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_audit_hook_events_of_python_are_classified(
+def test_python_audit_events_map_to_kinds_of_side_effects_of_an_answer(
     event: str, arguments: tuple[object, ...], kind: str | None
 ) -> None:
     assert kind_of(event, arguments) == kind

@@ -109,7 +109,7 @@ def test_unambiguous_question_is_not_clarified() -> None:
     assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
-def test_question_with_whole_minutes_is_not_clarified() -> None:
+def test_time_intervals_question_with_whole_minutes_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
     entry = {
         "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",
@@ -119,7 +119,7 @@ def test_question_with_whole_minutes_is_not_clarified() -> None:
     assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
-def test_question_with_shuffled_words_is_not_clarified() -> None:
+def test_letter_jumble_question_with_nonconsecutive_words_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry

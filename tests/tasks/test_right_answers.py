@@ -52,7 +52,7 @@ def test_knight_swap_solution_missed_by_the_library_is_found(seed: int) -> None:
     assert dataset.score_answer("No", entry) == 0.0
 
 
-def test_right_library_answers_are_unchanged() -> None:
+def test_right_reference_answers_of_the_library_stay_unchanged() -> None:
     dataset = reasoning_gym.create_dataset("gcd", seed=1, size=1)
     entry = dataset[0]
     assert with_right_answer(find_task("gcd"), entry, dataset) is entry
@@ -75,7 +75,7 @@ def test_duration_is_written_in_the_requested_format(duration: timedelta, layout
     assert write_duration(duration, layout) == text
 
 
-def test_problem_with_a_clarified_limit_is_not_rejected() -> None:
+def test_string_splitting_problem_with_a_clarified_limit_is_not_rejected() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
     task = find_task("string_splitting")

@@ -217,7 +217,7 @@ def test_invalid_composite_parameters_are_reported(
     assert fault is None if message is None else str(fault).startswith(message)
 
 
-def test_members_of_composite_get_the_level_of_composite(difficulty: DifficultyMap) -> None:
+def test_member_tasks_of_composite_get_the_level_of_composite(difficulty: DifficultyMap) -> None:
     resolved = difficulty.parameters("composite", 0.75, MEMBERS)
     first, second = resolved.params["datasets"]
     assert first == {

@@ -138,7 +138,7 @@ def test_question_is_clarified_unless_the_original_question_is_requested() -> No
     assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
 
 
-def test_questions_of_composite_members_are_clarified() -> None:
+def test_questions_of_the_member_tasks_of_composite_are_clarified() -> None:
     made = Library(None).generate(ProblemRequest("composite", 1, {"datasets": [{"name": "maze"}]}))
     assert "up, down, left or right" in made.question
 

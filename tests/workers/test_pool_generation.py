@@ -165,7 +165,7 @@ async def test_queued_job_of_a_cancelled_caller_is_removed(pool: WorkerPool, tmp
     hanging.cancel()
 
 
-async def test_short_job_of_a_cancelled_caller_keeps_its_worker(pool: WorkerPool) -> None:
+async def test_worker_is_not_killed_if_the_caller_of_a_short_job_is_cancelled(pool: WorkerPool) -> None:
     """The worker finishes a short job of a cancelled caller, and the pool drops the result."""
     workers = pool.worker_pids
     problem = await make(pool, seed=3)

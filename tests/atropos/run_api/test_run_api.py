@@ -92,7 +92,7 @@ async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pyt
     assert len(said(caplog, "WARNING")) == 1
 
 
-async def test_only_the_second_warning_suggests_resetting_run_api(
+async def test_only_a_repeated_warning_about_a_missing_trainer_suggests_a_reset(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one trainer ends and the next starts, run-api needs no reset."""

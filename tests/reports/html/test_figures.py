@@ -44,7 +44,7 @@ def test_report_counts_each_rollout_under_one_outcome(tmp_path: Path, facts: dic
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_report_counts_groups_by_ranges_of_the_level(tmp_path: Path) -> None:
+def test_report_page_counts_groups_in_ten_ranges_of_the_level(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]

@@ -369,7 +369,7 @@ def test_page_saves_a_table_as_csv(view: View) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_page_link_restores_the_view(view: View) -> None:
+def test_opening_the_address_of_a_report_page_again_restores_the_view(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="lcm", f_text="idea", l_low="0.2")
     for key in ("Escape", "j", "j"):
