@@ -48,7 +48,7 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """About when the server last accepted a request: the time when the last span with accepted requests ended."""
+        """About when the server last accepted a request: when a refusal last ended a span with accepted requests."""
 
     async def wait(self) -> float:
         """Wait until the limit allows a request. Return the time; if the request is refused, pass it to `refused`."""
