@@ -115,7 +115,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return the settings that cannot affect a file of problems: adaptive sampling, which would need scores."""
+    """Return the names of settings without effect on a file of problems: adaptive sampling would need scores."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 

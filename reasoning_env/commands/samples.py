@@ -35,7 +35,7 @@ from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 
 QUESTION_CHARACTERS = 72
-"""Characters of a question in the table. With the longest task name and category, a row has 112 characters."""
+"""Maximum characters of a question in the table. With the longest task name and category, a row has 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """For each task and parameter, its values: the `default`, and those at some levels (see `WorkerPool.describe`)."""
@@ -43,7 +43,7 @@ Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Sample:
-    """A problem of a task, or the error of its generation."""
+    """A problem of a task, or the error if the task could not generate a problem."""
 
     task: TaskInfo
     outcome: Problem | GenerationError
@@ -156,7 +156,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
 
 def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return a task's parameters. `served_default` is added if training and evaluation replace a library default."""
+    """Add `served_default` to each parameter for which training and evaluation replace the library's default."""
     served = find_task(task).served_params
     return {
         name: {**facts, "served_default": served[name]} if name in served else facts
@@ -269,7 +269,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
 
 
 def _describe_exact_prompt(messages: Messages, chat: ChatFormat) -> str:
-    """Return the exact prompt, its length, the model's thinking formats, and the end-of-turn token."""
+    """Return a string with the exact prompt, its length, the model's thinking formats, and the end-of-turn token."""
     prompt = chat.prompt(messages)
     formats = [
         f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"

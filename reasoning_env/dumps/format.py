@@ -77,7 +77,7 @@ def kept_path(groups: Path, keep: Keep) -> Path:
 
 
 def derived_files(groups: Path) -> set[Path]:
-    """Return the paths of the files that `process` derives from a file of groups: training rows, and Parquet.
+    """Return the paths of the files that `process` derives from a file of groups: training rows, and a Parquet file.
 
     Empty if `process` did not write the file of groups.
     """

@@ -34,7 +34,7 @@ class NumberedFiles:
         self._lines = 0
 
     def append(self, line: bytes) -> None:
-        """Write a line. Raises OSError; then no part of the line is written, and the caller may try again."""
+        """Write a line. If this raises OSError, no part of the line was written, and the caller can try again."""
         if self._file is not None and not self._file.in_place():
             logger.warning(
                 "another process moved, removed or truncated %s, which had %d groups; continuing in a new file",

@@ -83,7 +83,7 @@ def stream_groups(
 
 
 LINES = (".jsonl", ".jsonl.gz")
-"""Suffixes of files with groups."""
+"""Suffixes of files that contain groups."""
 
 
 def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
@@ -111,7 +111,8 @@ def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path
 def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     """Return the files of a folder with one of the suffixes, sorted by name.
 
-    Files that `process` derives from its groups are omitted, because they have the same completions. Raises OSError.
+    Files that `process` derives from its groups are omitted, because they have the same completions.
+    Raises OSError if the folder cannot be read.
     """
     files = sorted(file for file in folder.iterdir() if file.name.endswith(ends) and not file.is_dir())
     beside = {path for file in files for path in derived_files(file)}
@@ -121,7 +122,7 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
 def read_lines(
     path: Path, *, strict: bool = True, on_damage: OnDamage = _warn, seen: SeenGroups | None = None
 ) -> Iterator[tuple[Mapping[str, object], DumpedGroup]]:
-    """Yield the lines of a file, each with its group, as `stream_groups` does. Errors are raised during iteration."""
+    """Yield each line of a file with its group; skip lines as `stream_groups` does. Raises errors while iterating."""
     known = SeenGroups() if seen is None else seen
     read = repeated = left_out = 0
     first = ""

@@ -71,7 +71,7 @@ class RolloutDumper:
         self._failed = NumberedFiles(FAILED, folder, run_uuid)
 
     def start(self) -> None:
-        """Create the folder and start the thread. A second call has no effect. Raises OSError."""
+        """Create the folder (raises OSError if that fails) and start the thread. A second call has no effect."""
         if self._thread is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts of groups, on any thread. For a moment, a group may count both as written and waiting."""
+        """Return the counts of groups. Safe on any thread, but a group may briefly count as written and waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
@@ -182,7 +182,7 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that waits to be written, the files to write to, further keys of its line (`facts`), and its memory."""
+    """A group that waits to be written, the files to write to, further keys of its line (`facts`), and its size."""
 
     files: NumberedFiles
     group: Group
@@ -197,7 +197,7 @@ def _without_tokens(group: Group) -> Group:
 
 
 def _size_bytes(group: Group) -> int:
-    """Return the approximate memory of the group without its tokens, in bytes."""
+    """Return about how much memory the group takes without its tokens, in bytes."""
     texts: list[str | None] = [group.problem.question, group.problem.metadata_json]
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:

@@ -281,7 +281,7 @@ NUMBER_OF_SEEDS = 2**32
 
 
 def seed(text: str) -> int:
-    """Read a seed of the library."""
+    """Read a seed for reasoning-gym."""
     if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
     return int(text)

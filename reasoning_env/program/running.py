@@ -1,4 +1,4 @@
-"""Run the work of a command: until its end or a signal, with a progress bar, and with a log that contains no keys."""
+"""Run the work of a command: until its end or a signal, with a progress bar, and with a log without API keys."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
 
 
 def read_selection(options: Mapping[str, Any]) -> Selection:
-    """Return the selection that the options describe. Raises ConfigError for --max-per-problem without --keep."""
+    """Return which rows the options select. Raises ConfigError for --max-per-problem without --keep."""
     from ..data.training import Selection
 
     limit = options.get("max_per_problem")
@@ -144,7 +144,7 @@ def problem_settings(
     tasks: Sequence[str],
     defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
-    """Return the settings of a command that called `add_problem_options`. `tasks` is ignored if --config is given."""
+    """Return the settings of a command that called `add_problem_options`. With --config, it ignores `tasks`."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -161,7 +161,7 @@ def warn_without_levels(session: Session[object], tasks: Sequence[str], level: f
 async def check_params(
     session: Session[object], tasks: Sequence[str], params: Mapping[str, object], level: float | None
 ) -> None:
-    """Raise ConfigError if a task does not accept the parameters at the level."""
+    """Raise ConfigError if a task does not accept the given parameters at the given level."""
     if not params:
         return
     defaults = session.plan.all_params
@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer, with the library's own answer if that is wrong; or "(many answers are right)"."""
+    """Return the right answer, with the library's own answer if that is wrong; or say that many answers are right."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -108,7 +108,7 @@ class TrainingSettings(EvaluateSettings):
     """Number of this environment. If a trainer has several environments, give each a different number. The number
     selects the checkpoint folder and the problems."""
     resume_with_changes: Annotated[bool, UsedBy("serve")] = False
-    """Resume a checkpoint even if its seed, tasks or other settings that affect the problems were different. By
+    """Resume a checkpoint even if its seed, tasks or other settings that affect the problems have changed. By
     default, such a checkpoint is an error."""
     metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
     """Port for Prometheus metrics (`/metrics`) in `serve` and `process`; 0 chooses a free port. The server listens on

@@ -7,8 +7,8 @@ string, as on the command line, in the form that its description shows. `Affects
 - `answers`: what completions look like, and their rewards
 - `evaluation`: the scores of an evaluation
 
-A run resumes another run's state only if both have the same `fingerprint`. `UsedBy` marks a field that only some
-commands use.
+A run resumes another run's state only if both have the same `fingerprint`, unless `resume_with_changes` is on.
+`UsedBy` marks a field that only some commands use.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ For example, after your work, this is a whole reply to the problem "Ada, Beatric
 of Carl, and Beatrice is left of Ada. Who stands on the left?":
 
 <answer>Beatrice</answer>"""
-"""The default for models whose thinking is not in <think> tags."""
+"""The default system prompt for models whose thinking is not in <think> tags."""
 
 
 def _split_names(value: object) -> object:

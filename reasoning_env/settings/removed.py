@@ -76,7 +76,7 @@ UNUSED: Mapping[str, str] = {
 
 
 def unknown_setting(name: str, fields: Collection[str], section: str = "") -> ConfigError:
-    """Return the error for a name that is not in `fields`, with a remedy."""
+    """Return the error, with a remedy, for the name of a setting that does not exist. `fields` are the known names."""
     if name in REMOVED and section != "openai.":
         instead = REMOVED[name].instead.replace("{", f"{{{section}")
         return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=instead)
