@@ -24,8 +24,8 @@ class ReplyKind(Enum):
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
     TEXT = (
         "completion",
-        "text only: tokens are made again from the text, without log-probabilities; usable by `evaluate` and "
-        "`process`, not for training",
+        "text only: tokens are made again from the text, without log-probabilities, so a trainer must compute them "
+        "itself",
     )
     CHAT = ("chat_completion", "chat only: text without tokens; usable by `evaluate` and `process`, not for training")
 
