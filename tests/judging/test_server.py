@@ -152,7 +152,7 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
-def test_completion_is_extracted_from_a_query_that_begins_with_the_prompt(query: str) -> None:
+def test_completion_is_the_part_of_a_query_after_the_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
@@ -164,7 +164,7 @@ def test_completion_is_extracted_from_a_query_that_lacks_leading_spaces() -> Non
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_no_completion_is_extracted_if_the_query_starts_with_other_text() -> None:
+def test_no_completion_is_extracted_if_long_text_precedes_the_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 

@@ -16,7 +16,7 @@ REQUESTS = requests_for([5, 6, 7], 256)
 
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if REAL[name]["status"] == 200])
-async def test_server_reply_has_the_keys_of_a_recorded_vllm_reply(name: str) -> None:
+async def test_reply_of_the_test_server_has_the_keys_of_a_recorded_vllm_reply(name: str) -> None:
     path, body = REQUESTS[name]
     async with (
         InferenceServer(lambda asked: ["see the sea"] * asked.n) as server,

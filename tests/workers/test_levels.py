@@ -107,7 +107,7 @@ def test_parameter_range_rises_with_the_level(levels: list[int]) -> None:
         assert [window[end] for window in windows] == sorted(window[end] for window in windows)
 
 
-def test_lower_bound_stays_below_the_upper_if_values_fall_with_the_level() -> None:
+def test_lower_bound_of_a_parameter_range_stays_below_the_upper_bound() -> None:
     assert Attribute(("low", "high"), (9, 5, 1)).at(1.0) == {"low": 1, "high": 5}
     attribute = Attribute(("low", "high"), ((1, 4), (1, 8)))
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]

@@ -10,7 +10,7 @@ from typing import Any
 from tests.reports.lines import group, report, rollout, write, write_evaluation
 
 
-def test_report_page_with_a_sample_of_groups_has_rare_outcomes(tmp_path: Path) -> None:
+def test_report_page_that_samples_groups_includes_rare_outcomes(tmp_path: Path) -> None:
     def line(number: int) -> dict[str, Any]:
         rare = {"reason": "crash", "score": 0.0} if number == 250 else {}
         return group(rollout(text="x" * 1000, **rare), task="gcd" if number % 2 else "maze", index=number)
