@@ -47,7 +47,7 @@ def add_options(parser: CommandParser) -> None:
     )
     factors = [str(factor) for factor, _ in ROUNDS]
     help_text = (
-        "problems per task and level in the first round. If an answer without reasoning scores high, further rounds "
+        "problems per task and level in the first round. If answers that need no reasoning score high, further rounds "
         f"use {', '.join(factors[:-1])} and {factors[-1]} times N problems (default: %(default)s)"
     )
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)

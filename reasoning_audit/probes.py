@@ -20,7 +20,7 @@ from .fragments import fragments
 FEW_OPTIONS = 4
 """A task that is not in `TASKS` counts as multiple-choice if it has at most this many different right answers."""
 LEARNT_FROM = 20
-"""Minimum number of problems for which a decision tree is learned: half to learn, half to score."""
+"""Minimum number of problems for a decision tree: half of them train the tree, and half test it."""
 LONG_BYTES = 20_000
 """Bytes of the longest answers that the audit makes. Verifiers get no longer answers (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")

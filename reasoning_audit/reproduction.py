@@ -38,7 +38,7 @@ class Reproduction:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCommands(Reproduction):
-    """Commands of this program, with the options of the audit.
+    """Commands of `reasoning_gym_environment.py` that reproduce a finding, with the options that the user gave.
 
     `params` are the parameters that the user set for the task.
     """

@@ -231,7 +231,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score all probes on the problems with these numbers, but only the shortcuts in `suspects` unless it is None."""
+    """Score all probes on the problems with these numbers. If `suspects` is given, leave out all other shortcuts."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

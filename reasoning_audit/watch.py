@@ -30,7 +30,7 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """The names of the numbers in `Verdict.own_parts`."""
+    """The keys of `Verdict.own_parts`, for the numbers that the audit records at each call of a verifier."""
 
     RAW = "raw"
     """The number that the verifier returned."""

@@ -122,7 +122,7 @@ class SeveralConfigErrors(ConfigError):
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         self.errors = tuple(errors)
-        super().__init__("several settings cannot be used")
+        super().__init__("several settings are invalid")
 
     def describe(self, names: Mapping[str, str] | None = None) -> str:
         return "; ".join(error.describe(names) for error in self.errors)

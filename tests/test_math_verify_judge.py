@@ -11,7 +11,7 @@ from examples import math_verify_judge
 pytestmark = pytest.mark.slow
 
 
-async def test_math_verify_example_stops_a_hanging_answer(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_math_verify_example_stops_an_answer_check_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
     await math_verify_judge.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [

@@ -1,4 +1,4 @@
-"""The environment's and servers' configs: ranges of values, defaults, API keys, log levels, and errors of Atropos."""
+"""The environment's and servers' configs: ranges of values, defaults, API keys, log levels and Atropos' errors."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class MethodCompleter:
         return not all(map(is_empty, completions)) if kind is ReplyKind.TOKENS else bool(completions)
 
     async def context_length(self) -> int | None:
-        """Return None, because the methods do not report a context length."""
+        """Return None, because no method of Atropos' servers reports a context length."""
         return None
 
     async def read_text(self, text: str) -> None:

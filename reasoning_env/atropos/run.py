@@ -127,12 +127,12 @@ class Run:
 
     @property
     def servers(self) -> Sequence[Any]:
-        """Atropos' inference servers, or the stand-ins that tests use instead."""
+        """Atropos' inference servers, or the fake servers that tests use instead."""
         return self._completers.servers
 
     @property
     def clients(self) -> Sequence[Any]:
-        """Atropos' inference servers, without the stand-ins of tests."""
+        """Atropos' inference servers, without the fake servers of tests."""
         return self._completers.clients
 
     # ---- a group

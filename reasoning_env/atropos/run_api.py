@@ -4,7 +4,7 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
 - Environments have no identity, only numbers. Numbers start again at 0 after a restart and after `/reset_data`. A
   request with an unassigned number gets status 500; no reply says which environment owns a number. So an environment
-  registers again if its number is unknown or if the step went back. Two environments can still share a number: if one
+  registers again if its number is unknown or if the step decreased. Two environments can still share a number: if one
   registers right after a restart, and the step does not go back, the other does not notice the restart.
 - If the reply to a registration is lost, run-api keeps the registration until it is restarted. The lost registration
   takes a share of the work, and with a `min_batch_allocation` it blocks all batches.

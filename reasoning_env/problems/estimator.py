@@ -171,7 +171,7 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task."""
+        """Return the estimates of a task at each level."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]

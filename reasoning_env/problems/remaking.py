@@ -60,7 +60,7 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn, once for each pair of releases, that one release judges answers to problems of the other."""
+        """Warn that `release` judges answers to problems of another release, once for each pair of releases."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(

@@ -29,7 +29,7 @@ GroupCount = Annotated[Number, Field(ge=0)]
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
-"""An arm of the estimator: level, three counts that decay (see `ArmCounts`), and the number of all groups."""
+"""A task at one level: the level, three counts that decay (see `ArmCounts`), and the number of groups without decay."""
 
 
 class StreamState(TypedDict):
@@ -48,7 +48,7 @@ class SessionState(TypedDict):
     instance: NotRequired[Count]
     stream: StreamState
     sampler: dict[Name, list[ArmState]]
-    """The arms of the estimator, by task."""
+    """What the estimator knows about each level, by task."""
 
 
 _STATE = TypeAdapter(SessionState)

@@ -344,7 +344,7 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. Positions that were drawn and not returned stay in `state()`. Safe to call twice."""
+        """Stop generating. `state()` keeps positions that were drawn and not returned. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()

@@ -138,7 +138,7 @@ async def test_resumed_process_command_samples_the_same_problems(process: Proces
     assert facts[0] == facts[1]
 
 
-async def test_curriculum_of_a_resumed_process_command_learns_from_written_groups(
+async def test_resumed_process_command_updates_its_curriculum_from_groups_in_its_file(
     process: Process, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}

@@ -183,5 +183,5 @@ async def test_empty_text_without_tokens_counts_as_interrupted(
     assert isinstance(found, Rollout) is is_whole
 
 
-def test_refusal_with_deeply_nested_json_counts_as_refused() -> None:
+def test_error_reply_with_deeply_nested_json_is_a_refused_request() -> None:
     assert explain_failure(StatusError(400, b"[" * 100_000, {})).kind is FailureKind.REFUSED

@@ -48,7 +48,7 @@ def test_error_names_the_unknown_evaluation_task() -> None:
         plan(eval_tasks="chainsum")
 
 
-def test_number_of_evaluation_problems_is_a_setting_if_there_is_no_preset() -> None:
+def test_setting_gives_the_number_of_evaluation_problems_without_a_preset() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4, 123)
     assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1, 123)
 

@@ -174,7 +174,7 @@ def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
-        raise ExpressionError("the base and the exponent of a power have variables")
+        raise ExpressionError("both the base and the exponent of a power have variables")
     elif evaluate_exactly(power.right).denominator != 1:
         _check_root(power.left, variable, drawn)
 

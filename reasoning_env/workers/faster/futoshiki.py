@@ -153,8 +153,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If two cells have two candidates that no third cell of their line has, remove their other candidates.
 
-        Like the library, this method searches for the pairs of one cell in an iterator over the other cell's pairs, and
-        never restarts this iterator.
+        The library searches for pairs of candidates in an iterator that it never restarts, and so misses some pairs.
+        This method misses the same pairs.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}
