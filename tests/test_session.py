@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -211,8 +211,16 @@ async def test_levels_rejected_by_the_fits_callback_are_excluded(
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
     levels = [problem.level for problem in await take(session, 80)]
     assert max(level or 0.0 for level in levels) < 0.5
-    assert "no problems of chain_sum are drawn at level 0." in caplog.text
+    assert "no more problems of chain_sum are drawn at level 0." in caplog.text
     assert session.state()["stream"]["ceilings"]["chain_sum"] >= 0.5
+
+
+@on_module_loop
+async def test_fixed_level_is_never_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+    verdicts = cycle([True, *[False] * 7])
+    session = await make_session(complexity_level=0.5, fits=lambda problem: next(verdicts))
+    assert {problem.level for problem in await take(session, 10)} == {0.5}
+    assert "are drawn at level" not in caplog.text
 
 
 @on_module_loop

@@ -9,8 +9,8 @@
   the task, and a file of problems gets no more rows of the task at this level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
-- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT of them. The lowest level is never
-  excluded.
+- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT of them. The lowest level and a
+  fixed level are never excluded.
 - A task has *no other question* after MAX_REPEATS repeated questions in a row. This limit applies to evaluation sets,
   and to each level of a file of problems.
 - A *run* ends when no task is left. It also ends if none of its first MAX_UNFIT problems fits, because then the token

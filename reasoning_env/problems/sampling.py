@@ -59,7 +59,8 @@ class TaskSampler:
         self._random_levels = random_levels
         self._estimator = estimator
         self._adaptive = adaptive
-        self._ceilings: dict[str, float] = {}
+        self.ceilings: dict[str, float] = {}
+        """The lowest excluded level of each task."""
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         """Draw a spec for a position. Raises GenerationError if no task is left."""
@@ -75,7 +76,7 @@ class TaskSampler:
         """Return a new spec for the position of `spec`: a new seed, and a new level if the old level is excluded."""
         attempt = spec.attempt + 1
         level = spec.level
-        if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
+        if level is not None and nearest_level(level) >= self.ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
         seed = train_seed(*self._stream, spec.index, attempt)
         request = replace(spec.request, seed=seed, level=level, exact_seed=False)
@@ -86,9 +87,12 @@ class TaskSampler:
         self._weights.pop(task, None)
         self._weight_shares = _normalize(self._weights)
 
-    def exclude_levels(self, task: str, level: float) -> None:
-        """Stop drawing problems of a task at this level and above. A fixed level (`level`) is drawn anyway."""
-        self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
+    def exclude_levels(self, task: str, level: float) -> bool:
+        """Stop drawing this level and higher levels of a task. Return False if it is fixed or already excluded."""
+        if self._fixed_level is not None or level >= self.ceilings.get(task, math.inf):
+            return False
+        self.ceilings[task] = level
+        return True
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
         """Update the estimates with the scores of a group. Groups may be observed late and in any order."""
@@ -121,7 +125,7 @@ class TaskSampler:
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
             # A level within half a step of an excluded level would be rounded to the excluded level.
-            return number * (self._ceilings[task] - 0.5 / LEVEL_STEPS) if task in self._ceilings else number
+            return number * (self.ceilings[task] - 0.5 / LEVEL_STEPS) if task in self.ceilings else number
         if self._estimator is None:
             return self._fixed_level
         estimate = self._estimate(task)
@@ -132,7 +136,7 @@ class TaskSampler:
         """Return the estimates of a task, without excluded levels."""
         assert self._estimator is not None
         estimate = self._estimator.estimate(task)
-        return estimate.below(self._ceilings[task]) if task in self._ceilings else estimate
+        return estimate.below(self.ceilings[task]) if task in self.ceilings else estimate
 
 
 def pick(weights: Mapping[T, float], number: float) -> T:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
@@ -177,8 +176,7 @@ class Exclusions:
         self._failures_in_a_row = {
             task: FailureStreak(count) for task, count in state.get("failures_in_a_row", {}).items()
         }
-        self._ceilings: dict[str, float] = dict(state.get("ceilings", {}))
-        for task, level in self._ceilings.items():
+        for task, level in state.get("ceilings", {}).items():
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float | None], Counter[bool]] = defaultdict(Counter)
         """By task and level, the numbers of problems that fit (True) and that do not fit (False)."""
@@ -193,7 +191,7 @@ class Exclusions:
         return {
             "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
-            "ceilings": dict(self._ceilings),
+            "ceilings": dict(self._sampler.ceilings),
         }
 
     def record_success(self, task: str) -> None:
@@ -217,7 +215,7 @@ class Exclusions:
         """Record whether a problem fits, which means that it leaves room for a completion.
 
         Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
-        unless it is the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
+        unless it is the lowest or fixed. Raises ConfigError if none of the first MAX_UNFIT problems fits.
         """
         task = problem.task
         level = problem.level
@@ -239,12 +237,10 @@ class Exclusions:
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
-        if level and mostly_unfit and level < self._ceilings.get(task, math.inf):
-            self._ceilings[task] = level
-            self._sampler.exclude_levels(task, level)
+        if level and mostly_unfit and self._sampler.exclude_levels(task, level):
             logger.warning(
-                "no problems of %s are drawn at level %g or above, unless the level is fixed: most problems at this "
-                "level exceed the limit of tokens (max_token_length) or have answers that are too long",
+                "no more problems of %s are drawn at level %g or above: most problems at this level exceed the limit "
+                "of tokens (max_token_length) or have answers that are too long",
                 task,
                 level,
             )

@@ -33,6 +33,7 @@ class Sampler:
         self._tasks = tasks
         self.quarantined: list[str] = []
         self.drawn: list[int] = []
+        self.ceilings: dict[str, float] = {}
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         self.drawn.append(index)
