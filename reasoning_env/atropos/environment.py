@@ -44,9 +44,9 @@ class Environment(Protocol):
     max_num_workers: int
     workers: set[asyncio.Task[object]]
     running_items: dict[UUID, dict[str, Any]]
-    """For each worker, a dict whose `item` is the RolloutItem that the worker collects."""
+    """A dict for each worker. Its key `item` has the RolloutItem for which the worker collects a group."""
     backlog: list[RolloutItem]
-    """Items whose workers were cancelled. They are collected again before new items."""
+    """Items of cancelled workers. New workers take items from here before they take new items."""
     eval_runner: asyncio.Task[object] | None
     eval_workers: set[asyncio.Task[object]]
 
@@ -87,7 +87,7 @@ class Environment(Protocol):
 
 
 class EnvironmentClass(Protocol):
-    """What the command line uses of an environment class: its defaults, and a constructor like BaseEnv's."""
+    """The parts of an environment class that the command line uses: the defaults, and a constructor like BaseEnv's."""
 
     @property
     def name(self) -> str | None: ...

@@ -33,9 +33,9 @@ class ModelEvaluations:
     def choose_workers(self) -> None:
         """Set `max_eval_workers`, the limit of problems that an evaluation works on at once, if the user did not.
 
-        With STOP_TRAIN, training pauses, so the evaluation may send as many requests at once as training otherwise.
-        With LIMIT_TRAIN, training keeps the share `eval_limit_ratio` of the requests, and the evaluation gets the rest.
-        With NONE, training keeps all its requests, and the evaluation sends as many more as with LIMIT_TRAIN.
+        With STOP_TRAIN (`eval_handling`), training pauses, and the evaluation sends as many requests at once as
+        training did before. With LIMIT_TRAIN, training keeps the share `eval_limit_ratio` of these requests, and the
+        evaluation sends the rest. With NONE, the evaluation sends the same number, but training keeps all requests.
         """
         config = self._run.config
         if config.max_eval_workers is not None:

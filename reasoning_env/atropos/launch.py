@@ -1,8 +1,8 @@
 """Build a command's configs from defaults, files and options. Options override files, and files override defaults.
 
 Atropos' own parser ignores some mistakes (such as unknown names in a file), reads a value that begins with a minus
-sign as an option, and prints all settings, including keys. This module reports each mistake as an error of one line,
-and never prints a key.
+sign as an option, and prints all settings, including API keys. This module reports each mistake as an error of one
+line, and never prints an API key.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Launch:
     slurm: bool
     testing: bool
     ignored: Sequence[str] = ()
-    """Names of given settings that the command does not use, such as `env.seed`."""
+    """Names of the settings that the user gave but that the command does not use, such as `env.seed`."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
         return [*self.servers] if isinstance(self.servers, list) else [self.servers]
 
     def as_yaml(self) -> str:
-        """Return all settings as a file for `--config`, without keys."""
+        """Return all settings as YAML for a `--config` file, without API keys."""
         return write_config(self.config, self.server_list)
 
 
@@ -74,9 +74,9 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the class of an inference server's settings, given an environment class' default servers.
+    """Return the config class of inference servers: the default servers' own class if there is one, else ServerConfig.
 
-    This is ServerConfig, unless the environment class has a class of its own.
+    `defaults` are the default servers of an environment class.
     """
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
     is_own = isinstance(first, APIServerConfig) and type(first) is not APIServerConfig

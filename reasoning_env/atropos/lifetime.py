@@ -172,7 +172,7 @@ class Lifetime:
 
 
 def make_chat(config: ReasoningGymEnvConfig, tokenizer: Any) -> ChatFormat | PlainChat:
-    """Return the chat format of the settings; raises ConfigError if its chat template cannot be used."""
+    """Return the chat format that the settings select; raises ConfigError if its chat template cannot be used."""
     if tokenizer is None:
         return PlainChat(config.thinking)
     return ChatFormat(

@@ -44,7 +44,7 @@ class RunReport:
         return metrics.serve(address)
 
     def interval(self) -> dict[str, float]:
-        """Return the metrics since the last report; empty before `start`."""
+        """Return the metrics since the last report; {} before the session has started."""
         session = self._run.session
         return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
 

@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """`Imported`, until a command sets its own mode. BaseEnv creates the environment before that."""
+        """`Imported` until a command sets its own mode, because BaseEnv creates the environment earlier."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -193,7 +193,7 @@ class Run:
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
         """Count and log a group that is dropped after an error. The group's problem is no longer in flight.
 
-        An infrastructure error is never scored 0.
+        No completion scores 0 because of an infrastructure error.
         """
         self._failures.add(describe_failure(error))
         if isinstance(error, RefusedError):
@@ -268,7 +268,7 @@ class Run:
 
 
 def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `beginnings` are the prompts as bytes and lists, so each is converted only once."""
+    """Return a sequence as a list. `beginnings` are prompts as bytes and lists, so each prompt is converted once."""
     if isinstance(sequence, array):
         for in_bytes, numbers in beginnings:
             if sequence.tobytes().startswith(in_bytes):
@@ -277,7 +277,7 @@ def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return a group as parallel lists, each with one entry per rollout.
+    """Return a group in the trainer's format: parallel lists, each with one entry per rollout.
 
     Args:
         group: A scored group.

@@ -12,7 +12,7 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
   a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
   A reset in between is still possible; the log then says what to do.
 - After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
-  registered. The trainer's own registration then clears all entries. Until then `/info` reports a batch size of -1.
+  registered. When the trainer registers, run-api forgets these environments. Until then `/info` has batch size -1.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
   block the queue too (`always_fill_batches`); the log then names the sizes.
 - The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both
@@ -218,7 +218,7 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Maximum time between two requests. If run-api restarts in a longer pause, two environments may get one number."""
+    """Maximum seconds between requests. If run-api restarts in a longer pause, two environments may share a number."""
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
@@ -277,7 +277,7 @@ class RunApiSession:
         return await self._ask(TRAINER_INFO)
 
     async def status(self) -> EnvironmentStatus:
-        """Return the state of this environment at run-api; registers again if run-api has forgotten the environment."""
+        """Return run-api's state of this environment; register the environment again if run-api has forgotten it."""
         async with self._registering:
             status = await self._own_status()
             if status is not None:

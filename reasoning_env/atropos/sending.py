@@ -31,7 +31,7 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, write the valid ones to a file, and send them. The problem is done when all were delivered.
+    """Check groups, write the valid ones to a file, and send them. When all are delivered, the problem is done.
 
     Args:
         groups: Groups of one problem, in the trainer's format.
@@ -67,7 +67,7 @@ async def send_groups(
 
 
 def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[asyncio.Future[None]]:
-    """Put groups into the delivery queue; each future is done when its group was delivered or dropped."""
+    """Put groups into the delivery queue. Return a future for each, done when the group is delivered or dropped."""
     return [run.queue.put(group) for group in _as_list(groups)]
 
 

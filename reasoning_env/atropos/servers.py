@@ -102,14 +102,14 @@ class Completers:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The manager's servers; if the manager is a stand-in without servers, the manager itself."""
+        """The servers of BaseEnv's server manager; the manager itself if it is a test's stand-in without servers."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
 
     @property
     def clients(self) -> Sequence[APIServer]:
-        """The servers that are APIServers, which have connections, limits and timings; stand-ins have none."""
+        """The servers that are APIServers, without tests' stand-ins, which have no connections and timings."""
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, asked: object) -> MethodCompleter:
@@ -139,7 +139,7 @@ def _is_server(asked: object) -> bool:
 
 
 def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the reply kinds whose method an instance of `usual` overrides; [] for an object of another class."""
+    """Return the reply kinds whose method `asked` overrides; [] if `asked` is no instance of the class `usual`."""
     if not issubclass(type(asked), usual):
         return []
     return [

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def has_account() -> bool:
-    """Return True if wandb finds a key in the environment variables or in netrc, where `wandb login` stores it."""
+    """Return True if wandb finds an API key in the environment variables or in netrc, where `wandb login` stores it."""
     if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
@@ -82,7 +82,7 @@ async def keep_rollouts(
 
 
 def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str, object]:
-    """Return a mapping with the table of kept rollouts as a metric; empty if there are no rollouts."""
+    """Return wandb's table of the kept rollouts, under the name of its metric; {} if there are no rollouts."""
     if not groups:
         return {}
     table = wandb.Table(columns=["text", "score", "expected_answer", "task"])

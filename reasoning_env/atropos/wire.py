@@ -1,4 +1,4 @@
-"""Encode groups in the trainer's format as JSON: in pieces for files, compressed for run-api."""
+"""Encode groups as JSON in the trainer's format: in pieces for files, compressed for run-api."""
 
 from __future__ import annotations
 

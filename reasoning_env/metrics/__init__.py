@@ -1,1 +1,1 @@
-"""Metrics: outcomes of completions and groups, counts of the other parts, the recorder, and the Prometheus format."""
+"""Count outcomes, answers, problems, workers and groups, and format the counts as metrics and as progress lines."""

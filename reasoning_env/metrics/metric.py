@@ -1,6 +1,6 @@
-"""Describe each metric once. wandb, Prometheus and the tables of docs/metrics.md are generated from the description.
+"""The description of a metric. The names in wandb and Prometheus, and the tables of docs/metrics.md, follow from it.
 
-Each part of the program has a table of its metrics, in the module with the record that has the values. `read` reads the
+The module that collects the values of some metrics also has the table that describes these metrics. `read` reads the
 values; `for_wandb` and `metrics/prometheus.py` format them.
 """
 
@@ -57,7 +57,7 @@ class Metric(Generic[S]):
         return found[0].lower() if found else ""
 
     def name_for(self, label: str) -> str:
-        """Return the metric's name with the part in capitals replaced by `label`, which is a value of the label."""
+        """Return the metric's name with a value of its label, `label`, instead of the part in capitals."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
     @property

@@ -93,7 +93,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """Whether the scores of a group differ (`with_signal`) and, if they are equal, whether they are right or 0."""
+    """Whether the scores of a group differ (`with_signal`) and, if all are equal, whether all are right or 0."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"
@@ -115,8 +115,8 @@ def outcome_of_group(group: Group) -> GroupOutcome:
 class Sums:
     """Totals over a set of groups: numbers of groups and completions, and tallies over completions.
 
-    `frames` counts completions by the formatting that was removed. `level` and `generation_s` are tallies over
-    problems.
+    `frames` counts completions by the formatting that was removed from around the answer. `level` and `generation_s`
+    are tallies over problems.
     """
 
     groups: Counter[str] = field(default_factory=Counter)

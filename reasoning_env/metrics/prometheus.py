@@ -64,7 +64,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """Yields the metric families in `made`, then those in `registry`, without the samples that tell creation times."""
+    """Yields the metric families in `made`, then those in `registry`, without the samples of creation times."""
 
     made: Iterable[Family]
     registry: CollectorRegistry

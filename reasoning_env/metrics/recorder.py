@@ -17,7 +17,7 @@ class RecentAnswers:
     """The latest answers of each task, to detect a policy that gives the same answer to all problems of a task."""
 
     KEPT = 1_000
-    """Number of answers kept per task. The standard error of a share is then at most 0.016."""
+    """Number of answers kept per task. The share of an answer then has a standard error of at most 0.016."""
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
@@ -38,7 +38,7 @@ class RecentAnswers:
                     del counts[oldest]
 
     def shares_of_most_frequent(self) -> dict[str, float]:
-        """Return the share of the most frequent answer, for each task with an answer."""
+        """Return, for each task, the share of the most frequent answer among the task's latest answers."""
         return {task: max(counts.values()) / counts.total() for task, counts in sorted(self._counts.items()) if counts}
 
 
@@ -54,7 +54,7 @@ class MetricsRecorder:
 
     def __init__(self) -> None:
         self.last_level: dict[str, float | None] = {}
-        """The level of each task's last problem; None if the problem has the library's default parameters."""
+        """By task, the level of the last scored problem; None if the problem has the library's default parameters."""
         self.dropped: Counter[str] = Counter()
         self.answers = RecentAnswers()
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)

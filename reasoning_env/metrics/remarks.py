@@ -91,11 +91,11 @@ REMARKS: Mapping[str, Remark] = {
         0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
     ),
 }
-"""Remarks by outcome. Right, partial and wrong answers have no remark, because the setup does not cause them."""
+"""The remarks on outcomes. Right, partial and wrong answers have no remark, because the setup does not cause them."""
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
-    """Return the remarks on outcomes that are frequent enough, by outcome. `limit` names the token limit."""
+    """Return log texts by outcome, for outcomes whose share reaches their limit. `limit` names the token limit."""
     return {
         word: remark.text(shares[word], limit)
         for word, remark in REMARKS.items()

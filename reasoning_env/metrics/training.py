@@ -68,5 +68,5 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
 
 
 def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return a tally with the share of each word in `total`. A word that is missing in `counts` has the share 0."""
+    """Return, for each word, a tally whose mean is the word's share of `total`: 0 for a word that `counts` lacks."""
     return {str(word): Tally(total, counts.get(word, 0)) for word in words}

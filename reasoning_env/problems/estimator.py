@@ -77,7 +77,7 @@ class Curve:
 class Estimate:
     """Estimates of a task, one value for each level. `weights` are the levels' shares of draws, and sum to 1.
 
-    `draw_values`, in (0, 1], decrease when the questions of a level repeat.
+    `draw_values`, in (0, 1], say how useful a new draw is: less if the level's questions repeat.
     """
 
     levels: Sequence[float | None]
@@ -93,7 +93,7 @@ class Estimate:
         return self._mean(levels) if levels else None
 
     def below(self, ceiling: float) -> Estimate:
-        """Return the estimates of the arms below the level `ceiling`, and of arms without a level."""
+        """Return the estimates of the levels below `ceiling`. A task without levels keeps its estimate."""
         arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
         return Estimate(
             levels=[self.levels[arm] for arm in arms],
@@ -123,9 +123,9 @@ class Estimate:
 class SignalEstimator:
     """Estimates for all tasks, from groups of `group_size` rollouts.
 
-    Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels are chosen for pass rates near
-    `target`, in (0, 1). `questions` has the numbers of different questions, by task and level; no number means
-    infinitely many. `state` is the result of `state()` in an earlier run.
+    Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels whose pass rate is near
+    `target`, in (0, 1), get the largest weights. `questions` has the number of different questions by task and level;
+    a missing number counts as infinite. `state` is the result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
@@ -184,7 +184,7 @@ class SignalEstimator:
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return the counts of an earlier run, without arms that no longer exist because the settings have changed."""
+        """Return the counts of an earlier run, without levels that the changed settings no longer use."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -217,16 +217,16 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, values, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Return the chance that the scores of the arm's next group differ: a mix of prediction and observation."""
+        """Return the chance that the next group's scores differ, from the pass rate and from the observed groups."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
-    """Return logistic curves that cross the target at levels from -0.5 to 1.5, with three slopes for each crossing.
+    """Return logistic curves of the pass rate over the level. Each has the rate `target` at a level from -0.5 to 1.5.
 
-    The crossing is outside [0, 1] if every level is too hard or too easy for a learner. Rates stay at least 0.001 away
-    from 0 and 1, because no learner is always right or always wrong.
+    This level is outside [0, 1] for learners for whom every task is too hard or too easy. Rates stay at least 0.001
+    away from 0 and 1, because no learner is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []

@@ -61,7 +61,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """For tasks whose questions may repeat: the number of the problem with a question, by the question's hash."""
+        """For tasks whose questions may repeat: by task and by hash of a question, the number of the problem."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -136,7 +136,7 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        """Generate a problem whose question differs from the questions of lower numbers; return None on failure."""
+        """Generate problem `number`, whose question no problem with a lower number has; return None on failure."""
         try:
             return await draw_problem(partial(self._attempt, task, number), DrawAttempts(max_failures=MAX_FAILURES))
         except ExhaustedError:
@@ -154,7 +154,7 @@ class EvaluationSet:
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
-        """Return a candidate for problem `number`; None if the task ran out of new questions at a lower number."""
+        """Return problem `number`, or a Rejection if its question repeats; None if the task has no new questions."""
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:
@@ -173,7 +173,7 @@ class EvaluationSet:
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """Wait until the problems with lower numbers are generated. Return at once if no question of the task repeats.
+        """Wait until the problems with lower numbers are generated. Return at once if no question may repeat.
 
         Raises the error with which the previous problem failed.
         """

@@ -3,14 +3,14 @@
 - A problem is *rejected* if the library's problem is flawed, if the evaluation set has its question, or if the prompt
   and the expected answer do not fit into the token limit. A new problem of the same task is then drawn. MAX_REJECTED
   rejected problems in a row count as one failure.
-- Other *failures* are an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
+- Other *failures* are an error of the task, a missed deadline, and a problem that ended two workers. Training draws
   another task for the position, and quarantines a task after MAX_FAILURES failures in a row. After MAX_FAILURES
   failures in a row, an evaluation leaves out the problem, a published evaluation leaves out the remaining problems of
-  the task, and a file of problems gets no more rows of the task at this level.
+  the task, and a file of problems gets no more rows of the failed task at the failed level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
-- A *level* is excluded once most of its problems do not fit, and at least MIN_UNFIT of them. The lowest level and a
-  fixed level are never excluded.
+- A *level* is excluded when at least MIN_UNFIT of its problems, and more than half, do not fit into the token limit.
+  The lowest level and a fixed level are never excluded.
 - A task has *no other question* after MAX_REPEATS repeated questions in a row. This limit applies to evaluation sets,
   and to each level of a file of problems.
 - A *run* ends when no task is left. It also ends if none of its first MAX_UNFIT problems fits, because then the token
@@ -28,11 +28,11 @@ MAX_REJECTED = 300
 MAX_FAILURES = 3
 """Limit for how often one task fails in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""A level is excluded only after this many of its problems did not fit. If half of a level's problems fit, the chance
-that none of the first eight fits is 0.4 %."""
+"""A level is excluded only after this many of its problems exceeded the token limit. If half of a level's problems fit
+into the limit, the chance that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Number of failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
-"""A run ends if none of its first 900 problems fits. A task is also quarantined after 900 rejections in a row."""
+"""A run ends if its first 900 problems all exceed the token limit. 900 rejections in a row also quarantine a task."""
 MAX_REPEATS = 100
 """Limit of repeated questions in a row. When the limit is reached, about 99 % of a task's questions were served."""

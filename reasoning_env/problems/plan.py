@@ -115,13 +115,13 @@ def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict
 def _choose_training_tasks(
     settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the tasks except those in `reasons`, unless the setting `tasks` names them; all tasks if none is left."""
+    """Return the tasks except those in `reasons` that the setting `tasks` does not name; all tasks if none is left."""
     named = set(map(str.lower, settings.tasks))
     return tuple(name for name in tasks if name not in reasons or name.lower() in named) or tasks
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log the tasks that reward policies without reasoning: the tasks that training leaves out, and those it uses."""
+    """Log which tasks reward policies that do not reason: tasks that training leaves out, and tasks that it uses."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -139,7 +139,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
 
 
 def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
-    """Log the tasks without levels if the settings use levels. Warn if no task has levels."""
+    """If the settings choose levels, log the tasks that have no levels. Log a warning if no task has levels."""
     asked = next(
         (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
     )
@@ -182,7 +182,7 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
 
 
 def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
-    """Return the weight of each task, 1 by default. A task with the weight 0 is left out.
+    """Return the weight of each task, 1 by default. A task with the weight 0 is never drawn.
 
     Raises ConfigError if all weights are 0.
     """
@@ -242,7 +242,7 @@ def make_sampler(
 
 
 def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[str, float | None], float]:
-    """Return the measured numbers of different questions, by task and level of the estimator."""
+    """Return the measured number of different questions for each pair of a task and a level of the estimator."""
     if settings.complexity_mode == "random":
         return {}
     return {
@@ -256,8 +256,8 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
     """Return the settings that affect the given `parts` of a run, together with the values in `more`, as JSON values.
 
-    A run can continue an earlier run if this function returns equal values for both. `tasks` are resolved names, so
-    equal selections compare equal.
+    A run can continue an earlier run if this function returns equal values for both. The values have the names of the
+    selected tasks, not the patterns of the settings, so that equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -280,7 +280,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
     Raises ConfigError, which names `task_modules`, in these cases:
 
-    - Generation or the verifier raises an error, takes too long, or ends its process.
+    - Generation or the verifier raises an error, takes too long, or ends the worker process.
     - A problem has no question, or its entry cannot be pickled.
     - A task's curriculum has no levels, or its config rejects a level.
     - The score of the expected answer is not a number from 0 to 1, or the verifier fails in the sandbox.

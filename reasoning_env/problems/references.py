@@ -24,9 +24,9 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Limit for the characters of a reference. The longest that the library needs, a composite of all tasks, has 2,800."""
+"""Maximum characters of a reference. A problem of `composite` with all tasks has the longest: 2,800 characters."""
 MAX_PARAMS_DEPTH = 32
-"""Limit for the nesting of parameters. The parameters of a composite have three levels, or four if they have lists."""
+"""Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -61,7 +61,7 @@ def describe_release(release: str) -> str:
 
 
 def _read_params(text: str) -> dict[str, object]:
-    """Parse the parameters of a reference. Raises ValueError if they are no JSON object or nested too deeply."""
+    """Parse the parameters of a reference. Raises ValueError if they are not a JSON object or are nested too deeply."""
     too_deep = f"parameters are nested more than {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)
@@ -80,7 +80,7 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem. The release `library` makes it from `seed` (in [0, 2**32)), `params` and `level`.
+    """The name of a problem. Release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`.
 
     `as_library` is True if question, answer and score are the library's own, without corrections.
     """
@@ -181,7 +181,7 @@ class Reference:
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError if `problem`, made by release `library`, has another question."""
+        """Raise InvalidReferenceError if `problem`, made by release `library`, lacks the question of this reference."""
         if self.matches(problem):
             return
         cause = "the reference was altered"

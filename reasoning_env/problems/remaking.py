@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class Remaker:
-    """Generates the problems that references name, in a worker pool and with the library release of its workers.
+    """Generates the problems that references name, with the library release that the worker pool uses.
 
     `deadline_s` limits the wall-clock time of generating a problem, and `cpu_s` the processor time, in seconds.
     """

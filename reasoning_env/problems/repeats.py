@@ -18,7 +18,7 @@ class RepeatCounter:
     BITS = 1 << 23
     HASHES = 4
     WARN_SHARE = 0.1
-    """A warning names each task of whose questions more than this share are repeats."""
+    """If more than this share of a task's questions are repeats, a warning names the task."""
     MIN_QUESTIONS = 100
     """The share of repeated questions is checked only after this many questions of a task."""
 
@@ -39,7 +39,7 @@ class RepeatCounter:
         return True
 
     def repetitive_tasks(self) -> dict[str, float]:
-        """Return the tasks above WARN_SHARE in alphabetical order, with their shares of repeated questions."""
+        """Return the share of repeated questions of each task with a share above WARN_SHARE, in alphabetical order."""
         return {task: self.share(task) for task in sorted(self._served) if self._is_repetitive(task)}
 
     def share(self, task: str) -> float:

@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class TaskSampler:
-    """Draws the problem specs of one stream. The run seed and the instance number tell streams apart.
+    """Draws the problem specs of one stream. Streams differ in the run seed or the instance number.
 
     Args:
         weights: Weight of each task in the draws.
         params: The library's parameters, by task.
         level: Level of all specs, in [0, 1]; None for the library's defaults.
         random_levels: Draw a level for each spec, uniformly from [0, 1].
-        estimator: For tasks with several arms, draw levels by the estimator's weights.
+        estimator: Draws levels by its weights, for tasks for which it estimates several levels.
         adaptive: Draw tasks more often if their groups are more likely to have a signal.
     """
 
@@ -88,7 +88,7 @@ class TaskSampler:
         self._weight_shares = _normalize(self._weights)
 
     def exclude_levels(self, task: str, level: float) -> bool:
-        """Stop drawing this level and higher levels of a task. Return False if it is fixed or already excluded."""
+        """Stop drawing a task at this level and above. Return False if the level is fixed or already excluded."""
         if self._fixed_level is not None or level >= self.ceilings.get(task, math.inf):
             return False
         self.ceilings[task] = level
@@ -100,7 +100,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return the share of draws (0 if quarantined) and the estimates of each task; {} if there is no estimator."""
+        """Return each task's share of the draws (0 if quarantined) and its estimates; {} if there is no estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()

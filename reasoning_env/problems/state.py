@@ -33,7 +33,7 @@ ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
 
 
 class StreamState(TypedDict):
-    """What a resumed run needs to know of the problem stream: drawn positions, and excluded tasks and levels."""
+    """The state of the problem stream that a resumed run needs: drawn positions, and excluded tasks and levels."""
 
     next_index: Count
     positions: list[PositionState]
@@ -48,7 +48,7 @@ class SessionState(TypedDict):
     instance: NotRequired[Count]
     stream: StreamState
     sampler: dict[Name, list[ArmState]]
-    """What the estimator knows about each level, by task."""
+    """By task, the estimator's counts for each level."""
 
 
 _STATE = TypeAdapter(SessionState)

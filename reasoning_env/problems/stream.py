@@ -14,8 +14,8 @@ Problems are returned in the order of their indices. After a restart, problems t
 turns positions ahead into restored positions. A position without a spec becomes undrawn again, even if restored
 positions follow it.
 
-The order does not depend on how long a problem takes or on killed workers, because the stream waits for a late problem,
-and generates the same problem again after an infrastructure error. A resumed run has the same order as an uninterrupted
+The order does not depend on generation times or on killed workers, because the stream waits for the next problem, and
+generates the same problem again after an infrastructure error. A resumed run has the same order as an uninterrupted
 run. `giving_up.py` says when a position is drawn again, and when a level or a task is excluded. `state()` has all
 positions that were drawn and are not done.
 """
@@ -160,7 +160,7 @@ class _InFlight:
 
 
 class Exclusions:
-    """Excludes tasks that fail repeatedly, and levels whose problems mostly exceed the token limit, from further draws.
+    """Stops draws of tasks that fail repeatedly, and of levels whose problems mostly exceed the token limit.
 
     Args:
         sampler: Stops drawing the excluded tasks and levels.
@@ -179,15 +179,15 @@ class Exclusions:
         for task, level in state.get("ceilings", {}).items():
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float | None], Counter[bool]] = defaultdict(Counter)
-        """By task and level, the numbers of problems that fit (True) and that do not fit (False)."""
+        """By task and level, the numbers of problems that fit into the token limit (True) and that do not (False)."""
         self._any_fits = False
         self._unfit: Counter[str] = Counter()
-        """Number of problems that do not fit, by task."""
+        """Number of problems that do not fit into the token limit, by task."""
         self._logged_tasks: set[str] = set()
         """Tasks whose first failure was logged."""
 
     def state(self) -> dict[str, object]:
-        """Return the excluded tasks and levels as JSON, so that a later run does not draw them."""
+        """Return the excluded tasks and levels, and the failures in a row, as JSON for a later run."""
         return {
             "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
@@ -212,7 +212,7 @@ class Exclusions:
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Record whether a problem fits, which means that it leaves room for a completion.
+        """Record whether a problem fits: whether the token limit leaves room for a completion after its prompt.
 
         Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
         unless it is the lowest or fixed. Raises ConfigError if none of the first MAX_UNFIT problems fits.
@@ -348,7 +348,7 @@ class ProblemStream(Generic[T]):
         self._ahead.clear()
 
     def state(self) -> dict[str, object]:
-        """Return the state of the stream as JSON: positions in flight first, then positions ahead.
+        """Return the stream's state as JSON: positions in flight, then other drawn positions; and the exclusions.
 
         A position is a list of index, attempt and reference.
         """

@@ -56,7 +56,7 @@ def open_groups(
     """Open or create a file for groups made with the settings `made_with`; each line's key is its problem's position.
 
     If the file's groups were made with other settings, open a file with a number appended to the name. `on_line` is
-    called with each line of the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
+    called with each line, and raises ValueError for invalid lines. Raises ConfigError if the file cannot be opened.
     """
 
     def use(key: str, line: bytes) -> None:

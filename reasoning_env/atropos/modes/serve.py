@@ -99,7 +99,7 @@ def _is_last_step_queued(env: Environment) -> bool:
 
 
 def _is_queue_full(env: Environment) -> bool:
-    """Return True if run-api's queue has enough groups, in total and (`min_batch_allocation`) from this environment."""
+    """Return True if run-api has enough groups, and enough groups of this environment for `min_batch_allocation`."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
@@ -115,7 +115,7 @@ def _is_queue_full(env: Environment) -> bool:
 
 
 def _return_items_to_backlog(env: Environment) -> None:
-    """Cancel the workers, and put their items into `backlog`, from which they are collected again."""
+    """Cancel the workers, and put their items into `backlog`, from which later workers take them."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:
         worker.cancel()

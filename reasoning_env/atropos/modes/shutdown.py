@@ -20,7 +20,7 @@ SHUTDOWN_GRACE_S = 10.0
 
 
 async def close(env: Environment, run: Run) -> None:
-    """Finish groups in flight and delivery, save the state, disconnect, stop workers, close files.
+    """Finish and deliver the groups in flight, save the state, disconnect, stop workers, close files.
 
     A second call has no effect.
     """
