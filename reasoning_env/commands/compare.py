@@ -56,7 +56,7 @@ P: p-value of the change, by a paired permutation test over the problems of the 
 
 
 def _evaluations_in(path: Path) -> list[Path]:
-    """Return the evaluation folders inside a folder, sorted by name; the folder itself if there are none."""
+    """Return the evaluations in a folder, sorted by name; only the folder itself if it is an evaluation or has none."""
     from ..evaluations.folder import RESULTS
 
     if (path / RESULTS).exists() or not path.is_dir():

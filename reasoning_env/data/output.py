@@ -69,7 +69,7 @@ def unfinished_rows(
 
 
 def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
-    """Yield the rows in the order of their positions."""
+    """Yield the stored rows in the order of their keys, which are the positions in the output."""
     return rows.rows(sorted(rows.keys, key=int))
 
 

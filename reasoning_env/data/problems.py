@@ -3,7 +3,7 @@
 The rows of a task cycle through the requested levels. A draw is an attempt to generate a problem. Each level of a task
 has its own sequence of draws. The seed of a draw depends only on the run's seed, the task, the level and the number of
 the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
-level ends early when MAX_REPEATS draws in a row repeat questions.
+level ends early after too many rejected or failed draws (see `problems/giving_up.py`).
 
 A file can be made in parts, by several machines. With at most as many parts as tasks, each part has its own tasks. With
 more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question decides
@@ -45,7 +45,7 @@ class ProblemForm(StrEnum):
     """The program for which the rows are written. It decides the columns."""
 
     ROWS = "rows"
-    """For any program: each property of the problem has a column of its own."""
+    """Columns for any program: each property of the problem has its own column."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"
@@ -54,9 +54,9 @@ class ProblemForm(StrEnum):
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Which rows a call makes. A file with `count` rows has `parts` parts; the call makes part number `part`, from 1.
+    """Which rows to generate: part number `part` (from 1) of a file that has `count` rows in `parts` parts.
 
-    The rows of a task cycle through `levels`. A task without levels is generated at reasoning-gym's defaults.
+    The rows of a task cycle through `levels`. For a task without levels, reasoning-gym's defaults are used.
     """
 
     count: int
@@ -81,15 +81,15 @@ class LevelProgress:
     too_long: int = 0
     failures: int = 0
     without_row: int = 0
-    """Number of draws that were rejected since the last row."""
+    """Number of rejected draws since the last row of this level, repeated questions included."""
     repeats: int = 0
-    """Number of draws since the last row whose question is already in this file or in the evaluation set."""
+    """Number of draws since the last row of this level that repeated a question of the file or the evaluation set."""
     ended: str = ""
 
 
 @dataclass
 class TaskProgress:
-    """Progress of a task. `wanted` and `rows` count the rows of all parts, `kept` the rows of this part."""
+    """Progress of a task: the requested rows (`wanted`), the generated rows, and those of this part (`kept`)."""
 
     task: str
     wanted: int
@@ -151,19 +151,19 @@ class ProblemRow:
 
 @dataclass
 class EarlierRows:
-    """The state of an interrupted call: the progress of each task, and the hashes of its questions."""
+    """What an interrupted run stored: the progress of each task, and the hashes of the task's questions."""
 
     progress: dict[str, TaskProgress] = field(default_factory=dict)
     questions: dict[str, set[str]] = field(default_factory=dict)
 
 
 class ProblemRows:
-    """The problems of a part, task by task.
+    """The problems of one part of a file, task by task.
 
     Args:
         session: A started session; its settings select tasks, weights and parameters.
-        wanted: The requested problems.
-        earlier: The state of an interrupted call with the same settings; None to start from the beginning.
+        wanted: The part, the number of rows, the levels and the seed.
+        earlier: The rows of an interrupted run with the same settings; None to start from the beginning.
     """
 
     def __init__(self, session: Session[object], wanted: RowPlan, earlier: EarlierRows | None = None) -> None:
@@ -189,7 +189,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield a task's rows that are not generated yet, for this part and for other parts that share the task."""
+        """Generate and yield the missing rows of a task. Includes the rows of other parts that share the task."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -215,7 +215,7 @@ class ProblemRows:
             del self._questions[task]  # questions are compared within a task
 
     async def __aiter__(self) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of this part, task by task."""
+        """Yield the rows of this part of the file, task by task."""
         for task in self.progress:
             async for row in self.of_task(task):
                 if row.is_of_part:
@@ -224,8 +224,8 @@ class ProblemRows:
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
         """Generate the rows, several tasks at a time.
 
-        Call `keep` with each row of any part as soon as it is generated. `row.progress` then counts this row and all
-        earlier rows of the task, so an interrupted call can resume after this row.
+        Call `keep` with each new row, even if the row is in another part. `row.progress` then counts this row and all
+        earlier rows of the task, so an interrupted run can resume after this row.
         """
 
         async def keep_all(task: str) -> None:
@@ -236,7 +236,7 @@ class ProblemRows:
 
 
 class _LevelDraws:
-    """The sequence of draws of a task at a level. Draws are generated ahead of demand."""
+    """The attempts to generate problems of a task at one level. Several attempts run at the same time."""
 
     def __init__(self, session: Session[object], task: str, progress: LevelProgress, seed: int) -> None:
         self.progress = progress
@@ -247,9 +247,9 @@ class _LevelDraws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem whose question is not in `questions`; None if the level can give no further row.
+        """Return the next problem whose question is not in `questions`, and add the question; None if the level ended.
 
-        Add the question to `questions`. Generate `ahead` draws at the same time.
+        `ahead` problems are generated at the same time.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -265,7 +265,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Return the problem of the next draw, or a Rejection. Raises GenerationError. Counts each of these results."""
+        """Make the next draw, and count its result: a problem, a Rejection or a GenerationError, which is raised."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -288,7 +288,7 @@ class _LevelDraws:
         return drawn
 
     async def _draw(self, ahead: int) -> Problem | Rejection:
-        """Return the next draw's problem, or why the problem is rejected. Raises GenerationError if there is none."""
+        """Return the problem of the next draw, or why it is rejected. Raises GenerationError if the draw fails."""
         while len(self.ahead) < ahead:
             self.ahead.append(asyncio.create_task(self._generate(self._next_draw)))
             self._next_draw += 1
@@ -308,7 +308,7 @@ class _LevelDraws:
 async def problems(
     session: Session[object], wanted: RowPlan, *, form: ProblemForm = ProblemForm.ROWS
 ) -> AsyncIterator[dict[str, object]]:
-    """Yield the rows that the command `problems` writes, task by task. The file is sorted by `index`.
+    """Yield the rows that the command `problems` writes, task by task; the command sorts them by `index`.
 
     The session must be started. Memory contains the question hashes of one task at a time.
     """
@@ -388,10 +388,10 @@ async def write_problems(
     out: Path,
     how: FileOptions = FileOptions(),
 ) -> Mapping[str, Any]:
-    """Write a file of problems, or resume it, and return its card. Starts and closes the session.
+    """Write a file of problems, or resume an unfinished file, and return its card. Starts and closes the session.
 
-    The card has `rows`, `tasks` with the progress of each task, the settings as `made_with`, and `releases`. Raises
-    ConfigError for tasks without levels if `how.needs_levels`, and for a file that was made with other settings.
+    The card has the number of `rows`, the progress of each task (`tasks`), the settings (`made_with`) and the
+    `releases`. Raises ConfigError if the file was made with other settings, or if a task lacks required levels.
     """
     async with session:
         if how.needs_levels and (without := sorted(set(session.plan.weights) - session.plan.adjustable)):
@@ -418,7 +418,7 @@ async def write_problems(
 
 
 def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
-    """Add the progress and question of an earlier call's row to `earlier`. Raises ValueError for an invalid row."""
+    """Add the progress and the question in a stored row to `earlier`. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
         raise ValueError("`row` must be a mapping of columns")
     if "progress" in row:
@@ -430,7 +430,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Add this part of the evaluation set. Returns no progress, because each problem is generated only once."""
+    """Append this part of the evaluation set to `rows`. Returns {}, because only training problems have a progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -445,9 +445,9 @@ async def _append_missing_rows(
     earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Generate and add the missing rows of this part, and return the progress of each task.
+    """Generate the missing rows of this part, append them to `rows`, and return the progress of each task.
 
-    For a row of another part, store only its question's hash and the progress, which a resumed call needs.
+    For a row of another part, append only the progress and the hash of the question. A resumed run needs both.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
@@ -466,7 +466,7 @@ async def _append_missing_rows(
 
 
 def _made_with(session: Session[Problem], wanted: RowPlan, how: FileOptions) -> dict[str, object]:
-    """Return all values that determine the rows, to compare them with the values in an unfinished file."""
+    """Return all values that determine the rows. A file can be resumed only with the same values."""
     # The file's levels and seed replace those of the settings.
     of_file = {
         "count": None if how.evaluation else wanted.count,

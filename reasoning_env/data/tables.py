@@ -25,7 +25,7 @@ Schema = Any
 JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
 READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
-"""Suffixes of files that can be read."""
+"""Suffixes of files from which `read_rows` can read."""
 BLOCK = 100
 """Number of rows that are converted to Python values at a time. Larger blocks take more memory and are not faster."""
 ROW_GROUP_BYTES = 4 * 2**20
@@ -160,8 +160,8 @@ def _write_parquet(path: Path, rows: Iterable[Row], schema: Schema) -> None:
 def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -> Schema:
     """Return the types of the rows' columns for `write_rows`; None for JSON lines, which need no types.
 
-    The type of a column fits its values in `rows` and in the Parquet files `like`. Raises ConfigError if no type fits
-    all values of a column.
+    The type of a column fits its values in `rows`, and its types in the Parquet files whose paths are in `like`. Raises
+    ConfigError if no type fits.
     """
     if path.suffix == JSON_LINES:
         return None

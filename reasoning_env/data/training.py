@@ -53,7 +53,7 @@ _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.PAIRS: "the group has no other completion to form a pair with",
 }
 """Why a completion is not selected, for each value of `Keep`."""
-_OF_COMPLETION = {
+_COMPLETION_COLUMNS = {
     "messages": "messages",
     "score": "number",
     "thinking": "text",
@@ -61,7 +61,7 @@ _OF_COMPLETION = {
     "answer": "text",
     "finish_reason": "text",
 }
-_OF_PAIR = {
+_PAIR_COLUMNS = {
     "prompt": "messages",
     "chosen": "messages",
     "rejected": "messages",
@@ -72,7 +72,7 @@ _OF_PAIR = {
 
 def training_columns(keep: Keep) -> Mapping[str, str]:
     """Return the columns of the rows, each with its type in Parquet (see `tables.TYPES`)."""
-    return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **FACT_COLUMNS}
+    return {**(_PAIR_COLUMNS if keep is Keep.PAIRS else _COMPLETION_COLUMNS), **FACT_COLUMNS}
 
 
 class TrainingRows:
@@ -81,7 +81,7 @@ class TrainingRows:
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Number of completions that became no row, by reason, in groups inside the range of pass rates."""
+        """Number of completions that gave no training row, by reason. Groups outside `pass_rates` are not counted."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -143,7 +143,7 @@ def _check_replaceable(path: Path) -> None:
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
     """For each selected completion, yield a row without the columns of `_facts`, and a list with the completion."""
-    for rollout in _kept(group.rollouts, keep):
+    for rollout in _selected(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
             "score": float(rollout.score),
@@ -155,7 +155,7 @@ def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, obj
         yield columns, [rollout.completion]
 
 
-def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollout]:
+def _selected(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollout]:
     if keep is Keep.CORRECT:
         return [rollout for rollout in rollouts if rollout.correct]
     if keep is Keep.BEST:

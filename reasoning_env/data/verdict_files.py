@@ -1,7 +1,7 @@
 """Judge the completions of a file's rows, and write the rows with their scores.
 
-`verdicts.py` describes rows. Lines of dumps, of `process` files and of evaluations are rows, too. The output has the
-order of the input. Memory contains twice as many rows as there are workers, whatever the size of the files.
+`verdicts.py` describes rows. A line of a dump, of a file of `process` or of an evaluation is also read as a row. The
+output has the order of the input. Memory contains at most two rows for each worker, whatever the size of the files.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def judge_rows(
     - `left_out`: the number of skipped rows and the first such row, by reason,
     - `without_score`: the number of rows without scores because of an infrastructure error,
     - `outside`: the number of rows whose pass rate is outside the range of `selection`,
-    - with `selection.keep`, `not_kept`: the number of completions that became no row, by reason,
+    - with `selection.keep`, `not_kept`: the number of completions that gave no training row, by reason,
     - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
 
     Raises ConfigError if no row can be judged, or if the output was made with other settings.
@@ -121,10 +121,10 @@ async def judge_rows(
             if selection.keep is None:
                 rows = _rows_with_scores(_joined(files, judged), selection)
             else:
-                left = NotKept()  # make the rows twice, because the card with their number is written first
-                card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, left))
-                card["not_kept"] = {reason: number for reason, number in left.not_kept.items() if number}
-                card["wrong_now"] = left.wrong_now
+                not_kept = NotKept()  # make the rows twice, because the card with their number is written first
+                card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, not_kept))
+                card["not_kept"] = {reason: number for reason, number in not_kept.not_kept.items() if number}
+                card["wrong_now"] = not_kept.wrong_now
                 rows = _training_rows(_joined(files, judged), selection, NotKept())
             write_output(out, card, rows, schema, under_way=judged)
     return card
@@ -149,8 +149,8 @@ async def judge_files(
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, without duplicates.
 
-    A folder stands for its files of rows, sorted by name. A folder without such files stands for the files of its
-    subfolders (see `folders_of_files`). `out`, and the files that `process` derives from its groups, are omitted.
+    For a folder, return its files of rows, sorted by name or, if it has none, the files of its subfolders (see
+    `folders_of_files`). Omit `out` and the files that `process` derives from its groups.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
     """
@@ -231,15 +231,15 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Return a row with added columns, each copied from the column or path in `columns`; missing values are omitted."""
-    found = {name: _at(row, path) for name, path in columns.items()}
+    """Copy values into new columns of a row. `columns` maps each new column to a column or path, if present."""
+    found = {name: _value_at_path(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 
 
 _MISSING = object()
 
 
-def _at(row: Row, path: str) -> object:
+def _value_at_path(row: Row, path: str) -> object:
     """Return the value at a column name or dotted path of a row; _MISSING if there is none."""
     if path in row:
         return row[path]
@@ -306,7 +306,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
 
 
 class LeftOut(TypedDict):
-    """How many rows were skipped for a reason; and the file, the number and details of the first skipped row."""
+    """The rows skipped for one reason: how many, and the file, the number and details of the first of them."""
 
     rows: int
     first_file: str
@@ -353,7 +353,7 @@ def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterato
 
 @dataclass
 class NotKept:
-    """Counts of the completions that become no training row, by reason.
+    """Counts of the completions that give no training row, by reason.
 
     `wrong_now` counts completions that were right and are wrong now.
     """
@@ -362,8 +362,8 @@ class NotKept:
     wrong_now: int = 0
 
 
-def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept) -> Iterator[Row]:
-    """Yield training rows, and count in `left` the completions that become no row."""
+def _training_rows(scored: Iterator[Scored], selection: Selection, counts: NotKept) -> Iterator[Row]:
+    """Yield training rows, and add to `counts` the completions that give no training row."""
     made = TrainingRows(selection)
     models: dict[Path, str | None] = {}
     for numbered, added in scored:
@@ -380,5 +380,5 @@ def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept
         yield from made.of_group(replace(group, rollouts=judged), models[numbered.file])
         for before, after in zip(group.rollouts, judged, strict=True):
             if before.correct and not after.correct:
-                left.wrong_now += 1
-    left.not_kept.update(made.not_kept)
+                counts.wrong_now += 1
+    counts.not_kept.update(made.not_kept)

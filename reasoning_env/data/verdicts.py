@@ -36,13 +36,13 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
-"""Pauses in seconds before retries after infrastructure errors. A fork server starts in 0.7 s, or in 6 s under load."""
+"""Pauses in seconds before the two retries after an infrastructure error: a fork server restarts in 0.7 to 6 s."""
 REFERENCE, SINGLE, SEVERAL = "reference", "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
     SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
 }
-"""The columns added to a row with the column SINGLE or SEVERAL, each with its type in Parquet (`tables.TYPES`)."""
+"""The columns added to a row that has the column `completion` or `completions`, with their types in Parquet."""
 
 
 async def verdicts(
@@ -51,12 +51,11 @@ async def verdicts(
     """Yield the rows with their scores, in order, as `judge_rows` writes them. The session must be started.
 
     Rows that cannot be judged are skipped: a warning is logged once per reason, with the first row's number (from 1).
-    If an infrastructure error persists, the score is None. Memory contains twice as many rows as the session has
-    workers.
+    If an infrastructure error persists, the score is None. Memory contains at most two rows for each worker.
     """
     left_out: Counter[str] = Counter()
     number = 0
-    async with aclosing(judge_each(session, _as_they_come(rows), lambda row: judge_row(session, row))) as judged:
+    async with aclosing(judge_each(session, _as_async_rows(rows), lambda row: judge_row(session, row))) as judged:
         async for row, added in judged:
             number += 1
             reason = added.get("left_out")
@@ -78,8 +77,7 @@ async def judge_each(
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
     """Yield rows with the results of `judge`, in order.
 
-    Judge twice as many rows at the same time as the session has workers, so that a worker that has finished a row finds
-    another row.
+    Two rows per worker are judged at the same time, so that no worker waits for its next row.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
@@ -102,7 +100,7 @@ async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tupl
     return row, added
 
 
-async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[Row]:
+async def _as_async_rows(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[Row]:
     if isinstance(rows, AsyncIterable):
         async for row in rows:
             yield row
@@ -128,7 +126,7 @@ class RowVerdicts(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """What a row asks for: judge the completions `texts` for the problem with this reference."""
+    """The reference, the completions (`texts`) and the thinking formats of a row that can be judged."""
 
     reference: Reference
     texts: Sequence[str]
@@ -141,7 +139,7 @@ def completions_column(row: Row) -> str:
 
 
 def read_row(row: Row) -> JudgeRequest | RowVerdicts:
-    """Return what to judge in a row, or why no session can judge the row (`left_out`)."""
+    """Return the row as a JudgeRequest or, if no session can judge the row, the reason (`left_out`)."""
     reference = row.get(REFERENCE)
     if not isinstance(reference, str):
         return left_out_row("the row has no reference", _columns_of(row))
@@ -166,14 +164,14 @@ def _columns_of(row: Row) -> str:
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
     """Return the verdicts of a row, or why this session cannot judge the row (`left_out`)."""
-    asked = read_row(row)
-    if not isinstance(asked, JudgeRequest):
-        return asked
-    task = asked.reference.task
+    request = read_row(row)
+    if not isinstance(request, JudgeRequest):
+        return request
+    task = request.reference.task
     if task not in {task.name for task in session.library.tasks}:
         return left_out_row("the task of the reference is missing in this installation", task)
     try:
-        found = await _verdicts(session, asked)
+        found = await _verdicts(session, request)
     except InvalidReferenceError as error:
         return left_out_row("the reference gives a different question in this installation", error.problem)
     except GenerationError as error:
@@ -193,11 +191,11 @@ def left_out_row(reason: str, why: str = "") -> RowVerdicts:
     return {"left_out": reason, "why": (why or reason)[:400]}
 
 
-async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdict] | None:
-    """Return the verdicts; None if an infrastructure error persists."""
+async def _verdicts(session: Session[object], request: JudgeRequest) -> list[Verdict] | None:
+    """Judge the completions, and return a verdict for each of them; None if an infrastructure error persists."""
     for pause_s in (*RETRY_PAUSES_S, None):
         try:
-            return await session.judge(str(asked.reference), asked.texts, thinking=asked.thinking)
+            return await session.judge(str(request.reference), request.texts, thinking=request.thinking)
         except ClosedError:
             raise
         except (ScoringError, WorkerError):

@@ -40,7 +40,7 @@ from ..storage.values import Count, FreeJson, Name, Number, Time
 
 @dataclass(frozen=True)
 class DumpKind:
-    """A kind of dump (passed or failed): the prefix of the file names, and the maximum number of groups in a file."""
+    """A kind of dump: the prefix of its file names, and the maximum number of groups in a file."""
 
     prefix: str
     groups_per_file: int
@@ -89,7 +89,7 @@ def derived_files(groups: Path) -> set[Path]:
 def model_of(file: Path) -> str | None:
     """Return the name of the model that wrote a file's completions, or several names with commas; None if unknown.
 
-    The header of `process` has `models`; the header of an evaluation has `model`. Dumps have no header.
+    The header of a file of `process` has `models`; the header of an evaluation has `model`. Dumps have no header.
     """
     made_with = read_made_with(file)
     models = made_with.get("models", [made_with["model"]] if "model" in made_with else [])

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class NumberedFiles:
-    """New files of one kind, with increasing numbers.
+    """Writes lines to new files of one kind of dump, with increasing numbers in the file names.
 
     No number is used twice. `written` counts the lines of all files. Only one thread may call methods. Any thread may
     read `written`.

@@ -100,7 +100,7 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
     """Return the folder itself or, if no file in it has one of the suffixes `ends`, its subfolders sorted by name.
 
-    So a folder of evaluations means all evaluations in it. The file `besides` does not count. Raises OSError if the
+    So a folder of evaluations means all evaluations in it. The check ignores the file `besides`. Raises OSError if the
     folder cannot be read.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):

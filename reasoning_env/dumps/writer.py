@@ -80,7 +80,7 @@ class RolloutDumper:
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Queue the group if its scores select a kind of dump. Return at once: the writer's thread encodes and writes.
+        """Queue the group if its scores select it for a dump. Return at once: the writer's thread encodes and writes.
 
         A group offered after `close`, or while the waiting groups take too much memory, is dropped and counted.
         """
@@ -191,13 +191,13 @@ class _Waiting:
 
 
 def _without_tokens(group: Group) -> Group:
-    """Return the group without its tokens and the problem's `entry`, which take megabytes and are not dumped."""
+    """Return the group without tokens and without the problem's `entry`. Both take megabytes and are not dumped."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 
 
 def _size_bytes(group: Group) -> int:
-    """Return about how much memory the group takes without its tokens, in bytes."""
+    """Return the approximate memory of the group without its tokens, in bytes."""
     texts: list[str | None] = [group.problem.question, group.problem.metadata_json]
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:

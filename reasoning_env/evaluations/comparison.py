@@ -103,7 +103,7 @@ class ComparisonData(TypedDict):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations, compared on the problems that both have. `tasks` are sorted by change, the largest first."""
+    """Two evaluations, compared on the problems that both have. `tasks` are sorted by the size of the change."""
 
     first: RunScores
     second: RunScores

@@ -62,7 +62,7 @@ class MadeWith(TypedDict):
     preset: Name | None
     """The preset's name."""
     settings: dict[Name, FreeJson]
-    """The settings that decide the set and the sampling, `eval_seed` and `max_completion_tokens` among them."""
+    """The settings that decide the problems and the sampling, such as `eval_seed` and `max_completion_tokens`."""
     versions: dict[Name, Name]
     """The versions of `reasoning_gym`, this `environment`, `python` and task modules."""
 
@@ -88,7 +88,7 @@ class Results(MadeWith):
     started: Name
     """Local time, in ISO 8601."""
     seconds: Number
-    """Time spent on the evaluation, earlier starts included."""
+    """Time spent on the evaluation, including the time before an interruption."""
     problems: Count
     """Number of problems in the set; the planned number until the evaluation is finished."""
     fingerprint: Name | None
@@ -104,7 +104,7 @@ class Results(MadeWith):
     comparable: NotRequired[SummaryRow]
     """With a preset: statistics over the tasks that have not changed since the published runs."""
     published: NotRequired[dict[Name, PublishedMeans]]
-    """With a preset: the published models, by name."""
+    """With a preset: the mean scores of each published model, by the model's name."""
 
 
 _RESULTS = TypeAdapter(Results)
@@ -115,8 +115,8 @@ _SENT = TypeAdapter(SentRequests)
 class EvaluationFolder:
     """A folder that this process writes to. Every method blocks, so call it in a thread.
 
-    `samples` are the problems that are done, by task and number, including those of earlier starts. `spent_s` is the
-    time that earlier starts took. `header` is the part of results.json that is known from the start.
+    `samples` has each problem in samples.jsonl, by task and number. `spent_s` is the time that earlier processes spent
+    on the evaluation. `header` is the part of results.json that is known from the start.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object], spent_s: float = 0.0) -> None:
@@ -157,7 +157,7 @@ class EvaluationFolder:
             self._file.close()
 
     def _add(self, key: str, line: bytes) -> None:
-        """Keep the parts of a line that statistics need, without long texts. Raises ValueError for an invalid line."""
+        """Add a line's problem to `samples`, without its long strings. Raises ValueError for an invalid line."""
         task, _, number = key.rpartition("/")
         group = read_group(line)
         rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
@@ -168,7 +168,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Remove a rollout's texts. Keep an answer tag in the thinking, because the rollout's outcome depends on it."""
+    """Drop a rollout's messages, answer and thinking. Keep an answer tag in the thinking, which `outcome` needs."""
     tag = OPENING_TAG.search(rollout.thinking)
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 
@@ -222,9 +222,9 @@ def open_folder(
 
 
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
-    """Open the newest unfinished folder of the evaluation that no other process writes to.
+    """Open the newest unfinished folder with the same identity. Skip folders that another process writes to.
 
-    If there is none, return None, and log the newest unfinished folder of the same model and how its settings differ.
+    If none is left, return None, and log the newest unfinished folder of this model and the settings that differ.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

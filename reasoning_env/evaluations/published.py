@@ -91,15 +91,15 @@ def remarks_on(
 
 
 def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> None:
-    """Set `differs` in each task's row to what has changed since the published runs."""
+    """Set `differs` in the row of each task: what has changed since the published runs, or None."""
     for task, row in tasks.items():
         row["differs"] = preset.difference(task)
 
 
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
-    """Return each published model's mean scores over the evaluated tasks, the highest `comparable` first.
+    """Return the mean scores of each published model over the evaluated tasks (`tasks`), the best model first.
 
-    `tasks` are the rows of a summary. If a model has no result for a task, the model's means are over the other tasks.
+    The order is by the mean over comparable tasks. If a model has no result for a task, its means ignore the task.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
     means: dict[str, PublishedMeans] = {}

@@ -150,10 +150,10 @@ class Evaluation:
         """Return the evaluation of a model, with its folder.
 
         Args:
-            version: Version of this package, for the results.
+            version: Version of this package, to store in the results.
             token_limit: Maximum tokens of prompt and completion together; None to use `max_token_length`.
             step: Step of the trainer; None if there is no trainer.
-            resume: Resume an equal evaluation that was interrupted.
+            resume: Resume an interrupted evaluation with the same identity (see `MadeWith`).
 
         Raises ConfigError if the folder cannot be created.
         """
@@ -205,7 +205,7 @@ class Evaluation:
                         f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
                     )
 
-            await do_as_they_come(work, self._set.stream(done=done), at_once=self.workers)
+            await call_on_arrival(work, self._set.stream(done=done), at_once=self.workers)
         if not self._scores.count:
             self._log_drops()
             raise ServerError("no evaluation problem could be evaluated; see the log above")
@@ -351,7 +351,7 @@ def set_fingerprint(references: Iterable[str]) -> str:
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
 
 
-async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
+async def call_on_arrival(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
     """Call `work` with each item as soon as the item arrives, with at most `at_once` calls at a time.
 
     On an error, cancel and await all other calls, then raise the error.

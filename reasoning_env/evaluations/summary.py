@@ -111,7 +111,7 @@ class TaskTally:
         return self.outcomes.total()
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. All completions of a group without rollouts have failed."""
+        """Count a group. A group without rollouts adds only its number of failed completions."""
         self.failed += group.failed or 0
         rollouts = group.rollouts
         if not rollouts:
@@ -171,7 +171,7 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 
 
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
-    """Return the rows of tasks, of categories and of all tasks. Each argument maps tasks to values.
+    """Return the statistics of each task, of each category and of all tasks. Each argument has the tasks as keys.
 
     A task without a scored completion has a row of counts only, and does not affect any mean. For hundreds of tasks,
     this takes a second: call it in a thread.
@@ -312,7 +312,7 @@ MAX_RECORDED_VALUES = 8
 
 
 class ParameterChange(TypedDict):
-    """A parameter that was not sent as requested. null means that it was not requested, or not sent."""
+    """A parameter whose requested and sent values differ. A value is null if the request lacked the parameter."""
 
     requested: JsonValue
     sent: JsonValue
@@ -323,7 +323,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """Each parameter's sent values (null: a request without the parameter); of token limits, only the largest value."""
+    """The values sent for each parameter; null: a request lacked the parameter. Of token limits, only the largest."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]
@@ -331,7 +331,7 @@ class SentRequests(TypedDict):
 
 
 def no_requests() -> SentRequests:
-    """Return an empty record."""
+    """Return the record of zero requests."""
     return {"requests": 0, "parameters": {}, "changed": {}, "models": []}
 
 
@@ -344,7 +344,7 @@ def record_requests(answered: Iterable[SentRequest]) -> SentRequests:
 
 
 def _record(requested: Mapping[str, Any], sent: Mapping[str, Any], model: str) -> SentRequests:
-    """Return the record of one request: its fields as requested and as sent, and the model that answered."""
+    """Return the record of one request: the requested and the sent parameters, and the model that answered."""
     moves_system_message = sent.get("messages") != requested.get("messages")
     requested, sent = (
         {name: value for name, value in fields.items() if name not in NOT_SAMPLING} for fields in (requested, sent)

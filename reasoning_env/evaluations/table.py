@@ -33,7 +33,7 @@ NOT_RIGHT = "NOT RIGHT"
 
 
 def print_results(results: Results) -> None:
-    """Print the content of results.json; print nothing if no completion was scored."""
+    """Print an evaluation's results as tables and remarks; print nothing if no completion was scored."""
     overall = results["overall"]
     if overall is None or not overall["completions"]:
         return
@@ -191,7 +191,7 @@ def _change_mark(row: SummaryRow) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, list[str]]:
-    """Return the cells of each column except the last, by heading."""
+    """Return the columns of the table as lists of cells, by heading, without the last column (NOT_RIGHT)."""
     figures = [row for _, row in rows]
     columns = {
         TASK_HEADING: [name for name, _ in rows],
@@ -208,7 +208,7 @@ def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, 
 
 
 def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
-    """Return how many characters are left for one more column. Two spaces follow each column."""
+    """Return how many characters of the line are left for a further column. Two spaces follow each column."""
     return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
 
@@ -228,7 +228,7 @@ def _not_right(row: SummaryRow, room: int) -> str:
 def _print_published(results: Results, overall: SummaryRow, published: Mapping[str, PublishedMeans]) -> None:
     """Print a table with a column for this model and for each published model, the best published model first.
 
-    The tasks in which this model is furthest behind the best published model come first.
+    The first tasks are those in which this model is furthest below the best published score.
     """
 
     def behind(task: str) -> float:

@@ -132,7 +132,7 @@ TaskParams = Annotated[dict[str, dict[str, object]], BeforeValidator(parse_mappi
 class ReasoningSettings(BaseModel):
     """Settings of tasks, workers, scoring and evaluation.
 
-    Unknown names and values out of range raise ConfigError in one line. The config of `ReasoningGymEnv` is a subclass.
+    Unknown names and values out of range raise ConfigError. The config of `ReasoningGymEnv` is a subclass.
     """
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)

@@ -1,4 +1,4 @@
-"""Read the settings that a user passes, also as YAML; describe mistakes, defaults and ranges in words."""
+"""Read settings that a user passes as values, strings or YAML, and describe invalid values in words."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def check_checkout(folder: str | None) -> None:
 def make_settings(settings_cls: type[Settings], values: Mapping[str, object], section: str = "") -> Settings:
     """Return settings with these values, which may be strings.
 
-    Raises ConfigError, in one line, for unknown names and invalid values. `section` is the prefix of the settings in
-    messages (`env.`).
+    Raises ConfigError for unknown names and invalid values. `section` is the prefix of the names in messages, such as
+    `env.`.
     """
     fields = settings_cls.model_fields
     raise_all([unknown_setting(name, fields, section) for name in values if name not in fields and name not in UNUSED])
@@ -237,7 +237,7 @@ def parse_options(value: object) -> object:
 
 
 def _check_spaces(value: object) -> None:
-    """Raise ValueError for `{a:1}`, which YAML reads as a name `a:1` without a value."""
+    """Raise ValueError if the space after a colon is missing: YAML reads `{a:1}` as the name `a:1` without a value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner is None and ":" in str(name):

@@ -1,7 +1,7 @@
-"""Settings that were removed: what to do instead, and how to read stored states that have them.
+"""Settings that were removed: advice for users, and the conversion of stored settings.
 
 `unknown_setting` returns the error for a removed setting in a file, a command line or keyword arguments.
-`current_settings` reads the settings stored in checkpoints and in headers of row files. `REMOVED` also contains
+`current_settings` converts the settings in checkpoints and in the headers of row files. `REMOVED` also contains
 settings of the upstream environment that this program never had.
 """
 

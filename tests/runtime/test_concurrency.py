@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.evaluations.run import do_as_they_come
+from reasoning_env.evaluations.run import call_on_arrival
 from reasoning_env.runtime.concurrency import map_concurrently
 
 
@@ -62,6 +62,6 @@ async def test_error_in_concurrent_work_stops_the_reading_of_further_items() -> 
 
     before = asyncio.all_tasks()
     with pytest.raises(ZeroDivisionError):
-        await do_as_they_come(work, items(), at_once=1)
+        await call_on_arrival(work, items(), at_once=1)
     assert begun == [0, 1]
     assert asyncio.all_tasks() == before
