@@ -38,20 +38,20 @@ class AdaptiveLimit:
         self._clock = clock
         self._quota = math.inf
         self._sent = sent
-        """Requests in the current span that were not refused."""
+        """Number of requests in the current span of time that were not refused."""
         self._span_s = 0.0
         self._is_asked = False
-        """True if the length of the current span is the time that the server asked to wait."""
+        """True if the current span of time is as long as the server asked to wait."""
         self._begins_s = -math.inf
         """When the current span of time begins. Before this time, no request is sent."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """About when the server last accepted a request: when a refusal last ended a span with accepted requests."""
+        """About when the server last accepted a request: the time of the last refusal after an accepted request."""
 
     async def wait(self) -> float:
-        """Wait until the limit allows a request. Return the time; if the request is refused, pass it to `refused`."""
+        """Wait until a request may be sent. Return the time of sending, an argument of `refused`."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s
@@ -71,7 +71,7 @@ class AdaptiveLimit:
         """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, or None.
 
         If `is_limit` is False, the server refused because it was unavailable, so `wait_s` says nothing about its rate
-        limit. Refusals of requests that were sent before the last refusal count as the same refusal.
+        limit. If the request was sent before the last refusal, its refusal lowers the quota by only 1.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:

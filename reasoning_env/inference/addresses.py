@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 ServerT = TypeVar("ServerT", bound=BaseModel)
 
 PATIENCE_S = 30.0
-"""Seconds to wait for a server at startup by default. The time is short, because a user waits for the command."""
+"""Default number of seconds to wait for a server at startup. A user waits for the command, so the time is short."""
 AWAY_LIMIT_S = 600.0
 """`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
 PROBE_S = 30.0
@@ -177,7 +177,7 @@ def read_servers(
 
 
 def _read_word(word: str, name: str) -> str:
-    """Return the key or header `word`; for `$NAME`, that environment variable's value. Raises ConfigError."""
+    """Return `word`, a key or header; if it is `$NAME`, the environment variable's value. Raises ConfigError."""
     setting = f"openai.{name}"
     if word.startswith("$"):
         variable = word[1:]
@@ -225,20 +225,20 @@ class StatusError(Exception):
 
     @property
     def messages(self) -> str:
-        """All messages of the reply, to be searched for the reason of a refusal."""
+        """All messages of the reply. One of them may contain the reason of a refusal."""
         return all_messages(self._body)
 
     @property
     def names(self) -> Sequence[str]:
-        """The code and the type of the error."""
+        """The code, type and status that the reply's error contains."""
         error = error_in_place(self._body)
         return [] if error is None else error.names
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
-    """Call `probe` with its time limit in seconds until it returns no failures. Log why the program waits.
+    """Call `probe`, with a time limit in seconds, until it returns an empty list. Log why the program waits.
 
-    `timeout_s` may be infinite. Raises ServerError if `probe` still fails after this time, and any error of `probe`.
+    Raises ServerError if failures remain after `timeout_s`, which may be infinite, and any error that `probe` raises.
     """
     deadline = time.monotonic() + timeout_s
     outage = OutageLog(logger)
@@ -274,7 +274,7 @@ CONTEXT_NAMES = ("max_model_len", "context_length")
 
 
 def explain_probe(error: Exception, completer: Completer, reply_format: ReplyFormat) -> Failure:
-    """Return the failure of a request for one token. Raises ServerError if the server will never work."""
+    """Explain why a request for one token failed. Raises ServerError if the server will never work."""
     failure = explain_failure(error)
     is_refused = NO_QUOTA in error_names(error) or (failure.kind is FailureKind.REFUSED and failure.status != 404)
     may_work_later = failure.kind in (FailureKind.ABSENT, FailureKind.BUSY) or isinstance(error, BrokenOffError)
@@ -379,7 +379,7 @@ async def find_format(completer: Completer, prompt: Prompt, options: RequestOpti
 
 
 def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
-    """Return True if an error may mean that the server lacks this format; False if it means anything else.
+    """Return True if an error may mean that the server does not support this format.
 
     For chat completions, only a missing endpoint or chat template counts. A 404 may also mean that the server lacks the
     model, or that the URL lacks `/v1`.

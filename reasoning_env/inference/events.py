@@ -1,4 +1,4 @@
-"""Join a streamed reply: server-sent events, each with a piece of one completion, become one reply."""
+"""Join the server-sent events of a streamed reply, each with a piece of one completion, into one reply."""
 
 from __future__ import annotations
 

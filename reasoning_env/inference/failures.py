@@ -77,7 +77,7 @@ class Failure:
 
 
 def explain_failure(error: BaseException) -> Failure:
-    """Return the meaning of an error that a client raised for a request."""
+    """Return a Failure that explains the error that a client raised for a request."""
     cause = _cause(error)
     root = _root(cause)
     status = http_status(cause)
@@ -160,11 +160,11 @@ def _field(error: object, name: str) -> object:
 
 
 ERROR_BYTES = 2**14
-"""Maximum bytes of a reply that is searched for an error. Some servers repeat the request in their errors."""
+"""An error is read from at most this many bytes of a reply. Some servers repeat the request in their errors."""
 
 
 def error_in_place(body: bytes) -> ErrorReply | None:
-    """Return the error that a reply contains in place of completions; None for any other reply."""
+    """Return the error that a reply contains instead of completions; None for any other reply."""
     try:
         error = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -337,7 +337,7 @@ def _root(error: BaseException) -> Any:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return the failure of the last attempt for tenacity's RetryError; any other error unchanged."""
+    """Return the error of the last attempt if `error` is tenacity's RetryError, else `error` itself."""
     last_attempt = getattr(error, "last_attempt", None)
     return (last_attempt.exception() if last_attempt is not None else None) or error
 
@@ -370,7 +370,7 @@ class History:
     pause_s: float = 0.0
 
     def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
-        """Return the history with one more failure. `successes` is the number of successful requests of all groups."""
+        """Return the history with one more failure. `successes`: how many requests of all groups have succeeded."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
         if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
@@ -379,14 +379,14 @@ class History:
 
 
 class RequestOutage(OutageLog):
-    """The current outage, which the requests of all groups report, and the last time at which no server answered."""
+    """Tracks how long requests of all groups have failed, and when the server was last absent or busy."""
 
     _absent_at = -math.inf
 
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        If a server answered with `failure`, only the time since the last failure without an answer counts.
+        Unless the server is absent or busy, only the time since it was last absent or busy counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()

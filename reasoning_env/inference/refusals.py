@@ -29,10 +29,10 @@ FEWEST_TOKENS = 64
 PROMPT_MARGIN = 1.05
 """The estimated size of a prompt is multiplied by this, because prompts differ in characters per token."""
 MAX_CHANGES = 32
-"""Maximum number of changes of one request. Halving the largest limit until the server accepts it takes about 20."""
+"""Maximum number of changes of one request. Lowering the largest token limit by halves takes about 20 changes."""
 
 Stream = Literal["auto", "always", "never"]
-"""Whether to request replies as events. `auto`: only if the server says that it only streams."""
+"""Whether to request streamed replies. `auto`: only if the server says that it supports no other replies."""
 STREAM_WORD = re.compile(r"\bstream(ing|ed)?\b", re.IGNORECASE)
 UNKNOWN_NAME = re.compile(
     r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
@@ -83,10 +83,10 @@ class Refusals:
         self._context: int | None = None
         """The context length that an error reported, in tokens; None until an error reports it."""
         self._prompt_scale = 0.0
-        """The largest ratio so far of a prompt's tokens, as the server counts them, to the estimated tokens."""
+        """The largest ratio so far of the server's count of a prompt's tokens to the estimated count."""
         self._left_out: set[str] = set()
         self._search: _Search | None = None
-        """Finds out which of the parameters named in an error is refused; None if no error named any."""
+        """Finds out which of the parameters named in an error the server refuses; None if no error named parameters."""
         self._logged: set[str] = set()
 
     def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
@@ -111,8 +111,8 @@ class Refusals:
     def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
         """Learn from an error which part of the request the server refuses, so that `adapt` changes that part.
 
-        Also notes the size of the prompt if the error has it. Raises the error if no change can help, and after
-        MAX_CHANGES changes.
+        Also notes the number of the prompt's tokens if the error states it. Raises the error if no change can help, and
+        after MAX_CHANGES changes.
         """
         attempts.changes += 1
         message = _refusing_message(error) if attempts.changes <= MAX_CHANGES else None
@@ -205,10 +205,10 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out each of the parameters that the error names, one at a time, and then all of them.
+        """Leave out a parameter that the error names: another one in each attempt, and all of them in the last attempt.
 
-        If a server refuses two parameters together, only one is left out, and a parameter that the error only mentions
-        is kept. Return False if the error names no parameter that can be left out.
+        So if a server refuses two parameters only together, the request keeps one of them. Return False if no
+        parameter is left to try.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change
@@ -234,7 +234,7 @@ class Refusals:
 
 
 class _Search:
-    """Finds out which of the parameters named in an error to leave out."""
+    """Finds out by trial which of the parameters named in an error must be left out."""
 
     def __init__(self, wording: Sequence[str], named: Sequence[str]) -> None:
         self.wording = wording

@@ -297,7 +297,7 @@ class ServedModel:
         return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts, and log why other completions are unusable. Raises an error if there is no rollout."""
+        """Return the rollouts among `completions`. Log the first error among them; raise it if there is no rollout."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         errors = [completion for completion in completions if not isinstance(completion, Rollout)]
         if not rollouts:

@@ -1,7 +1,7 @@
 """One inference server: its reply format, the requests to it, and whether it can be reached.
 
-The module contains the options of requests (`RequestOptions`), the check how completions ended (`Endings`), the
-detection of servers that stop (`Reachability`), and the `Server` itself.
+The module contains the options of requests (`RequestOptions`), the check of how completions ended (`Endings`),
+the detection of stopped servers (`Reachability`), and the `Server` itself.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class RequestOptions:
     keep_special_tokens: bool = False
 
     def stops(self, kind: ReplyKind) -> bool:
-        """Return whether generation ends with the first closing answer tag."""
+        """Return whether requests for this kind of replies end generation with the first closing answer tag."""
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
-        """Return the request parameters that these options set, if replies of this kind are requested."""
+        """Return the parameters that these options add to requests for this kind of replies."""
         parameters: dict[str, object] = {}
         if self.stops(kind):
             parameters["stop"] = [ANSWER_END]
@@ -260,7 +260,7 @@ class Server:
         self._on_reply = on_reply
         self._under_way = 0
         self._refusals = Refusals(settings.stream) if settings.stream == "always" else None
-        """What the server refuses; None until the first refusal."""
+        """What the server refuses; None before the first failed request, unless `settings.stream` is `always`."""
         self._limit: AdaptiveLimit | None = None
         """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
@@ -458,7 +458,7 @@ class Server:
     # ---- at the start
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token without waiting. Raises the errors of `ask`, and BrokenOffError."""
+        """Request one token, even if the rate limit is reached. Raises the errors of `ask`, and BrokenOffError."""
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
@@ -521,14 +521,14 @@ async def _check_response(response: aiohttp.ClientResponse) -> None:
 
 
 def is_empty(completion: ServedCompletion) -> bool:
-    """Return True for a completion without text and without tokens."""
+    """Return True if a completion of tokens has no tokens, or a completion of text has neither text nor thinking."""
     if isinstance(completion, TokenCompletion):
         return len(completion.tokens) == 0
     return not completion.text and not completion.thinking
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error for a completion that the server broke off, or that has no token; else None."""
+    """Return the error if the server broke a completion off, or if it has 0 tokens and is not a refusal; else None."""
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0

@@ -43,7 +43,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Words of messages that refuse a token limit as too small. Models that think before they answer refuse one token."""
+"""Words of messages that reject a token limit as too small. Models that think first may reject a limit of one token."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class AllowedTokens:
 
 
 def names_limit(message: str) -> bool:
-    """Return True if a message names the limit of a completion's tokens."""
+    """Return True if a message contains a name of the token limit, such as `max_tokens` or `maximum new tokens`."""
     return _NAMES_LIMIT.search(message) is not None
 
 
@@ -93,21 +93,21 @@ def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
     return total is not None or (_SPEAKS_OF_COMPLETION.search(message) is not None and bool(numbers))
 
 
-def _labelled(pattern: re.Pattern[str], message: str) -> list[int]:
-    """Return all numbers that a pattern captures in the message."""
+def _numbers_matching(pattern: re.Pattern[str], message: str) -> list[int]:
+    """Return the number in each match of a pattern in the message."""
     return [int("".join(groups).replace(",", "")) for groups in pattern.findall(message)]
 
 
 def _find_total(message: str, sent: int, numbers: set[int]) -> int | None:
     """Return the number of tokens of prompt and completion together; None if the message does not have it."""
     sums = [each for each in numbers if each - sent in numbers]
-    return next((each for each in [*sums, *_labelled(_TOTAL, message)] if each > sent), None)
+    return next((each for each in [*sums, *_numbers_matching(_TOTAL, message)] if each > sent), None)
 
 
 def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
     """Return the context length minus the prompt's length, if the message has both numbers."""
     total = _find_total(message, sent, set(others))
-    labelled = [each for each in _labelled(_PROMPT_SIZE, message) if each in others]
+    labelled = [each for each in _numbers_matching(_PROMPT_SIZE, message) if each in others]
     if total is not None:
         prompt = total - sent
     elif labelled:
@@ -125,7 +125,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the largest number in `others` below `sent`, else the context length minus the prompt's tokens."""
+    """Return the message's largest number below `sent`; if there is none, the context length minus `prompt_tokens`."""
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):
@@ -137,7 +137,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return the limit that a message's words suggest: a number above `sent`, `sent` minus 1, or half of `sent`."""
+    """Return N for a message such as `at least N`, `sent` - 1 for `below SENT`, and half of `sent` for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

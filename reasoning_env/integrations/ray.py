@@ -125,7 +125,7 @@ class RayJudges:
         return None
 
     def _order(self, judge: object) -> tuple[bool, int]:
-        """Return the sort key: judges without a recent failure first, then the least busy judge."""
+        """Return a judge's sort key: judges without a recent failure come first, and of these the least busy judge."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]
 
 

@@ -97,7 +97,7 @@ class TrlEnvironment:
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return a reward function for each part of the score, to replace `reward`. Together they judge a batch once.
+        """Return three reward functions, one for each part of the score, to replace `reward`. A batch is judged once.
 
         Use them for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
         """
@@ -143,7 +143,7 @@ class TrlEnvironment:
         cut = [False] * len(completions)
         if limit is not None and completion_ids is not None:
             cut = [len(ids) >= limit for ids in completion_ids]
-        await asyncio.to_thread(self._learn, list(zip(reference, verdicts, cut, strict=True)))
+        await asyncio.to_thread(self._update_sampler, list(zip(reference, verdicts, cut, strict=True)))
         _log_reasons(verdicts, "reason", "reasoning", log_extra, log_metric)
         levels = [level for name in reference if (level := Reference.parse(name).level) is not None]
         if log_metric is not None and levels:
@@ -171,8 +171,8 @@ class TrlEnvironment:
         drawn: dict[str, object] = row[0]
         return drawn
 
-    def _learn(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Gather (reference, verdict, is truncated) from all ranks, and let the first rank observe each group."""
+    def _update_sampler(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
+        """Gather (reference, verdict, is truncated) from all ranks. The first rank passes each group to the sampler."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
@@ -193,10 +193,10 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 
 
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
-    """Return a reward function that judges each completion with its row of the data set, including the prompt.
+    """Return a reward function that passes each completion to the score function with its row, including the prompt.
 
-    The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the
-    columns `NAME/reason`, `NAME/error` and `NAME/parts`; the metrics include the share of each reason.
+    The reward is None after an infrastructure error. TRL logs the rewards under `name`, adds the columns `reason`,
+    `error` and `parts` to the table of completions, with `name` and `/` before each, and logs the share of each reason.
     """
 
     async def reward(
@@ -275,7 +275,7 @@ class _StreamCallback(TrainerCallback):
     ) -> None:
         bridge = self._environment.bridge
         limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
-        if limit is not None and _has_learnt_positions(model, limit):
+        if limit is not None and _has_learned_positions(model, limit):
             # Observed: GPT-2 learned nothing from 18,000 completions of two tasks, but did learn from one task.
             logger.warning(
                 "the model has learned position embeddings (as GPT-2), and TRL pads prompts on the left without "
@@ -316,8 +316,8 @@ class _StreamCallback(TrainerCallback):
             logger.info("step %d: %s", state.global_step, {name: round(value, 4) for name, value in report.items()})
 
 
-def _has_learnt_positions(model: Any, limit: int) -> bool:
-    """Return True if the model has an embedding table with a row for each of `limit` positions."""
+def _has_learned_positions(model: Any, limit: int) -> bool:
+    """Return True if the model has learned position embeddings: a table with a row for each of `limit` positions."""
     tokens = model.get_input_embeddings()
     tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding) and module is not tokens]
     return any(table.num_embeddings == limit for table in tables)

@@ -56,13 +56,13 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def parts(self, trace: Any) -> dict[str, float]:
-        """Return `format`, `answer` and `length`, whose product is the reward. Metrics are called before rewards."""
+        """Return `format`, `answer` and `length`, whose product is the reward. verifiers calls `judged` later."""
         verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
         return dict(verdict.parts)
 
     @vf.metric
     async def level(self) -> dict[str, float]:
-        """Return the level of the problem, if it has one."""
+        """Return the level of the problem; an empty dict if the problem has no level."""
         level = Reference.parse(self.data.reference).level
         return {} if level is None else {"level": level}
 

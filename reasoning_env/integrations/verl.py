@@ -36,7 +36,7 @@ from reasoning_env.integrations import process_bridge
 from reasoning_env.records import Subject, Verdict
 
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
-"""Pauses between retries. The last pause is longer than a `judge` server needs to restart."""
+"""Seconds between retries. The last pause is longer than a `judge` server needs to restart."""
 
 
 async def compute_score(

@@ -49,7 +49,7 @@ class ByteSemaphore:
 
     @asynccontextmanager
     async def take(self, size: int) -> AsyncIterator[None]:
-        """Reserve `size` bytes inside the context; `size` must not exceed the semaphore's size."""
+        """Reserve `size` bytes until the `async with` block ends; `size` must not exceed the semaphore's size."""
         while size > self._free:
             self._left.clear()
             await self._left.wait()
@@ -68,8 +68,8 @@ class TooManyValuesError(ValueError):
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two semaphores (`ByteSemaphore`) limit the memory of all requests together: one for the bytes until the reply is
-    sent, and one for the completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
+    Two semaphores (`ByteSemaphore`) limit the memory of all requests together: one for bodies, each until its reply is
+    sent, and one for completions, while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
     delay small requests.
     """
 
@@ -89,7 +89,7 @@ class BodyReader:
             raise self._too_large()
 
     def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
-        """Wait until enough memory is free for the body, and reserve the memory inside the context."""
+        """Wait until enough memory is free for the body, and reserve it until the `async with` block ends."""
         size = request.content_length
         if size is None:  # no body, or a chunked body
             size = self._max_bytes if request.body_exists else 0
@@ -97,7 +97,7 @@ class BodyReader:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest, kind: type[R]) -> AsyncIterator[R]:
-        """Yield the body as a record of type `kind`, and reserve memory for its completions inside the context.
+        """Yield the body as a record of type `kind`. Reserve memory for completions until the `async with` block ends.
 
         Raises Refused (400, 408 or 413) for an invalid body.
         """

@@ -13,7 +13,7 @@ TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 
 
 class ScoreRequest(msgspec.Struct):
-    """A request to judge completions (`texts`): of the problem with the reference `ref`, or of a row."""
+    """A request to judge completions (`texts`) of one problem, given by its reference (`ref`), or of one `row`."""
 
     texts: list[str]
     ref: str | None = None

@@ -30,7 +30,7 @@ class JudgeMetrics:
         self.verdicts: Counter[str] = Counter()
         self.replies: Counter[int] = Counter()
         self.requests = 0
-        """Requests in progress."""
+        """Number of requests in progress."""
         self.faults = 0
         self.unread_replies = 0
         self.pool: ObservedPool | None = None

@@ -57,7 +57,7 @@ REPLY_TIMEOUT_S = 30.0
 
 
 class Judge(Protocol):
-    """The part of a `Session` or of `RayJudges` that the server uses."""
+    """The interface that the server needs. `Session` and `RayJudges` implement it."""
 
     async def judge(self, subject: Subject, completions: Sequence[str], /) -> list[Verdict]: ...
 
@@ -73,7 +73,7 @@ class JudgeServer:
     """The routes of a judge server. If `token` is set, every request except /health needs this bearer token."""
 
     AT_ONCE = 8
-    """Maximum completions that are judged at a time for one request with several references. With 64, four such
+    """How many completions of a request with several references are judged at the same time. With 64, four such
     requests delayed a group of 8 answers by 3 s."""
     SHUTDOWN_TIMEOUT_S = 2.0
     """Seconds that requests in progress get at shutdown. aiohttp may wait for this time twice."""
@@ -228,7 +228,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return the labels, with JSON strings of rows parsed as rows. Raises Refused (400 or 413)."""
+        """Return the labels as references and rows. Rows in JSON strings are parsed. Raises Refused (400 or 413)."""
         texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
         if not texts:
             return list(labels)

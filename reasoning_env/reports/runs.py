@@ -37,7 +37,7 @@ class StoredRun:
         return None if self.results is None else self.results["step"]
 
     def groups(self, seen: SeenGroups) -> Iterator[DumpedGroup]:
-        """Yield the readable groups that are not in `seen`. `faults` is complete after the last group."""
+        """Yield the readable groups, except groups in `seen`. `faults` is complete after the last group."""
         for file in self.files:
             try:
                 yield from stream_groups(file, strict=False, on_damage=self._note_damage, seen=seen)
@@ -160,7 +160,7 @@ def _name(path: Path) -> str:
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
-    """If runs have equal names, rename each to the last parts of its path, as many as make the names differ."""
+    """If runs have equal names, rename each to the end of its path, just long enough that the names differ."""
     of_name: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for run in runs:
         of_name[run.name].append(run)
@@ -171,7 +171,7 @@ def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
 
 
 def distinct_ends(paths: Sequence[Path]) -> list[str]:
-    """Return the last parts of each path, as few as make all results differ, without control characters."""
+    """Return the end of each path, just long enough that all ends differ, without control characters."""
     parts = [Path(real_path(path)).parts for path in paths]
     longest = max(map(len, parts))
     last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)

@@ -15,7 +15,7 @@ AUTO = "auto"
 
 
 def format_named(name: str) -> ReplyFormat | None:
-    """Return the format of a `server_type`; None for `auto`. Raises ConfigError for any other word."""
+    """Return the format for a value of `server_type`; None for `auto`. Raises ConfigError for an unknown name."""
     for reply_format in REPLY_FORMATS:
         if reply_format.name == name:
             return reply_format
@@ -30,7 +30,7 @@ def format_named(name: str) -> ReplyFormat | None:
 
 
 def check_type(name: str) -> str:
-    """Return a `server_type` unchanged. Raises ConfigError for an unknown word."""
+    """Return `name` if it is a valid value of the setting `server_type`. Raises ConfigError for an unknown name."""
     format_named(name)
     return name
 
@@ -47,5 +47,5 @@ def names_of_kind(kind: ReplyKind) -> str:
 
 
 def format_of_kind(kind: ReplyKind) -> ReplyFormat:
-    """Return the most common format of a kind of replies, which is the last of this kind in REPLY_FORMATS."""
+    """Return the most widely supported format with this kind of replies: the last one in REPLY_FORMATS."""
     return [each for each in REPLY_FORMATS if each.kind is kind][-1]

@@ -38,7 +38,7 @@ KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
 """All known finish reasons."""
 MAX_NAME_CHARACTERS = 200
-"""Maximum number of characters of a model's name to keep."""
+"""A model's name is cut after this many characters."""
 THINKING = ("reasoning_content", "reasoning")
 """Fields with thinking. vLLM, SGLang and DeepSeek use the first name; newer vLLM and other servers use the second."""
 
@@ -211,7 +211,7 @@ def rollout_from_text(
 ) -> Rollout | str:
     """Tokenize the server's text and return a rollout, or the reason why the text is unusable for training.
 
-    `stop` is the request's stop string. If the text ends with `stop`, the model has not sampled its end-of-turn token.
+    If the text ends with the stop string `stop`, the rollout has no end-of-turn token, because the model sampled none.
     """
     text = chat.strip_end_of_turn(completion.text)
     finish_reason = completion.word
@@ -240,7 +240,7 @@ SendOne = Callable[[Mapping[str, object]], Awaitable[ServerReply]]
 
 
 async def request_each(n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-    """Send `n` requests, one for each completion. If all fail, raise the first error."""
+    """Send `n` requests for one completion each. Return the completions that arrive; if none, raise the first error."""
     requests = [asyncio.ensure_future(request(parameters)) for _ in range(n)]
     try:
         replies = await asyncio.gather(*requests, return_exceptions=True)
@@ -264,7 +264,7 @@ class StopText:
 
     def __init__(self) -> None:
         self._is_kept: bool | None = None
-        """Whether the server keeps the stop string; None until a completion shows whether it does."""
+        """Whether completions contain the stop string; None until a completion shows whether they do."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
         """Request completions that end with their first closing answer tag. Raises the errors of `request_each`."""

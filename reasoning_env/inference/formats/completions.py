@@ -1,4 +1,4 @@
-"""POST /v1/completions with token ids, as a standard `vllm serve` offers it."""
+"""The format of POST /v1/completions with token ids, which a standard `vllm serve` supports."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
 
 
 def _read(completion: RawCompletion) -> Numbers:
-    """Read token ids such as `[5, 6]` and log-probabilities such as `[-0.25, -1.5]`. Raises ReplyError."""
+    """Read two lists: token ids such as `[5, 6]`, and log-probabilities such as `[-0.25, -1.5]`. Raises ReplyError."""
     ids = []
     logprobs = []
     for piece in in_pieces(completion.ids, b","):

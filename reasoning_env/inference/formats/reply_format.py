@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
-    Atropos' servers have methods instead of formats; `method` names the method whose replies have this content.
+    `method`: the method that returns this content in Atropos' server classes, which have no reply formats.
     """
 
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
@@ -50,7 +50,7 @@ class TokenCompletion:
     """A completion as sampled tokens with log-probabilities, in NumPy arrays or lists.
 
     - `word`: the server's finish reason; "" if the server does not send one.
-    - `text`: the text that the reply has besides the tokens; "" if there is none.
+    - `text`: the completion's text, if the reply contains both tokens and text; else "".
     """
 
     tokens: Sequence[int] | NDArray[Any]
@@ -85,7 +85,7 @@ class SentRequest:
 
     - `requested`: the fields that the settings ask for, with OpenAI's names.
     - `sent`: the fields that were sent, which differ if the server had refused some of them.
-    - `model`: the name of the model that the reply names; "" if the reply names none.
+    - `model`: the model's name in the reply; "" if the reply has no name.
     """
 
     requested: Mapping[str, object]
@@ -98,7 +98,7 @@ class ServerReply:
     """The completions of a reply, or of the replies to several requests.
 
     - `prompt_tokens`: the tokens into which the server split the prompt; None if the request contained the tokens.
-    - `model`: the name of the model that the reply names; "" if the reply names none.
+    - `model`: the model's name in the reply; "" if the reply has no name.
     - `requests`: the requests that were answered.
     """
 

@@ -1,4 +1,4 @@
-"""POST /generate of SGLang."""
+"""The format of SGLang's endpoint POST /generate."""
 
 from __future__ import annotations
 

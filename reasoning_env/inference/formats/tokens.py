@@ -4,7 +4,7 @@ A reply has tens of bytes per token and may be many megabytes long. So the reply
 read one completion after the other, in small pieces that do not block the event loop. Log-probabilities are the exact
 floats that the server sent. Each token format has a module beside this one.
 
-A reply that does not have the expected format raises ReplyError with what it contains; the request is then retried.
+If a reply does not have the expected format, ReplyError says what the reply contains, and the request is retried.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TokenFormat(ReplyFormat):
     - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
     - `prompt_of`: returns how the server tokenized that text: the tokens, only their number, or None if the reply has
       neither.
-    - `model_of`: returns the name of the model that the reply names; "" if it names none.
+    - `model_of`: returns the model's name in the reply; "" if the reply has no name.
     """
 
     kind: ReplyKind = ReplyKind.TOKENS
@@ -156,7 +156,7 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
-    """Split the JSON of a list into lists of some thousand elements.
+    """Split the JSON of a list into shorter lists, each of about REPLY_PIECE_BYTES bytes.
 
     `end_of_element` is the string at which an element ends, including the comma.
     """
@@ -205,7 +205,7 @@ def rollout_from_tokens(
 ) -> Rollout | BrokenOffError | str:
     """Return a rollout of the sampled tokens, or the reason why they are unusable for training.
 
-    If the text of the completion has more tokens than the reply lists, the server broke the completion off.
+    Return BrokenOffError if the text of the completion has more tokens than the reply lists.
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"
@@ -240,6 +240,6 @@ def rollout_from_tokens(
 
 
 def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
-    """Return the prompt's values followed by the completion's. An array needs a tenth of the memory of a list."""
+    """Return the prompt's values and then the completion's, in one array, which is a tenth as large as a list."""
     values.frombytes(of_completion)
     return values

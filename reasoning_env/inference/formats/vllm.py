@@ -1,4 +1,4 @@
-"""POST /generate of Atropos' own vLLM server."""
+"""The format of the endpoint POST /generate of Atropos' own vLLM server."""
 
 from __future__ import annotations
 

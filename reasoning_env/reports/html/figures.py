@@ -49,7 +49,7 @@ class ShownRow(Means):
     groups: int
     rollouts: int
     signal: float | None
-    """The share of groups whose scores differ."""
+    """The share of groups whose completions have different scores."""
     level: float | None
     outcomes: list[int]
     """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
@@ -57,7 +57,7 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, number of rollouts with two different scores, number of rollouts with both]"""
+    """[mean library score, mean score, number of rollouts in which they differ, number of rollouts with both scores]"""
 
 
 class TaskRow(ShownRow):
@@ -83,15 +83,15 @@ class HeatCell(TypedDict):
 
 
 FigureCurve = dict[str, object]
-"""Return value of `curve` for all groups or for one task: lists with a value for each point.
+"""A curve of all groups or of one task, as `curve` returns it: lists with a value for each point.
 
 A point averages groups that are consecutive in the stream of problems.
 
 - `groups`: the number of groups of a point
 - `problem`, `step`, `time`: the mean position of a point on each axis. Times are seconds since the first group of the
   run. The whole list is None if a point has no position on the axis.
-- the names of CURVES: means over groups; None if unknown
-- `outcomes`: counts of rollouts, by the position of their outcome in PAGE_OUTCOMES, without outcomes that never occur
+- each name in CURVES: the mean over the groups of a point; None if unknown
+- `outcomes`: for each outcome that occurs, as a position in PAGE_OUTCOMES, the number of rollouts of each point
 """
 CURVES: Mapping[str, int] = {
     "score": 4,
@@ -163,7 +163,7 @@ class GroupFigures(NamedTuple):
     tokens: float | None
     characters: float
     outcomes: tuple[int, ...]
-    """The outcome of each completion, by its position in PAGE_OUTCOMES."""
+    """The outcome of each completion, as a position in PAGE_OUTCOMES."""
     corrected: tuple[bool, ...]
     """For each completion with a library score, whether the verifier's score differs from the library score."""
 
@@ -244,7 +244,7 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
 def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
     """Split groups into at most 100 points of consecutive groups, with nearly equal numbers of groups.
 
-    A point has at least eight groups, or about a tenth of all groups, because the mean of few groups is noisy.
+    A point has at least eight groups (below 80 groups: about a tenth), because the mean of few groups is noisy.
     """
     number = min(len(groups), 100, max(10, len(groups) // 8))
     ends = [point * len(groups) // number for point in range(number + 1)] if number else []
@@ -389,7 +389,7 @@ def _shown_ks(most: int) -> Sequence[int]:
 
 
 def _cells(task: int, groups: Sequence[GroupFigures]) -> Iterator[HeatCell]:
-    """Yield a HeatCell for each bin of levels with groups, the lowest level first."""
+    """Yield a HeatCell for each bin of levels that contains groups, the lowest levels first."""
     by_bin: defaultdict[int, list[float]] = defaultdict(list)
     for group in groups:
         by_bin[_level_bin(group.level)].append(group.score)

@@ -44,7 +44,7 @@ class PageRun(RunFigures):
     path: str
     evaluation: bool
     facts: list[list[str]]
-    """[name, value] of each property in which evaluations may differ."""
+    """[name, value] of each property of an evaluation, such as its model, preset and settings."""
     published: PublishedScores | None
 
 
@@ -93,7 +93,7 @@ class PageData(TypedDict):
     """Name and category of each task."""
     outcomes: tuple[str, ...]
     forms: tuple[str, ...]
-    """The outcomes of completions without an answer that could be scored."""
+    """The outcomes of completions whose answer could not be scored: truncated, or with a format failure."""
     runs: list[PageRun]
     series: list[Series]
     comparisons: list[Pair]
@@ -172,7 +172,7 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 
 
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
-    """Return the evaluations of each training, and rename these runs to the training's name and the step.
+    """Return a Series for each training. Rename its evaluations to the training's name and the step.
 
     A training gets the name of its model. If several trainings have the same model, each gets the end of its folder's
     path, or a number if the folders are equal too.
@@ -228,7 +228,7 @@ def _comparisons(
 
 
 def _facts(results: Results | None) -> list[list[str]]:
-    """Return [name, value] of each property in which evaluations may differ; empty for a run without results."""
+    """Return [name, value] of each property of an evaluation, such as its model; empty for a run without results."""
     if results is None:
         return []
     facts: list[tuple[str, object]] = []

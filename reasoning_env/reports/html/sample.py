@@ -33,7 +33,7 @@ class _KeptGroups:
 class RolloutSample:
     """A random sample of groups with at most `budget` characters of JSON; all groups, if they fit.
 
-    While the sample is too large, a group of the task with the most characters is removed, so small tasks stay whole.
+    While the sample is too large, the task with the most characters loses a group, so small tasks stay whole.
     The removed group has the most frequent outcome of this task, so rare outcomes (such as a timeout) are kept. The
     sample therefore shows which outcomes occur, but not how often. At least one group of each task of a run is kept.
 
@@ -51,7 +51,7 @@ class RolloutSample:
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
-        """Add the group if its random number is high enough; then remove groups until the rest fits the budget."""
+        """Add the group unless its random number is too low. Then remove groups until the sample fits the budget."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
@@ -70,9 +70,9 @@ class RolloutSample:
         return [text for key in sorted(self._kept) for text in self._in_order_of_outcomes(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
-        """Return the outcome in a group that is rarest in its task so far, apart from right, partial and wrong.
+        """Return the group's outcome that is rarest in the task so far, not counting right, partial and wrong.
 
-        If all rollouts are right, partial or wrong, return the outcome that they share, or `mixed`.
+        If the group has no other outcome, return the outcome of all its rollouts, or `mixed` if they differ.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
@@ -85,7 +85,7 @@ class RolloutSample:
         heapq.heappush(self._largest, (-self._characters[key], key))
 
     def _drop_largest(self) -> bool:
-        """Remove a group of the task with the most characters. Return False if every task has only one group left."""
+        """Remove a group from the task that has the most characters. Return False if every task has only one group."""
         while self._largest:
             negative, key = heapq.heappop(self._largest)
             of_task = self._kept[key]
