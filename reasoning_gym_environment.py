@@ -174,7 +174,7 @@ class ReasoningGymEnv(BaseEnv):
         self._run.lifetime.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
-        """Lock the checkpoint folder. A second call has no effect. Raises RuntimeError before `setup`."""
+        """Lock the checkpoint folder (once) and return its checkpoints. Raises RuntimeError before `setup`."""
         checkpoints = self._run.lifetime.checkpoints
         if checkpoints is None:
             raise RuntimeError("call setup() first")
@@ -276,7 +276,7 @@ class ReasoningGymEnv(BaseEnv):
         )
 
     async def get_status(self) -> None:
-        """Get this environment's state from run-api. Waits while run-api is unreachable; registers again if needed."""
+        """Wait until run-api answers, and read this environment's status. Register again if run-api has none."""
         session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:

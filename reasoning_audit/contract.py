@@ -39,7 +39,7 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers whose execution a `Watch` detects. A key says what an execution would use. The sandbox prevents any harm."""
+"""Answers that a `Watch` detects if a verifier runs them. A key says what the answer uses. The sandbox blocks harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -103,8 +103,8 @@ class ContractCheck:
     ) -> list[Finding]:
         """Return the findings on a task's problems. If `attacks` is True, also try hostile answers.
 
-        `failed` are answers without a valid score. Watched workers score them again, to find out whether the verifier
-        raised an error or returned an invalid score.
+        `failed` are answers that got no valid score earlier in the audit. Watched workers score them again, to find out
+        whether the verifier raised an error or returned an invalid score.
         """
         found = await self._find_contradicting_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
@@ -122,7 +122,7 @@ class ContractCheck:
     # ---- all problems
 
     async def _find_contradicting_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems that repeat an earlier question, but do not accept the right answer of the earlier problem."""
+        """Find problems that repeat an earlier question, but for which the earlier right answer scores too low."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:

@@ -80,7 +80,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect for each reason why scoring failed. For other reasons, watched workers score the answer again."""
+"""The defect that a verdict with this reason shows. If scoring fails for another reason, watched workers try again."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding with an answer of this kind as evidence. A decision tree has no answer to show."""
+        """Return a finding with the answer of `example` as evidence; without evidence if there is no such answer."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict

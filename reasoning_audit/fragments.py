@@ -13,7 +13,7 @@ LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 
 
 def fragments(question: str) -> dict[str, str]:
-    """Return answers that a policy can take from a question without reasoning: words, numbers and counts, by name."""
+    """Return answers that a policy can take from a question without reasoning, by a name such as `the first number`."""
     numbers = SHOWN_NUMBER.findall(question)
     words = QUESTION_WORD.findall(question)
     lines = question.strip().splitlines()

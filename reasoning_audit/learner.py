@@ -29,14 +29,14 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Maximum number of word positions that become features. The first and last PLACES numbers become features too."""
+"""Maximum number of word positions used as features. The first and the last PLACES numbers are features too."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
 Column = npt.NDArray[np.float64]
 """The values of a feature, one for each question."""
 Features = Mapping[str, Column]
-"""The features of some questions by name, such as `words / lines`."""
+"""The values of each feature for a list of questions, by the name of the feature, such as `words / lines`."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Return how many characters, words, lines, numbers and signs a question has, and three of its numbers."""
+    """Return a question's counts of characters, words, lines, numbers and signs, and three of the numbers."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
@@ -214,7 +214,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Return the counts of up to 300 words. Prefer words that occur in about half of the questions."""
+    """Return the counts of up to 300 words. Prefer words that occur about half as often as there are questions."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

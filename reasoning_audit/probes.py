@@ -22,7 +22,7 @@ FEW_OPTIONS = 4
 LEARNT_FROM = 20
 """Minimum number of problems for a decision tree: half of them train the tree, and half test it."""
 LONG_BYTES = 20_000
-"""Bytes of the longest answers that the audit makes. Verifiers get no longer answers (`rewards.MAX_ANSWER_BYTES`)."""
+"""Limit for the answers that the audit makes, in bytes: the limit for answers in training (`MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -39,7 +39,7 @@ GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words"
 
 
 class Probe(StrEnum):
-    """The kinds of probes (answers that the audit makes) to which code refers. Other kinds are plain strings."""
+    """The kinds of probes (answers that the audit makes) that the code uses by name. Other kinds are plain strings."""
 
     ORACLE = "right answer"
     PERTURBED = "right answer with one character changed"
@@ -67,7 +67,7 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Kinds of answers made by changing the right answer. A changed answer is wrong for some problem of each task."""
+"""Kinds of answers made by changing the right answer. In every task, each kind is wrong for at least one problem."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs of kinds of probes: the right answer and a wrong answer, in both orders. A verifier that searches for the right
 answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""
@@ -76,12 +76,12 @@ WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PR
 
 
 def is_shortcut(probe: str) -> bool:
-    """Return True if a policy could give this answer without reasoning, so that the bound limits its mean score."""
+    """Return True if a policy could give this kind of answer without reasoning. The bound holds only for such kinds."""
     return probe not in WITHOUT_BOUND
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
-    """Return the probes (answers to score) for each problem of a task, by kind, in the order of the problems.
+    """Return a mapping for each problem: from the kind of a probe to the probe, which is an answer to score.
 
     `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
     """

@@ -37,8 +37,8 @@ class AuditedTask:
     """The results of a task at a level; `level` is None for the library's default parameters.
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
-    - `worst` is the kind of answer without reasoning with the highest mean score; None if all these answers earn 0.
-    - `means` are the mean scores by kind of probe.
+    - `worst` is the kind of shortcut (an answer without reasoning) that scores highest; None if all shortcuts score 0.
+    - `means` maps each kind of probe to its mean score.
     """
 
     task: Name
@@ -69,10 +69,10 @@ class LibraryNames:
 class Report:
     """The results of an audit, as `audit.json` has them.
 
-    - `scores` says which scores were audited.
+    - `scores` says in words which scores were audited, such as `the library's own scores`.
     - `failed` names the tasks and levels that fail.
     - `findings` come with the highest severity first.
-    - `modules` are the versions of the user's task modules, by `module NAME`.
+    - `modules` maps `module NAME` to the version, for each of the user's task modules.
     """
 
     scores: Name
@@ -93,7 +93,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. Tasks in `left_out`, which training excludes, cannot fail for scores without reasoning."""
+    """Return the report. Tasks in `left_out`, which training excludes, do not fail if only shortcuts score too high."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,
@@ -107,7 +107,7 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the result of a task at a level. `left_out` are the tasks that training excludes."""
+    """Return the outcome of auditing a task at a level. `left_out` has the tasks that training excludes."""
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:
@@ -205,7 +205,7 @@ def _print_finding(finding: Finding) -> None:
 
 
 def findings_line(findings: Sequence[Finding]) -> str:
-    """Return the number of findings by severity, in words."""
+    """Return a line such as `3 findings: 1 high, 2 low`."""
     if not findings:
         return "no findings"
     counts = count_by_severity(findings)

@@ -24,11 +24,11 @@ class Reproduction:
     audit: str
 
     def score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with the same setting `rewards` as the audit."""
+        """Return the command that scores an answer with the rewards that the audit used: strict or the library's."""
         return self.audit
 
     def bare_score(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer with the original verifier, without guards."""
+        """Return the command that scores an answer with the original verifier, without this environment's guards."""
         return self.audit
 
     def two_hash_seeds(self, problem: Problem) -> str:
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` finds exactly this answer in answer tags, except for whitespace around it."""
+    """Return True if `extract_answer` finds this answer, without outer whitespace, in a completion that tags it."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

@@ -36,13 +36,13 @@ from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
-"""Maximum number of audited rows. Further rows are ignored.
+"""Maximum number of rows that the audit uses; it ignores further rows.
 
-With 200 rows and a bound of 0.35, the audit reports a constant answer that truly earns 0.40 with a probability of 0.92,
-and an answer that truly earns 0.30 with a probability of 0.05. 200 rows take 4.7 s of processor time.
+With 200 rows and a bound of 0.35, the probability that the audit reports a constant answer is 0.92 if the answer's true
+mean score is 0.40, and 0.05 if the true mean is 0.30. 200 rows take 4.7 s of processor time.
 """
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
-"""Names of columns that may have the question. The first that a row has is used."""
+"""Names of columns that may contain the question. The audit uses the first of these columns that a row has."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ async def _audit(
 
 
 def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:
-    """Return commands that call the function; for files other than JSON Lines, commands that repeat the audit."""
+    """Return commands that call the score function; if the file is not JSON Lines, commands that repeat the audit."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []
     again = f"{program()} {shlex.join([*words, *score_words(options)])}"
@@ -151,7 +151,7 @@ class RowWorkers:
         self._advance = advance
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Return row number `spec.index` as a problem. Raises GenerationError after the last row."""
+        """Return row number `spec.index` as a problem. Raises GenerationError if there is no such row."""
         if spec.index >= len(self._problems):
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
@@ -164,9 +164,9 @@ class RowWorkers:
 
 
 def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, name: str, gold: str) -> list[Problem]:
-    """Return the first MAX_ROWS rows as problems of the task `name`. Raises ConfigError for an invalid row.
+    """Return the first MAX_ROWS rows as problems of the task `name`. Raises ConfigError for an invalid row or no rows.
 
-    `gold` is the column of right answers, which are strings or numbers.
+    `gold` names the column of right answers, which must be strings or numbers.
     """
     problems: list[Problem] = []
     for number, row in enumerate(rows):

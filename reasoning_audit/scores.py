@@ -1,8 +1,8 @@
-"""The scores of probes (answers that the audit makes) on a task's problems.
+"""Score probes (answers that the audit makes) on a task's problems.
 
-`audit_task` scores all probes on a few problems. In further rounds, it scores the probes with high scores on more
-problems. It returns a `TaskAudit`: the scores, the bound and the faults. Every verdict counts: if the verifier fails,
-the answer scores 0. If a shortcut has no answer to a problem, it scores 0 on this problem.
+`audit_task` scores all probes on a few problems, and then the probes with high scores on more problems. It returns a
+`TaskAudit` with the scores, their bound and the faults. If the verifier fails, the answer scores 0. A shortcut (a kind
+of answer made without reasoning) scores 0 on a problem to which it has no answer.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class ProbedAnswer:
 
 @dataclass
 class ProbeTally:
-    """The scores of one kind of answers to a task's problems, with one of the best and one of the worst answers."""
+    """The scores of one kind of answer on a task's problems. One best and one worst answer are kept as examples."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
     best: ProbedAnswer | None = None
     worst: ProbedAnswer | None = None
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
-    """For each reason why scoring can fail, the first answer for which it failed."""
+    """The first answer that could not be scored, for each `Reason` other than SCORED."""
     is_never_below_right: bool = True
     """True if every answer scored at least as high as the right answer to the same problem."""
 
@@ -85,7 +85,7 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The scores that the answers made by the audit (probes) earned on a task at a level.
+    """The scores of the audit's answers (probes) on a task at a level.
 
     - `level`: None for the library's default parameters.
     - `items`: number of problems on which the answers were scored.
@@ -122,7 +122,7 @@ class TaskAudit:
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the limit of the mean score of a kind of answers. It is lower for GARBAGE, which is never right."""
+        """Return the limit of the mean score of a kind of answer: a lower limit for GARBAGE, which is never right."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
@@ -145,7 +145,7 @@ class TaskAudit:
 
     @property
     def faults(self) -> dict[str, str]:
-        """Descriptions of what is wrong with the task's scores, by kind of answers, the highest mean score first."""
+        """A description of the fault for each kind of answer with wrong scores. The best shortcuts come first."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -162,9 +162,9 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the kinds of answers without reasoning that score above `share` * bound, and the kinds in `faults`.
+        """Return the shortcuts with a mean score above `share` * bound, and the kinds of answers in `faults`.
 
-        The decision tree has a lower limit, because a tree scores lower if it was learned on few problems.
+        The decision tree has a lower limit, because a tree that was learned on few problems scores lower.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -175,7 +175,7 @@ class TaskAudit:
 
     @property
     def errors(self) -> list[ProbedAnswer]:
-        """For each kind of answers, the first for which the verifier raised an error or returned no score."""
+        """For each kind of answer, the first answer for which the verifier raised an error or returned no number."""
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
 
@@ -190,7 +190,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """What to audit: a task, its required parameters, a level, and the seed of the problems.
+    """What to audit: a task, parameters that apply at every level, a level, and the seed of the problems.
 
     `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
     """
@@ -209,9 +209,9 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Score all probes on `items` problems of a task. In further rounds, score probes with high scores again.
+    """Score all probes on `items` problems of a task. Further rounds use new problems and only probes with high scores.
 
-    Returns the results of the last round, with the failures of all rounds. A task with a known answer leak gets only
+    Returns the scores of the last round, and the `failures` of all rounds. A task with a known answer leak gets only
     one further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)
@@ -231,7 +231,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score all probes on the problems with these numbers. If `suspects` is given, leave out all other shortcuts."""
+    """Score all probes on the problems with these numbers. If `suspects` is given, score no shortcuts but these."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -281,7 +281,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Find the constant that scores highest on the first half of the problems, and score it on the second half."""
+    """Find the constant answer with the best scores on the first half of the problems. Score it on the second half."""
     half = len(problems) // 2
     first = problems[:half]
     second = problems[half:]
@@ -315,6 +315,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects, without names that differ from question to question."""
+    """Return the option that an answer selects, in words that are the same for all questions of the task."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

@@ -110,18 +110,18 @@ def _commands(task: str, session: Session[Problem], options: argparse.Namespace)
     ):
         return LibraryCommands(again)
     params = {} if options.config else session.plan.all_params.get(task, {})
-    return OwnCommands(again, program=program(), options=_places(options), params=params)
+    return OwnCommands(again, program=program(), options=_source_options(options), params=params)
 
 
 def _rerun(task: str, options: argparse.Namespace) -> str:
     """Return the command that audits a task again."""
     words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
     words += ["--levels", level_names(options.levels)]
-    return f"{program()} {shlex.join([*words, *_places(options)])}"
+    return f"{program()} {shlex.join([*words, *_source_options(options)])}"
 
 
-def _places(options: argparse.Namespace) -> list[str]:
-    """Return the options that choose the rewards and where the tasks come from, as words of a command line."""
+def _source_options(options: argparse.Namespace) -> list[str]:
+    """Return --config, --rewards, --task-modules and --checkout as the user gave them, as words of a command line."""
     words = [word for file in options.config for word in ("--config", file)]
     for name in ("rewards", "task_modules", "checkout"):
         value = getattr(options, name)

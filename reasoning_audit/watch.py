@@ -30,7 +30,7 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """The keys of `Verdict.own_parts`, for the numbers that the audit records at each call of a verifier."""
+    """The names of the numbers that a watched worker records for each answer: the keys of `Verdict.own_parts`."""
 
     RAW = "raw"
     """The number that the verifier returned."""
@@ -53,9 +53,9 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 
 
 class Watch:
-    """Counts uses of files, sockets, processes and imports inside `armed`. Elsewhere, the audit hook does nothing.
+    """Counts what runs inside `with armed()`: uses of files, sockets and processes, imports, and code from answers.
 
-    Files and imports count only if their names contain the CANARY, because verifiers may read data and import modules.
+    Files, imports and code count only if they name the CANARY, because verifiers may read data and import modules.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return what an audit event shows about the answer; None for an event that any verifier may cause."""
+    """Return what one of Python's audit events says that the answer did; None if any verifier may cause the event."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
@@ -111,7 +111,7 @@ class BareAnswers:
         make()  # if the problem's entry is unreadable, this raises before an answer can be blamed
 
     def score(self, answer: str) -> float:
-        """Return the score, limited to [0, 1]. Raises the verifier's errors, and ValueError if it returns no number."""
+        """Return the score, limited to [0, 1]. Raises the verifier's errors; ValueError if it returns no number."""
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):

@@ -145,7 +145,7 @@ class Bridge:
         return await self._wait(self._next())
 
     def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
-        """Return training problem number `index`, which is never in flight. Raises the errors of `Session.draw`."""
+        """Return training problem number `index` without putting it in flight. Raises the errors of `Session.draw`."""
         return self._run(self._draw(index, task, level))
 
     def remake(self, reference: str) -> Problem:
@@ -196,7 +196,7 @@ class Bridge:
     ) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
 
-        `cut` marks completions that reached a token limit. If a verdict is None, the group is dropped and counted.
+        `cut` marks completions that reached a token limit. If a verdict is None, the group is counted as dropped.
         Raises ConfigError for an empty list and for invalid values.
         """
         self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))

@@ -64,7 +64,7 @@ class Reason(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
     VERIFIER_ERROR = "verifier_error"
-    """The verifier raised or returned no finite number, for every notation of the answer that was tried."""
+    """For every notation of the answer that was tried, the verifier raised an error or returned no finite number."""
     TIMEOUT = "timeout"
     """The verifier took longer than the deadline for an answer, and was killed."""
     OUT_OF_MEMORY = "out_of_memory"
@@ -140,9 +140,9 @@ class Rejection(StrEnum):
     HELD_OUT = "held_out"
     """The evaluation set has the same question."""
     TOO_LONG = "too_long"
-    """Prompt and expected answer do not fit into the token limit."""
+    """Prompt and expected answer do not fit into the token limit, or the answer exceeds `rewards.MAX_ANSWER_BYTES`."""
     REPEATED = "repeated"
-    """The question is already in the problem set or file, where no question may appear twice."""
+    """The problem set or file already has the same question."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class LibraryInfo:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions of all providers of tasks, by name: `reasoning_gym` and the users' modules."""
+        """The versions of reasoning-gym and of the users' modules. The keys are `reasoning_gym` and `module NAME`."""
         return {"reasoning_gym": self.version, **self.modules}
 
     def release(self, task: str) -> str:
@@ -367,7 +367,7 @@ class Sampling:
 class Verdict:
     """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
-    `own_parts` are the other numbers that a user's score function returned. `error` is the message if code raised.
+    `own_parts` are the other numbers that a user's score function returned. `error` is the message if scoring raised.
     """
 
     score: float
@@ -375,7 +375,7 @@ class Verdict:
     answer: str | None = None
     scoring_s: float = 0.0
     frames: tuple[str, ...] = ()
-    """Names of the formats that were removed from around the answer before its value was read, outermost first."""
+    """Names of the formatting (such as `code`) that was removed from around the answer, the outermost first."""
     own_parts: Mapping[str, float] | None = None
     error: str | None = None
 

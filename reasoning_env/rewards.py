@@ -27,7 +27,7 @@ WINDOW = 1 << 16
 MAX_ANSWER_BYTES = 20_000
 """Limit for the length of an answer, in bytes of UTF-8. Longer answers score 0 (`too_long`)."""
 LONG_TEXTS = 100_000
-"""If a group has more characters, a thread extracts its answers. For shorter groups, a thread would be slower."""
+"""If a group has more characters than this, a thread extracts its answers. With fewer, a thread would be slower."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     """Return the answer of a completion, without whitespace around it.
 
     Thinking in one of the formats of `thinking` is removed first. The rest must have exactly one pair of answer tags
-    and no other answer tag. The answer must not be empty, and has at most `max_bytes` bytes of UTF-8.
+    and no other answer tag. The answer must not be empty or longer than `max_bytes` bytes of UTF-8.
     """
     reply = split_thinking(text, thinking)
     rest = reply.text
@@ -69,7 +69,7 @@ def _reason_without_tags(text: str, reply: Reply) -> Reason:
 
 
 def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
-    """Return True if the tags are at most MAX_TAGS / 2 pairs, all with the same content, which is not empty."""
+    """Return True if the tags form at most MAX_TAGS / 2 pairs, and all pairs have the same content, not empty."""
     if len(tags) > MAX_TAGS or [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
         return False
     pairs = zip(tags[::2], tags[1::2], strict=True)
@@ -183,7 +183,7 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
     """Return the scores after the length penalty, which applies only if all scores are at least 0.5.
 
     `lengths` counts the tokens of prompt and completion, or of the completion alone if the prompt's length is unknown.
-    The factor is 1 up to 75 % of `max_tokens`, and decreases linearly to 0 at `max_tokens`.
+    Scores are multiplied by 1 for lengths up to 75 % of `max_tokens`; the factor falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < 0.5:
         return tuple(scores)

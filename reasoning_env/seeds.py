@@ -1,12 +1,12 @@
-"""Seeds of problems, which are hashes in separate ranges, so that two streams never share a seed.
+"""Derive the seeds of problems from hashes. Training and evaluation share no seeds.
 
 The library accepts seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds do
 not give independent problems. A training seed consists of
 
     1 bit split | 6 bits instance | 25 bits hash
 
-Training and evaluation have no common seeds, and no two of the first 64 instances have common seeds. Instance 64 has
-the seeds of instance 0 in a different order, and so on. An evaluation seed is the split bit and 31 bits of hash.
+An evaluation seed is the split bit and 31 bits of hash. An instance is the number of a session. The first 64 instances
+share no seeds. Instance 64 has the seeds of instance 0 in a different order, and so on.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import hashlib
 
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
-"""Number of seeds of one instance."""
+"""Number of training seeds for each instance."""
 MEMBER_SEEDS = 256
-"""Unused seeds at the end of each range, because a composite of all tasks also uses up to 105 seeds after its own."""
+"""Number of seeds left out at the end of each range. A `composite` problem also uses up to 105 seeds after its own."""
 
 
 def hash_int(*parts: object) -> int:
@@ -32,7 +32,7 @@ def hash_fraction(*parts: object) -> float:
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
-    """Return the seed of an attempt to generate problem number `index` of the training stream, in [0, 2**31)."""
+    """Return the seed, in [0, 2**31), for an attempt to generate problem number `index` of the training stream."""
     code = hash_int("train", run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
     return instance % INSTANCES * INSTANCE_SEEDS + code
 

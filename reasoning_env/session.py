@@ -159,7 +159,7 @@ class Session(Generic[T]):
         """The sampler of `draw`, which is never updated with scores."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
-        """Processor seconds allowed to generate a reference's problem. Fixed when the first is generated."""
+        """Limit for `remake`, in seconds of processor time. A change after the first `remake` has no effect."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
         """Time limit, in seconds, for `make` and `remake`, which must generate one particular problem."""
 
@@ -324,7 +324,7 @@ class Session(Generic[T]):
     ) -> None:
         """Update curriculum, sampling and metrics with the verdicts of a group, or with scores from 0 to 1.
 
-        If a verdict is None (missing), the group is dropped and counted. Raises ConfigError for an empty list and for
+        If a verdict is None (missing), the group is counted as dropped. Raises ConfigError for an empty list and for
         invalid values.
 
         `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without `rollouts`, `cut` marks
@@ -389,7 +389,7 @@ class Session(Generic[T]):
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 
     def readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
+        """Yield the values of all metrics. `groups` maps each task to the sums over its groups."""
         yield from read(POOL, self.pool)
         if self._own_verdicts is not None:
             yield from read(OWN_VERDICTS, self._own_verdicts)
@@ -486,7 +486,7 @@ class Session(Generic[T]):
 
     @property
     def stats(self) -> StreamStats:
-        """Counts of the stream of problems; all 0 before `begin`."""
+        """Counters of the problem stream; all 0 before `begin`."""
         return StreamStats() if self._stream is None else self._stream.stats
 
     @property

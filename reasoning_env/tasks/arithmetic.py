@@ -13,7 +13,7 @@ from ..answers.shortcuts import FORM_SCORE, SHOWN_NUMBER
 from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, frequent, wrong
 
 MAX_TERMS = 10_000
-"""Limit for the numbers, operators and parentheses of an expression. The library's longest have a few hundred."""
+"""Limit for the numbers, operators and parentheses of an expression. The library's expressions have a few hundred."""
 
 BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, answer=AnswerRules(notations.digits))
 

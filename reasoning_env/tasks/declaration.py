@@ -1,4 +1,4 @@
-"""The class of task declarations. A declaration says how one task of the library is generated, served and scored.
+"""The class of task declarations. A declaration says how problems of one task are generated, served and scored.
 
 The other modules of this folder contain the declarations and the functions that the declarations use. `serving.py`
 applies the fields that change problems.
@@ -15,8 +15,8 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""Larger numbers of different questions are not measured. If no question repeats among 300 random questions, the task
-has at least this many with 99 % confidence (`tools/pools.py`)."""
+"""Numbers of different questions are measured up to this number. If 300 random questions of a task are all different,
+the task has at least this many with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the number of different questions of each task was measured."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
@@ -91,8 +91,8 @@ class Cause(StrEnum):
 class RejectionRule:
     """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
-    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed picks the entries. The
-    share is as large as possible while policies without reasoning score below the bound of the audit.
+    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed picks them. The share
+    is as large as possible while policies without reasoning score below the bound of the audit.
     """
 
     cause: Cause
@@ -107,12 +107,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries that are too easy, except the share `served` of these entries."""
+    """Return a rule that rejects too easy entries, but serves the share `served` of these entries."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries whose answer can be copied, except the share `served` of these entries."""
+    """Return a rule that rejects entries whose answer can be copied, but serves the share `served` of them."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -122,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects entries whose right answer is `answer`, except the share `served` of them."""
+    """Return a rule that rejects entries whose right answer is `answer`, but serves the share `served` of them."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -133,7 +133,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors that the library raises for seeds that have no problem. `reason` says why it raises them."""
+    """Errors that the library raises if it cannot make a problem from a seed. `reason` says why it raises them."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -172,8 +172,8 @@ class Task:
     million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Number of different questions at the defaults, then at each of QUESTION_LEVELS (`python -m tools.pools`). None
-    means MANY_QUESTIONS or more. Levels without a number were too slow to measure. A task without levels has one
-    number."""
+    means MANY_QUESTIONS or more. If the last levels are missing, they were too slow to measure. A task without levels
+    has one number."""
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
@@ -193,8 +193,7 @@ class Task:
     """Returns the part of an entry that is known before generation, so that rejected entries need not be generated. Set
     for slow tasks."""
     reads_clock: bool = False
-    """True if the generator runs code that may read the time, or writes today's date. The generator then runs with a
-    frozen clock."""
+    """True if a problem may depend on the time or on today's date. The generator then runs with a frozen clock."""
     failure: FailureRule | None = None
     """Errors for which a seed has no problem; None if no such errors are known."""
     faster: Replacement | None = None
@@ -202,7 +201,7 @@ class Task:
 
     # Which problems are served, and how their questions are worded
     rejected: tuple[RejectionRule, ...] = ()
-    """Rules that reject problems. `serving.find_flaw` has the rules for all tasks."""
+    """Rules that reject problems of this task. `serving.find_flaw` also rejects every problem whose answer is empty."""
     right_answer: Callable[[Entry, Dataset], Corrected] | None = None
     """Computes the right answer if the library's answer is wrong. docs/defects.md quotes the first line of the
     function's docstring, which must say what the right answer is."""
@@ -211,7 +210,7 @@ class Task:
     options: int = 0
     """Number of options of a multiple-choice task; 0 if answers are open."""
     option: Callable[[Entry], str] = chosen_option
-    """Returns the right answer of an entry as one of its options, in lower case."""
+    """Returns the option that is the right answer of an entry, in lower case."""
 
     # How answers are scored
     answer_leak: str = ""
@@ -222,4 +221,4 @@ class Task:
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How answers are parsed and scored."""
     scores_without_params: bool = False
-    """True if the constructor is slow, and a dataset with any parameters can score, because the verifier reads none."""
+    """True if the constructor is slow and the verifier reads no parameters. One dataset can then score all answers."""

@@ -103,7 +103,7 @@ State = tuple[str, frozenset[str], frozenset[str]]
 
 
 def _swap_knights(entry: Entry, dataset: Dataset) -> Corrected:
-    """Search the shown board for a swap; the library ignores some jumps, so it calls some possible swaps impossible."""
+    """Search for moves that swap the knights; the library ignores some jumps, so it misses some possible swaps."""
     metadata = entry["metadata"]
     if metadata["is_possible"]:
         return str(entry["answer"]), {}

@@ -42,9 +42,9 @@ EVERY_STEP = "the library raises all three parameters in the same step"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if two people have the same role, and the number of claims with `and` reveals the role.
+    """Return True if there are two people with the same role, and the number of claims with `and` suggests this.
 
-    Two claims with `and` point to two knights or to two knaves. Two claims without `and` point only to two knights.
+    Two claims with `and` suggest two knights or two knaves. Two claims without `and` suggest two knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -223,7 +223,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and whether the statement says that some of them (True) or none (False) occur."""
+        """Return a bit mask of kinds, and whether the statement says that some of them exist (True) or none (False)."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

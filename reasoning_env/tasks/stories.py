@@ -15,7 +15,7 @@ from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels
 
 
 def _repeats_number(entry: Entry) -> bool:
-    """Return True if the first two numbers are equal, so that confusing the two gives the right answer too."""
+    """Return True if the first two numbers of the question are equal, so that confusing them has no effect."""
     first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
@@ -333,7 +333,7 @@ def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration.
 
     The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds instead of
-    rounding them. Return an answer unchanged if it is not in English.
+    rounding them. Answers in other languages than English stay unchanged.
     """
     if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
         return str(entry["answer"]), {}
@@ -353,7 +353,7 @@ def moments(entry: Entry) -> tuple[datetime, datetime]:
 
 
 def write_duration(duration: timedelta, layout: str) -> str:
-    """Return a duration of at least zero in the format of a question, such as `D days, HH:MM`."""
+    """Write a duration, which must not be negative, in the format that a question names, such as `D days, HH:MM`."""
     days, rest = divmod(duration, DAY)
     if layout == "D days":
         return f"{days} days"

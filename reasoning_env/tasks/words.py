@@ -114,9 +114,9 @@ def _grouping_ignores_letters(entry: Entry) -> bool:
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return groupings that keep the order of the words and ignore most of their letters.
+    """Return ways to divide the words into groups that keep their order and ignore most of their letters.
 
-    The groups are neighbours of equal length, neighbours with the same first letter, and runs of 2, 3, 4 and 5 words.
+    A group has neighbours of equal length, or neighbours with the same first letter, or the next 2, 3, 4 or 5 words.
     """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
@@ -242,7 +242,7 @@ CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
-    """Return True if a punctuation mark stands alone or the sentence is truncated, so that its order is unclear."""
+    """Return True if the word order is unclear: a punctuation mark stands alone, or the sentence is truncated."""
     sentence = str(entry["answer"])
     alone = any(not re.search(r"\w", piece) for piece in sentence.split())
     return alone or CUT_SENTENCE.fullmatch(sentence) is not None
