@@ -40,7 +40,7 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Bars of a determinant: `\vert`, or bars on separate lines. Also `\0`, because `_row` puts `\0` in place of cells."""
+r"""Bars of a determinant: `\vert`, or bars on separate lines. Also `\0`, which `_row` would take for a cell."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
@@ -49,7 +49,7 @@ NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 
 
 def board(answer: str, problem: ProblemData) -> str | None:
-    """Read a board and write its cells in the expected layout; None if the rows have unexpected lengths."""
+    """Read a board and write its cells in the expected layout; None if the size or the comparison signs do not fit."""
     layout = _layout(problem.expected)
     if layout is None:
         return None
@@ -137,7 +137,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the comparison signs between columns; and those between rows, each with the number of rows above it."""
+    """Return the signs `<` and `>`, and for each sign between rows: the number of rows above the sign, and the sign."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):
@@ -150,7 +150,7 @@ def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
 
 
 def _cells(answer: str, layout: _Layout) -> list[str] | None:
-    """Return the answer's cells; None if the answer is no board, or its rows have unexpected lengths."""
+    """Return all cells of an answer in one list; None if it is no board, or has rows of unexpected lengths."""
     for text in dict.fromkeys((answer, answer.replace(";", "\n"))):
         rows = _rows(text, layout)
         if rows is not None and tuple(map(len, rows)) == layout.lengths:

@@ -16,7 +16,7 @@ from .grammars.expressions import ExpressionError, Value, evaluate_complex, eval
 
 RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 SUPERSCRIPTS = str.maketrans(RAISED, "-0123456789")
-"""Converts superscripts to a minus sign and digits."""
+"""Converts a superscript minus sign and superscript digits to plain characters."""
 TOKEN = re.compile(
     r"(?P<blank>[ \t]*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     rf"|(?P<sign>\*\*|[-+*/^(){{}}\[\]\u2013\u00d7\u00b7\u22c5\u00f7])|(?P<raised>[{RAISED}]+))",

@@ -23,7 +23,10 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Multiply a too long answer's score by right length / answer length (in words; a single word: in letters)."""
+    """Divide the score by k if the answer is k > 1 times as long as the right answer.
+
+    The length is the number of words or, if the right answer is one word, the number of letters.
+    """
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(given))))
@@ -31,7 +34,7 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Also accept words of the library's list of English words: its list for ladders lacks words such as PEEK."""
+    """Accept all English words that the library knows, because its list for ladders lacks words such as PEEK."""
     if not 0.0 < score < 1.0:  # the answer is no ladder, or the smaller list has all its words
         return score
     steps = [word.strip().upper() for word in answer.split(",")]
@@ -43,7 +46,7 @@ def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: floa
 
 @lru_cache(maxsize=1)
 def _english_words(module: str) -> frozenset[str]:
-    """Return the library's English words of three to five letters, without names."""
+    """Return the library's English words of three to five letters, without proper names."""
     # Call the library's function through its loaded module, because this package does not import the library.
     with sys.modules[module].get_data_file_path("words3to10.txt").open(encoding="utf-8") as lines:
         words = (line.strip() for line in lines)
@@ -66,7 +69,7 @@ def _nearness(given: float, right: float) -> float:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Limit the score to len(right) / len(answer), because the library gives longer answers more partial credit."""
+    """Limit the score to expected / given length, because the library gives longer answers more partial credit."""
     try:
         given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):
@@ -100,7 +103,8 @@ def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float)
 
 
 def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return the lowest score if the numbers are not the given ones, or if the value is above 24 but below 25."""
+    """Return 1 for an expression without powers that equals 24 and has exactly the given numbers, else at most 0.01."""
+    # The library also accepts other numbers, and values above 24 but below 25.
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
 
 

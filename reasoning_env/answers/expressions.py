@@ -28,7 +28,7 @@ def expression(answer: str, problem: ProblemData) -> str:
 def integral(answer: str, problem: ProblemData) -> str | None:
     """Read an integral. A constant needs a usual name, such as C or C1. X is no constant in an integral over x.
 
-    The variable may be written x or X, but not both in one answer, because the examples in questions mix the two.
+    The examples in questions mix x and X. So an answer may use either for the variable, but not both.
     """
     variable = str(problem.metadata["variable"])
     names = set(NAME.findall(answer))

@@ -1,8 +1,8 @@
 """Remove frames from an answer. A frame is formatting around the whole answer: bold, code fences, `Answer:`.
 
-FRAMES lists all frames; every task uses the same ones. In addition, a task declares names of its result, such as `GCD`
-in `GCD: 4`. A frame's pattern must match the whole string and captures the inner part, so other words beside an answer
-are never removed. Each pattern takes linear time. Nothing is executed.
+FRAMES lists the frames of all tasks. In addition, a task declares names of its result, such as `GCD` in `GCD: 4`. A
+frame's pattern must match the whole string and captures the inner part, so other words beside an answer are never
+removed. Each pattern takes linear time. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the outermost frame's name and inside; None if there is no frame (formatting around the whole string).
 
-    One of `names` before an answer is a frame too. The problem's `numbers` may follow the name: `gcd(8, 12)`. With
+    A name of the result before an answer is a frame too, also with the problem's numbers: `gcd(8, 12) = 4`. With
     `ends_in_full_stop`, a full stop at the end is part of the answer, unless it follows a closing quote or other mark.
     """
     if UNFRAMED.fullmatch(text):
@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if an answer shows no numbers after a name, or exactly the problem's numbers in any order."""
+    """Return True if no numbers follow the name of the result, or exactly the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -139,7 +139,7 @@ RESULT_ARGUMENTS = (
 
 
 def _label_pattern(called: str, numbers: str = "(?!)") -> str:
-    """Return a pattern for an answer after a label that matches `called`: `**Answer:** 5`, `The answer is 5`."""
+    """Return the pattern of a label (`called`) and the answer after the label: `**Answer:** 5`, `The answer is 5`."""
     return (
         rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{called})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"
@@ -151,7 +151,7 @@ def _label_pattern(called: str, numbers: str = "(?!)") -> str:
 
 @lru_cache(maxsize=200)
 def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of an answer after one of `names`, as in `GCD: 4`. A second name may follow in parentheses."""
+    """Return the pattern of an answer after a name of the result: `GCD: 4`, `GCD (greatest common divisor): 4`."""
     name = "|".join(map(re.escape, names))
     return re.compile(_label_pattern(rf"(?:the )?(?:{name})(?: \((?:{name})\))?", RESULT_ARGUMENTS))
 

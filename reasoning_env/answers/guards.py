@@ -1,7 +1,7 @@
 """Guards: functions that score answers in place of library verifiers that are unsafe for model text.
 
 A guard executes no code, and limits its work. If a task has no `library_score`, its guard returns the library's own
-score for every honest answer.
+score for every answer that takes little work to score.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare by edit distance only if both JSON trees are small, because the time grows with their sizes' product."""
+    """Score as the library does, but compare large JSON trees only for equality: their edit distance takes too long."""
     oracle = entry["answer"].strip()
     answer = answer.strip()
     first = answer.find("{")
@@ -89,7 +89,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the number of nodes in a JSON text, multiplied by the depth of its tree."""
+    """Return an upper bound of the number of nodes of a JSON tree, multiplied by the depth of the tree."""
     return (1 + sum(map(text.count, ",:[{"))) * max(1, nesting_depth(text, "[{", "]}"))
 
 
@@ -133,7 +133,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Limit the number of variables, because the verifier takes any string for a variable and tries all assignments."""
+    """Score as the library does, but reject many unknown variables, because the verifier tries all of their values."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

@@ -34,7 +34,7 @@ def is_balanced(text: str) -> bool:
 
 
 def as_json(text: str) -> str | None:
-    """Convert a list, tuple, dictionary, string or number in JSON's or Python's notation to JSON; else None.
+    """Convert a literal (list, string, number ...) in JSON's or Python's notation to JSON; None for any other string.
 
     JSON is returned unchanged. Numbers that JSON does not allow, such as `+5` or `07`, become strings.
     """
@@ -78,7 +78,7 @@ def _no_number(name: str) -> object:
 
 
 def _in_json(text: str) -> str | None:
-    """Convert Python's tokens to JSON's; None if `text` has any other token."""
+    """Convert the tokens of a Python literal to JSON; None if `text` has a token that no literal has."""
     parts: list[str] = []
     position = 0
     while position < len(text):

@@ -21,7 +21,7 @@ CHARACTERS = str.maketrans(
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
-"""Replacements for characters that look alike: minus signs, quotes, spaces, arrows, full-width letters."""
+"""Replacements for look-alikes of simple characters, such as minus signs and quotes. Removes invisible characters."""
 FONTS = (
     "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
@@ -78,7 +78,7 @@ NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 
 
 def without_markup(text: str) -> str:
-    """Remove LaTeX, Markdown and look-alikes: `\\frac{3}{4}` becomes `((3)/(4))`, and `**Ann**` becomes `Ann`.
+    """Replace LaTeX, Markdown and Unicode look-alikes: `\\frac{3}{4}` becomes `((3)/(4))`, `so **5**` becomes `so 5`.
 
     Takes linear time.
     """
@@ -108,7 +108,7 @@ def _without_latex(text: str) -> str:
 
 
 def _without_box(text: str) -> str:
-    """Remove fonts around the whole string, and `\\boxed{}`: `\\boxed{\\text{5}}` becomes `5`.
+    """Remove font commands around the whole string, and `\\boxed{}`: `\\boxed{\\text{5}}` becomes `5`.
 
     Keep `\\boxed{}` if there are several, or if a letter or digit is next to it.
     """

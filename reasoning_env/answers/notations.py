@@ -173,7 +173,7 @@ FLOAT_ERROR = Fraction(1, 10**FLOAT_DIGITS)
 
 
 def measure(answer: str, problem: ProblemData) -> str | None:
-    """Read an angle, a point or a length, which must be right to the decimals that the question asks for."""
+    """Read an angle, which must be right to two decimals, or a point or a length, which must be right to three."""
     kind = problem.metadata["task_type"]
     if kind == "orthocenter":
         point = POINT.fullmatch(answer)

@@ -70,7 +70,7 @@ def number_or_text(answer: str, problem: ProblemData) -> str | None:
 def number_value(answer: str) -> NumberValue | None:
     """Parse a number or a reduced fraction; None if `answer` is neither.
 
-    For an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16`, return the last side if all sides are equal.
+    In an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16`, parse the last side. All sides must be equal.
     """
     *before, end = answer.split("=", MAX_SIDES)
     last = simple_number(end.strip())
@@ -93,7 +93,7 @@ def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fract
 
     All digits of the number must be right: 2.674 is wrong for 2.67. Zeros at the end may be omitted. A half may be
     rounded up or to the even digit: 0.9375 may become 0.938 but not 0.937, and 0.03125 may become 0.0313 or 0.0312.
-    `error` is the relative error of the right value.
+    `error` is the relative error that `right` itself may have.
     """
     if not NUMBER.fullmatch(answer):
         return False
@@ -163,7 +163,7 @@ def simple_number(answer: str) -> NumberValue | None:
 
 
 def fraction_parts(answer: str) -> tuple[int, int] | None:
-    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, not reduced; None for anything else."""
+    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, as written; None for anything else."""
     inner = answer.strip()
     is_negative = inner.startswith("-(")
     inner = inner[is_negative:]

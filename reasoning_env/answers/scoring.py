@@ -32,7 +32,7 @@ parsers are higher and differ between Python's versions, but scores must not dep
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """An answer from which `frames` were removed. The verifier gets `notation`, which is None if `text` is no value."""
+    """An answer without the formatting named in `frames`. The verifier gets `notation`; None if `text` is no value."""
 
     text: str
     notation: str | None
@@ -41,13 +41,13 @@ class AnswerCandidate:
 
 @dataclass
 class Scorer:
-    """Scores answers to one pickled entry. Each verification unpickles the entry anew, because verifiers may change it.
+    """Scores answers to one problem. Each verification unpickles `entry` anew, because verifiers may change the entry.
 
     - `strict`: if True, an answer that the task's answer type cannot read scores at most FORM_SCORE. If False, the
       score of the library's verifier counts.
     - `accepts_forms`: if True, remove formatting and read other notations.
     - `with_tags`: if True, also score the answer inside answer tags.
-    - `frames`: names of the formatting that was removed from the last answer.
+    - `frames`: names of the formatting that was removed from the answer that was scored last.
     """
 
     rules: AnswerRules
@@ -65,11 +65,11 @@ class Scorer:
         `_unwrapped_texts` removes formatting, `candidates` reads the rest as a value of the task's type,
         `_candidates_to_score` selects candidates, and `_score_candidate` scores each of them.
 
-        A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, a strict
-        answer scores 0. Raises the last error instead if rewards are not strict, or if the verifier raises for the
-        right answer too. Raises MemoryError at once.
+        A candidate scores 0 if the verifier raises an error. If the verifier raises an error for every candidate, the
+        answer scores 0 only if rewards are strict, the task has an answer type, and the verifier raises no error for
+        the right answer. Otherwise the last error is raised. Raises MemoryError at once.
 
-        For a declared task, an answer with more than MAX_NESTED_BRACKETS scores 0 before any parser reads the answer.
+        If the task has an answer type, an answer with more than MAX_NESTED_BRACKETS open brackets scores 0 unparsed.
         """
         self.frames = ()
         self._has_code = False
@@ -102,7 +102,7 @@ class Scorer:
         """Yield the candidates to score, without duplicates.
 
         With strict rewards: the candidates with a value, or the whole answer if there are none. Without strict
-        rewards: all candidates. In both cases, if `with_tags`: also the answer inside answer tags.
+        rewards: all candidates. In both cases, if `with_tags` is True: also the answer inside answer tags.
         """
         seen = set()
         has_value = False
@@ -119,7 +119,7 @@ class Scorer:
             yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
     def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield the answer as it is, then with one more layer of formatting removed each time; read each as a value."""
+        """Read the answer as a value, and again after removing each layer of formatting. Yield all these candidates."""
         for text, frames in self._unwrapped_texts(answer):
             yield AnswerCandidate(text, self._read_value(text), frames)
             if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
@@ -163,7 +163,7 @@ class Scorer:
         )
 
     def _scores_right_answer(self) -> bool:
-        """Return True if the task is declared and its verifier raises no error for the right answer."""
+        """Return True if the task has an answer type, and its verifier raises no error for the right answer."""
         if self.rules.type is None or not self._problem.expected:
             return False
         return _score_or_none(self._verifier_score, self._problem.expected) is not None
@@ -209,7 +209,7 @@ class Scorer:
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
     def _score_without_value(self, text: str) -> float:
-        """Return the verifier's score of a string that the answer type cannot read; 0 if the verifier fails."""
+        """Return the verifier's score of an unreadable answer; 0 if the verifier raises an error."""
         score = _score_or_none(self._verifier_score, text)
         return 0.0 if score is None else self._without_length_share(text, score)
 
@@ -238,7 +238,7 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of the guard, or of the verifier if there is no guard. Raises any of their errors.
+        """Return the score that the task's guard or, if it has none, the library's verifier gives. Raises their errors.
 
         If rewards are not strict and the task has a function `library_score`, return that function's score instead.
         """

@@ -28,7 +28,7 @@ Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 
 
 def copies(problem_text: str) -> dict[str, str]:
-    """Return parts of a question, by name, that a policy could copy as its answer."""
+    """Return the parts of a question that a policy could copy as its answer. The keys describe the parts."""
     text = problem_text.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
@@ -65,14 +65,14 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Return the question's board as each rule in `fills` fills it, by the rule's name; {} if no cell is empty."""
+    """Map the name of each rule in `fills` to the question's board as filled by the rule; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the answer in lower case or, if the question's board has one empty cell, the character that fills it."""
+    """Return the right answer in lower case; if the question's board has one empty cell, only that cell's content."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -80,7 +80,7 @@ def choice(problem_text: str, answer: str) -> str:
 
 
 def _board(problem_text: str) -> tuple[str, str]:
-    """Return the board in a question and the character that marks its empty cells; "" if no cell is empty."""
+    """Return a question's board and the mark of its empty cells ("" if no cell is empty); ("", "") for a long board."""
     board = [line for line in last_grid(problem_text) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANK_MARKS):
         board = _board_with_signs(problem_text) or board
@@ -94,7 +94,7 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Make the shortcuts of LAYOUTS from a right answer; {} if the answer is mostly words, or has names like x1."""
+    """Replace all numbers in a right answer by each constant of LAYOUTS; {} if it has many words, or names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -102,7 +102,7 @@ def layouts(answer: str) -> dict[str, str]:
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last two or more lines in a row that have equally many cells, at least two; [] if there are none."""
+    """Return the last block of lines with equally many cells, at least 2 by 2 cells; [] if there is no such block."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -187,7 +187,7 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The highest score for an answer that no answer type can read. Scores up to FORM_SCORE are not rescaled."""
+"""The highest score of an answer that its answer type cannot read. Scores up to FORM_SCORE are not rescaled."""
 MAX_PARTIAL = 0.98
 """The highest score of a wrong answer, so that a score of at least 0.99 always means a right answer."""
 
@@ -201,7 +201,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return answers to an entry that need no reasoning. `own` is a function of the task that returns more answers."""
+    """Return guesses for an entry: answers that need no reasoning. `own` is a function of the task for more guesses."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

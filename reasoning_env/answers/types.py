@@ -16,14 +16,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ProblemData:
-    """What an answer type knows about the problem: the expected answer ("" if there is none) and the metadata."""
+    """The part of a problem that answer types use: the expected answer ("" if there is none) and the metadata."""
 
     expected: str
     metadata: Mapping[str, Any]
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer for a right answer, None for an unreadable one, else the verifier's notation."""
+"""Returns the expected answer if an answer is right, None if it is unreadable, else its notation for the verifier."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
@@ -114,7 +114,7 @@ def unquoted(word: str) -> str:
 
 
 def _parts(answer: str, between: str) -> list[str]:
-    """Split a string at the separators, after removing braces around the whole string."""
+    """Split an answer at the pattern `between`, after removing braces around the whole answer."""
     if answer[:1] == "{" and answer[-1:] == "}":
         answer = answer[1:-1].strip()
     return [part.strip() for part in re.split(between, answer.rstrip(" ,;\n"))]

@@ -67,7 +67,7 @@ class ChatFormat:
             for token in thinking_format.tokens
             if vocabulary.get(token) in special
         }
-        """The thinking marks that are special tokens, by token id."""
+        """Maps token ids to marks, for all thinking marks that are special tokens."""
 
     # ---- prompts
 
@@ -96,8 +96,8 @@ class ChatFormat:
     def _find_start(self, messages: Messages) -> _Start:
         """Return the constant beginning of prompts, up to its last special token.
 
-        Tokenizers split a text at special tokens first, so this part has the same tokens when it is encoded alone. This
-        is checked with the prompts of PROBES, because a tokenizer may treat the beginning of a text differently.
+        Tokenizers split a text at special tokens first, so the beginning has the same tokens if it is encoded alone.
+        The questions of PROBES verify this, because a tokenizer may treat the beginning of a text differently.
         """
         *before, question = messages
         prompts = [self._layout.render([*before, {**question, "content": probe}]) for probe in PROBES]

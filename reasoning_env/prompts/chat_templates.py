@@ -101,12 +101,12 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The turns of the probe conversation. No content contains another content, so that each can be counted in a prompt."""
+"""The reply in the test conversation. No message contains another, so that each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)
 class ProbedTemplate:
-    """The results of the probe: the layout, the tokens that end a reply, and the known formats of thinking."""
+    """What `probe_template` found: the layout, the tokens that end a reply, and the thinking formats of the model."""
 
     layout: ChatLayout
     ending: tuple[int, ...]
@@ -209,7 +209,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return an error message if the prompt of the probe conversation lacks or repeats a part; otherwise None."""
+    """Return an error message if the layout does not build a whole prompt from a test conversation; otherwise None."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -251,7 +251,7 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
 
 
 def _find_ending(layout: ChatLayout) -> list[int]:
-    """Return the tokens that the template writes after a reply, or the tokenizer's end-of-text token.
+    """Return the tokens that end a reply: special tokens that the template writes after it, or the end-of-text token.
 
     If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
 

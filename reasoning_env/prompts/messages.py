@@ -64,7 +64,7 @@ class Content:
 
 
 def read_content(content: object) -> Content | None:
-    """Return the content of a message: a string, None, or a list of parts. Return None for anything else.
+    """Read the content of a message: a string, None, or a list of parts. Return None if `content` is anything else.
 
     A part is a mapping with a `type`, or a client library's object with the same attributes. Parts with neither text
     nor thinking, such as images, are skipped.
@@ -93,7 +93,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the thinking in a part. Magistral writes the thinking as a list of text parts, others as a string."""
+    """Return the thinking in a part of a message: a string or, in Magistral's messages, a list of text parts."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:

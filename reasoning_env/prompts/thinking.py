@@ -1,7 +1,7 @@
 """Formats in which models write their thinking, and the choice of formats for a model.
 
-A format is used only if the setting `thinking` names it, or if the model's tokenizer or chat template contains its
-marks.
+A format is used only if the setting `thinking` names it, or if the model's tokenizer or chat template contains the
+marks of the format.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ FORMATS = (
     _tags("thinking", "thinking"),
     _tags("reasoning", "reasoning"),
 )
-"""The known formats. docs/models.md shows an example of each model family's format."""
+"""The known thinking formats. docs/models.md shows an example of each model family's format."""
 NAMES = (AUTO_FORMAT, NONE, *(thinking_format.name for thinking_format in FORMATS))
 
 
 class Thinking:
-    """The thinking formats that are removed from the completions of one model. `formats` must have no duplicates."""
+    """The thinking formats of one model, to find the thinking in its completions. `formats` must have no duplicates."""
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
@@ -100,7 +100,7 @@ TAGS = Thinking(FORMATS[:1])
 
 
 def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thinking:
-    """Return the formats for the setting `thinking`. `auto` selects `<think>` and the formats `known` to the model."""
+    """Return the thinking formats for a setting. `auto` selects `<think>` and the formats that the model knows."""
     if setting != AUTO_FORMAT:
         return named_thinking([setting])
     names = {"think", *(thinking_format.name for thinking_format in known)}
@@ -108,5 +108,5 @@ def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thi
 
 
 def named_thinking(names: Collection[str]) -> Thinking:
-    """Return the formats with these names. Unknown names are ignored."""
+    """Return the thinking formats with these names. Unknown names are ignored."""
     return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name in names])

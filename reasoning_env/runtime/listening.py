@@ -20,7 +20,7 @@ BACKLOG = 1024
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Host and port of a server, and the settings that error messages name. If the port is 0, the system picks one."""
+    """Host and port of a server (port 0: the system picks a free port), and the settings that error messages name."""
 
     host: str
     port: int

@@ -36,7 +36,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If a line was logged in the last REPEAT_S seconds, a new outage is logged only once it has lasted this long."""
+    """If a line was logged in the last REPEAT_S seconds, a new outage is logged only after this many seconds."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True
@@ -54,7 +54,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Report the outage. Logs a warning at the beginning of the outage and after each further REPEAT_S."""
+        """Report that the outage began or goes on. Logs a warning at first, then at most one every REPEAT_S seconds."""
         now = self._clock()
         if self._since is None:
             self._since = now

@@ -103,7 +103,7 @@ def width() -> int:
 def progress_bar(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with rate and remaining time on stderr. If stderr is no terminal, write `progress_lines`.
+    """Show a bar with rate and remaining time on stderr. If stderr is no terminal, call `progress_lines` instead.
 
     `done` items are already done. If `total` is None, the number of items is unknown. Yields a function that advances
     the bar by one item; its argument is a note to show beside the bar. While the bar is shown, text written to

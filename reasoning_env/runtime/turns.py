@@ -20,7 +20,7 @@ DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 BACKGROUND, because replies that wait for other work would take much memory."""
 
 NUMBERS_PER_TURN = 2**15
-"""Maximum numbers to convert per iteration of the loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
+"""How many numbers to convert per iteration of the event loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 PIECES_PER_BATCH = 8
 """Maximum number of calls that are sent to the thread DECODER at a time."""
 MAX_BATCH_S = 0.005
@@ -79,7 +79,7 @@ class _Pieces:
 
 
 def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
-    """Run calls for MAX_BATCH_S, but at least one call. Return the result or the error of each call that ran."""
+    """Run calls for MAX_BATCH_S seconds, at least one. Return the result or the error of each call that ran."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
     for piece in pieces:
@@ -113,10 +113,10 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Run some milliseconds of work on the event loop, and let the loop run other tasks first.
+    """Let the event loop run other tasks, then run `work`, which should take only some milliseconds, on the loop.
 
     A timer needs two iterations of the loop: one for the timer and one for the task that it wakes. Waiting for two
-    iterations before each piece of work therefore delays a task with a timer by only one piece.
+    iterations before each call of `work` therefore delays a task with a timer by only one call.
     """
     async with _turns().one_at_a_time:
         await asyncio.sleep(0)

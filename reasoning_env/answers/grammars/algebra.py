@@ -47,7 +47,7 @@ def _calls(tree: ast.expr) -> list[ast.Call]:
 
 
 def _function(call: ast.Call) -> str:
-    """Return the name of the called function."""
+    """Return mpmath's name of the called function, such as `log` for `ln`."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return FUNCTIONS.get(name, name)
 
@@ -194,9 +194,9 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the coefficients of a polynomial of degree 2 or less, the constant first.
+    """Return the coefficients of `tree`, which must be a polynomial of degree 2 or less. The constant is the first.
 
-    Raises ExpressionError if the tree has other values than such a polynomial at one of three random points.
+    Raises ExpressionError if values of `tree` at three random points show that it is no such polynomial.
     """
     constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -211,8 +211,8 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
     """Return True if the derivative of a tree equals `target` at AGREEING random points and differs at none.
 
-    Points at which a value is not real are skipped. So are points at which floating-point arithmetic overflows, because
-    with many digits, the calculation of such huge values would not end.
+    Points at which a value is not real are skipped. Points at which a float overflows are skipped too, because
+    calculating a huge value with many digits would not end.
     """
     agreeing = 0
     constants = sorted((_names(tree) | _names(target)) - {variable})
@@ -240,7 +240,7 @@ def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: rand
 
 
 def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
-    """Return a tree's value; None if the value is not a finite real number."""
+    """Return a tree's value at one point; None if the value is not a finite real number."""
     try:
         value = meaning.value(tree)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):

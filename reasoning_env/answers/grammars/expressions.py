@@ -2,7 +2,7 @@
 
 The parser gets only strings of allowed characters, makes a syntax tree and evaluates nothing. A tree contains only
 numbers, names, operators and calls of names. The code that evaluates the tree defines the values of names and calls.
-Parts, nesting, digits and exponents are limited, because a short string such as `9**9**9` can have a huge value.
+The number of parts, the nesting, the digits and the exponents are limited, because `9**9**9` has a huge value.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NUMBER_TOKEN = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-
 
 
 class ExpressionError(ValueError):
-    """The string is not an expression of this grammar, or exceeds a limit."""
+    """A string is not an expression that the grammars of this package allow, or exceeds a limit."""
 
 
 def parse_expression(text: str, max_parts: int) -> ast.expr:
     """Return the syntax tree of an expression. Constants are strings of digits, so that no number is rounded.
 
-    Names, operators, numbers, parentheses and commas count as parts. Raises ExpressionError.
+    Raises ExpressionError, also for more than `max_parts` names, numbers, operators, parentheses and commas.
     """
     text = text.strip()
     if not EXPRESSION.fullmatch(text):
@@ -150,10 +150,10 @@ class _ExactArithmetic(Arithmetic[Fraction]):
 
 
 def evaluate_exactly(node: ast.expr, names: Mapping[str, Fraction] | None = None) -> Fraction:
-    """Return the value of a tree of numbers, operators and the names in `names`, which maps them to their values.
+    """Return the value of a tree of numbers, operators and names. `names` maps each name to its value.
 
-    Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of more than MAX_BITS
-    bits.
+    Raises ExpressionError for unknown names, calls, division by zero, fractional exponents, and values of more than
+    MAX_BITS bits.
     """
     return _ExactArithmetic(names or {}).value(node)
 
@@ -171,7 +171,7 @@ class _ComplexArithmetic(Arithmetic[complex]):
 def evaluate_complex(node: ast.expr) -> complex:
     """Return the value of a tree of numbers, operators and imaginary units, in floating point.
 
-    Raises ExpressionError for other names, calls, division by zero and values that are too large.
+    Raises ExpressionError for names other than i and j, calls, division by zero and values that are too large.
     """
     try:
         return _ComplexArithmetic().value(node)

@@ -1,4 +1,4 @@
-"""Parse propositional formulas in model text, and check whether premises imply them.
+"""Parse propositional formulas in model text, and check whether premises imply a formula.
 
 A formula is the name of a variable, `(NOT, operand)` with an operand that is not a negation, or
 `(operator, left, right)`.
@@ -67,7 +67,7 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if the formula `answer` follows from the premises only if several premises are combined.
+    """Return True if the formula `answer` follows from several premises together, but not from a single premise.
 
     A part of the formula counts as true if one premise implies the part, and as false if one premise refutes the part.
     So premises joined by AND are no conclusion. Raises ValueError if `answer` is not a formula.

@@ -136,7 +136,7 @@ class Calculation:
             raise ExpressionError(f"the name {name[:40]!r} is not supported") from None
 
     def function(self, node: ast.expr) -> Callable[..., Any]:
-        """Return the called function. Raises ExpressionError, or TypeError if the value cannot be called."""
+        """Return the called function. Raises ExpressionError if it is not supported, TypeError if it is no function."""
         if not isinstance(node, ast.Name):
             raise ExpressionError("a call does not name its function")
         called = self.named(node.id)
@@ -301,7 +301,7 @@ def parse_expression(text: str, local_dict: Mapping[str, Any] | None = None, *, 
 
 @cache
 def _known_to_sympy() -> dict[str, Any]:
-    """Return the names that SymPy's tokenizer does not read as symbols."""
+    """Return the names that SymPy's tokenizer does not read as symbols, with their values."""
     sympy: Any = sys.modules["sympy"]
     functions = {name: one for name, one in vars(builtins).items() if isinstance(one, types.BuiltinFunctionType)}
     return {**{name: getattr(sympy, name) for name in sympy.__all__}, **functions, "max": sympy.Max, "min": sympy.Min}
