@@ -234,7 +234,7 @@ def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunc
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConfigError if nothing listens at `host:port` or `ray://host:port`. Other addresses are left to Ray.
+    """Raise ConfigError if nothing listens at `host:port` or `ray://host:port`. Accept other addresses.
 
     Ray itself would try to connect for minutes without printing anything.
     """

@@ -7,7 +7,7 @@ level ends early after too many rejected or failed draws (see `problems/giving_u
 
 A file can be made in parts, by several machines. With at most as many parts as tasks, each part has its own tasks. With
 more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question decides
-which part keeps the question. So no question is in two parts, and all parts together have the rows of a single call.
+which part keeps the question. So no question is in two parts, and all parts together have the rows of a whole file.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: the requested rows (`wanted`), the generated rows, and those of this part (`kept`)."""
+    """Progress of a task: number of requested rows (`wanted`), of generated rows, and of rows in this part (`kept`)."""
 
     task: str
     wanted: int
@@ -136,7 +136,7 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 
 @dataclass(frozen=True)
 class ProblemRow:
-    """A problem and its position among the rows of all parts.
+    """A problem and its position among the rows of all parts of the file.
 
     `question` is the hash by which questions of a task are compared. `is_of_part` is True if this part keeps the row.
     `progress` is the progress of the task.
@@ -265,7 +265,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Make the next draw, and count its result: a problem, a Rejection or a GenerationError, which is raised."""
+        """Make the next draw, count its result, and return the problem or a Rejection. Raises GenerationError."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)

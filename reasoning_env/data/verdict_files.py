@@ -149,7 +149,7 @@ async def judge_files(
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, without duplicates.
 
-    For a folder, return its files of rows, sorted by name or, if it has none, the files of its subfolders (see
+    For a folder, return its files of rows, sorted by name. If there are none, return the files of its subfolders (see
     `folders_of_files`). Omit `out` and the files that `process` derives from its groups.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
@@ -210,7 +210,7 @@ def _made_with(session: Session[object], files: RowFiles, selection: Selection) 
 
 
 def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
-    """Yield the rows of files. A line with a group becomes a row, which is `repeated` if the group was read before."""
+    """Yield the rows of files. A line with a group becomes a row, marked as `repeated` if the group was read before."""
     numbers = count(1)
     seen = SeenGroups()
     for file in files.paths:
@@ -231,7 +231,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Copy values into new columns of a row. `columns` maps each new column to a column or path, if present."""
+    """Copy columns of a row: `columns` maps each new name to an old column or path. Skip columns that are missing."""
     found = {name: _value_at_path(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 

@@ -93,7 +93,7 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Remove and return the queue's first row once it is judged. Until then, the caller can cancel its asyncio task."""
+    """Remove and return the queue's first row once it is judged. Until then, the caller can cancel the row's task."""
     row, judged = under_way[0]
     added = await judged
     under_way.popleft()

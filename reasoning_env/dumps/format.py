@@ -233,7 +233,7 @@ class DumpedRollout:
 
 @dataclass(frozen=True)
 class DumpedGroup:
-    """One line. Only `item_id` and `rollouts` are required.
+    """The group in one line of a file. Only `item_id` and `rollouts` are required.
 
     - `item_id`: the task's name.
     - `reference`: any process can generate the problem again from it.
@@ -241,7 +241,7 @@ class DumpedGroup:
     - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
     - `thinking_formats`: names of the formats of the thinking that was removed before answers were read.
-    - `library_answer`: reasoning-gym's own answer if this answer is wrong; `expected_answer` is then the right answer.
+    - `library_answer`: reasoning-gym's own answer, only if it is wrong; `expected_answer` is then the corrected answer.
     - `key`: identifies the group in a file of `process` or of an evaluation.
     - `time` and `step`: only in dumps; when the group was scored, in seconds since 1970, and the trainer's step then.
     """

@@ -39,7 +39,7 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    A group with a `key` is a copy only of a group in the same file. Groups of dumps are compared across all files,
+    A group with a `key` is compared only with groups of the same file. Groups of dumps are compared across all files,
     because dumps may be copied.
     """
 

@@ -1,4 +1,4 @@
-"""Compare two evaluations problem by problem: for each task, the change, its interval and a paired test.
+"""Compare two evaluations problem by problem: for each task, the change of the mean score with a paired test.
 
 Problems are paired by reference, ignoring the library's release in the reference. A reference contains a hash of the
 question. So evaluations with two releases are compared on the questions that both releases ask.
@@ -50,8 +50,8 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation's problems, by reference without the library's release; `results` is None if the
-    scores come from a file of groups."""
+    """The scores of an evaluation. The keys of `problems` are references without the library's release. `results` is
+    None if the scores come from a file of groups."""
 
     path: Path
     results: Results | None = field(repr=False)
@@ -117,13 +117,13 @@ class Comparison:
 
     @property
     def different(self) -> Sequence[str]:
-        """Task and index of each place at which the two evaluations have different problems."""
+        """Task and index of each problem for which the other evaluation has a different problem."""
         both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
         return [f"{task} {index}" for task, index in sorted(both, key=str)]
 
     @property
     def settings(self) -> Sequence[str]:
-        """A line for each setting or version that differs."""
+        """A line for each setting, version, sent parameter or answering model that differs."""
         return differences(self.first, self.second)
 
     def as_json(self) -> ComparisonData:
@@ -189,7 +189,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the difference between the mean scores over tasks. `pairs` has each problem's two scores, by task."""
+    """Compare the two mean scores over tasks. `pairs` maps each task to the two scores of each problem."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]

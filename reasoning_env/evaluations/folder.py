@@ -168,7 +168,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Drop a rollout's messages, answer and thinking. Keep an answer tag in the thinking, which `outcome` needs."""
+    """Drop a rollout's messages, answer and thinking. Keep an answer tag of the thinking for `outcome`."""
     tag = OPENING_TAG.search(rollout.thinking)
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 

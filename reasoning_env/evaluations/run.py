@@ -126,7 +126,7 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """By reason, the number of problems that were dropped before the first completion and are not logged yet."""
+        """Number of problems that were dropped before the first completion and are not logged yet, by reason."""
         self._has_completion = False
         """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
         self._dropped: list[EvaluatedProblem] = []

@@ -80,7 +80,7 @@ class SummaryRow(TypedDict):
 
 
 class Summary(TypedDict):
-    """The rows of an evaluation; `categories` and `tasks` are by name."""
+    """The statistics of an evaluation. The keys of `categories` and `tasks` are names."""
 
     overall: SummaryRow
     categories: dict[str, SummaryRow]
@@ -220,7 +220,7 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
 
 
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
-    """Return the 95 % interval of the mean pass@k over tasks. All tasks need `k` completions or more."""
+    """Return the 95 % interval of the mean pass@k over tasks. Every scored task needs `k` completions of a problem."""
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 

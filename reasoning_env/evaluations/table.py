@@ -1,7 +1,7 @@
 """Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
 A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks in which this
-model is furthest behind the best published model. In a file or pipe, all tasks are printed.
+model is furthest below the best published score. In a file or pipe, all tasks are printed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ The last rows are unweighted means over tasks, with intervals over tasks""")
 
 
 def remarks(results: Results) -> list[str]:
-    """Return sentences about likely mistakes in the set-up: many completions that failed or share an outcome."""
+    """Return sentences about likely mistakes in the set-up: many failed completions, or many with the same outcome."""
     overall = results["overall"]
     if overall is None:
         return []
@@ -213,7 +213,7 @@ def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """List counts of failed completions and problems, then shares of wrong outcomes, in up to `room` characters."""
+    """List failed completions, missing problems, and the shares of wrong outcomes, in up to `room` characters."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")
