@@ -218,7 +218,7 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Maximum seconds between requests. If run-api restarts in a longer pause, two environments may share a number."""
+    """Maximum seconds between requests. If run-api restarts in a longer pause, environments may get equal numbers."""
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0

@@ -1,6 +1,6 @@
 """Count the verdicts of a user's own score function or verifiers, and warn if this code raises.
 
-If such code raises, its author has probably made a mistake, and every completion scores 0 until it is corrected.
+A completion for which such code raises scores 0. Usually this means that the author of the code has made a mistake.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the code raised an error for all of at least FIRST_VERDICTS completions."""
+        """Raise RaisingFunctionError if the user's code raised for all completions so far, at least FIRST_VERDICTS."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

@@ -43,7 +43,7 @@ class RecentAnswers:
 
 
 class MetricsRecorder:
-    """Counts groups and dropped problems. Use it on the event loop only.
+    """Counts scored and dropped groups. Use it on the event loop only.
 
     A group is added to one total only: the total of its task since the last report. All other totals are computed
     from the totals of tasks when they are read.

@@ -95,7 +95,7 @@ REMARKS: Mapping[str, Remark] = {
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
-    """Return log texts by outcome, for outcomes whose share reaches their limit. `limit` names the token limit."""
+    """Return the text to log for each outcome that is frequent enough. `limit` is the name of the token limit."""
     return {
         word: remark.text(shares[word], limit)
         for word, remark in REMARKS.items()

@@ -92,7 +92,8 @@ def _resident_bytes(pid: int) -> int:
 class StreamStats:
     """Counts of the problem stream. The metrics in `STREAM` describe them.
 
-    `flawed` counts rejected problems by cause, `repeated` repeated questions by task. `quarantined` names failed tasks.
+    `flawed` counts rejected problems by cause; `repeated` counts repeated questions by task.
+    `quarantined` names the tasks that are no longer drawn because they failed.
     """
 
     ready: int = 0

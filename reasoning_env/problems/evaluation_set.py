@@ -61,7 +61,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """For tasks whose questions may repeat: by task and by hash of a question, the number of the problem."""
+        """By task and question hash, the number of the problem. Only for tasks whose questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -173,7 +173,7 @@ class EvaluationSet:
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """Wait until the problems with lower numbers are generated. Return at once if no question may repeat.
+        """Wait until the problems with lower numbers are generated. Return at once if questions cannot repeat.
 
         Raises the error with which the previous problem failed.
         """

@@ -4,7 +4,7 @@
   and the expected answer do not fit into the token limit. A new problem of the same task is then drawn. MAX_REJECTED
   rejected problems in a row count as one failure.
 - Other *failures* are an error of the task, a missed deadline, and a problem that ended two workers. Training draws
-  another task for the position, and quarantines a task after MAX_FAILURES failures in a row. After MAX_FAILURES
+  a task anew for the position, and quarantines a task after MAX_FAILURES failures in a row. After MAX_FAILURES
   failures in a row, an evaluation leaves out the problem, a published evaluation leaves out the remaining problems of
   the task, and a file of problems gets no more rows of the failed task at the failed level.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it

@@ -199,8 +199,8 @@ def composite_params(
 ) -> dict[str, Mapping[str, object]]:
     """Return the parameters of the task `composite` if `tasks` contains it, because it has no usable defaults.
 
-    The members are the other tasks of reasoning-gym in `tasks` (if there are none, all `available` tasks), each with
-    its `params`. Tasks of other sources, which have a slash in their names, are no members.
+    `composite` combines the other tasks in `tasks` (if there are none, all `available` tasks), each with its `params`.
+    Tasks that are not from reasoning-gym, which have a slash in their names, are left out.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -281,7 +281,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     Raises ConfigError, which names `task_modules`, in these cases:
 
     - Generation or the verifier raises an error, takes too long, or ends the worker process.
-    - A problem has no question, or its entry cannot be pickled.
+    - A problem has no question, or its dataset entry cannot be pickled.
     - A task's curriculum has no levels, or its config rejects a level.
     - The score of the expected answer is not a number from 0 to 1, or the verifier fails in the sandbox.
 

@@ -31,7 +31,7 @@ class TaskSampler:
         params: The library's parameters, by task.
         level: Level of all specs, in [0, 1]; None for the library's defaults.
         random_levels: Draw a level for each spec, uniformly from [0, 1].
-        estimator: Draws levels by its weights, for tasks for which it estimates several levels.
+        estimator: Its weights decide how often each level of a task is drawn.
         adaptive: Draw tasks more often if their groups are more likely to have a signal.
     """
 

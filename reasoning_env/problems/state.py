@@ -65,7 +65,7 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return a drawn position of the stream as a list. `question_hash` is None before the problem is served."""
+    """Return a drawn position of the stream as a list. `question_hash` is None if the problem was never served."""
     reference = Reference(
         task=spec.task,
         split=spec.split,

@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return the defaults to use instead of those in `config`, by setting. `name` is the environment's name."""
+        """Return the mode's own defaults by setting; they replace those in `config`. `name` names the environment."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
