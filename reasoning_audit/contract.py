@@ -32,9 +32,9 @@ SCORE_ROUNDING = 1e-6
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
-    "a file, if sympy parses the answer": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder, if YAML loads the answer": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder, if pickle loads the answer": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "a file that sympy's parser opens": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder that a YAML loader makes": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder that pickle makes": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
@@ -113,7 +113,7 @@ class ContractCheck:
                 if attacks and number == 0:
                     found += await self._score_attacks(problem)
             except (GenerationError, ScoringError) as error:
-                detail = f"the check of the verifier failed: {error}"
+                detail = f"the audit could not check the verifier: {error}"
                 found.append(self.reporter.finding(Defect.NO_PROBLEM, detail, problem))
         for example in sorted(failed, key=lambda one: len(one.verdict.answer or "")):
             found += await self._repeat_failed_answer(example)
@@ -147,7 +147,7 @@ class ContractCheck:
             return []
         if looked := [*self._findings_of_verdict(problem, answer, verdict)]:
             return looked
-        detail = example.verdict.error or "the verifier raised an error once, but no error at a second call"
+        detail = example.verdict.error or "the verifier raised an error, but not when the same answer was scored again"
         return [self.reporter.finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
@@ -175,7 +175,7 @@ class ContractCheck:
         if Watched.FAILED in parts:
             yield self.reporter.finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)
         if Watched.NO_NUMBER in parts:
-            detail = "the verifier returns no finite number"
+            detail = "the verifier returns a value that is not a finite number"
             yield self.reporter.finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer)
         if raw is not None and not 0.0 <= raw <= 1.0:
             detail = f"the verifier returns {raw:g}"

@@ -183,7 +183,7 @@ def count_surface(question: str) -> dict[str, float]:
         "characters of the last line": len(lines[-1]),
         "numbers": len(numbers),
         "different numbers": len({*numbers}),
-        "pairs of equal marks": len(re.findall(r"(?=(\S)\s?\1)", question)),
+        "pairs of equal characters": len(re.findall(r"(?=(\S)\s?\1)", question)),
         "the first number": numbers[0],
         "the last number": numbers[-1],
         "the largest number": max(numbers),

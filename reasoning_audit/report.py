@@ -221,7 +221,7 @@ def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
         return f"audit {outcome}: {', '.join(failed)}"
     counts = Counter(audit.result for audit in audits)
     passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
-    summary = f"{passed} are within the bound"
+    summary = f"{passed} have scores within their bounds"
     if counts[AuditOutcome.GIVES_AWAY]:
         summary += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{summary}"

@@ -115,7 +115,7 @@ class BareAnswers:
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):
-            raise ValueError(f"the verifier returned {returned!r:.60}, which is no finite number")
+            raise ValueError(f"the verifier returned {returned!r:.60}, which is not a finite number")
         return min(1.0, max(0.0, number))
 
 

@@ -481,7 +481,7 @@ class Session(Generic[T]):
     def _require(self, value: U | None) -> U:
         if value is None:
             has_no_tasks = self._scores_rows and self._library is not None
-            raise RuntimeError("a session with a score function has no tasks" if has_no_tasks else "call start() first")
+            raise RuntimeError("this session has a score function, not tasks" if has_no_tasks else "call start() first")
         return value
 
     @property

@@ -255,7 +255,7 @@ register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
 register_dataset("refused_level", Base, Config, curriculum([1, 2, 3], 0))
 """
 NO_NUMBER = (
-    "the verifier failed on the task's own answer in the sandbox "
+    "the verifier cannot score the task's own answer in the sandbox "
     "(ValueError: the verifier must return a number from 0 to 1"
 )
 MISTAKES = {
@@ -266,13 +266,13 @@ MISTAKES = {
     "silent": "'question' is ' '; it must be a string that is not empty",
     "locked": "the entry cannot be pickled",
     "ends": "generation ended two workers",
-    "hangs": "the verifier failed on the task's own answer in the sandbox (timeout)",
-    "endsverifier": "the verifier failed on the task's own answer in the sandbox (crash)",
-    "asserts": "the verifier failed on the task's own answer in the sandbox (AssertionError)",
-    "explains": "the verifier failed on the task's own answer in the sandbox (ValueError: first line second line)",
+    "hangs": "the verifier cannot score the task's own answer in the sandbox (timeout)",
+    "endsverifier": "the verifier cannot score the task's own answer in the sandbox (crash)",
+    "asserts": "the verifier cannot score the task's own answer in the sandbox (AssertionError)",
+    "explains": "the verifier cannot score the task's own answer in the sandbox (ValueError: first line second line)",
     "no_levels": "the curriculum has 0 levels of it, so default_level 0 is invalid",
     "no_such_level": "the curriculum has 2 levels of it, so default_level 4 is invalid",
-    "refused_level": "level 1 of the curriculum",
+    "refused_level": "the parameters at level 1",
 }
 
 
@@ -321,7 +321,7 @@ async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) ->
     path.write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as raised:
         await own_session(task_modules=[str(path)]).start()
-    line = f"task_modules: {path} ends the process that imports it: the process exited with status 3"
+    line = f"task_modules: importing {path} must not end the process, which exited with status 3"
     assert str(raised.value) == line
 
 

@@ -376,7 +376,7 @@ async def test_session_with_a_score_function_raises_on_a_problem_reference(sessi
 
 @on_module_loop
 async def test_next_method_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
-    with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
+    with pytest.raises(RuntimeError, match="this session has a score function, not tasks"):
         await session.next()
 
 

@@ -322,7 +322,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
     for verdict in verdicts:
         if verdict.reason is not Reason.SCORED:
             words = verdict.error or verdict.reason
-            return TrialResult(f"{task}: the verifier failed on the task's own answer in the sandbox ({words})")
+            return TrialResult(f"{task}: the verifier cannot score the task's own answer in the sandbox ({words})")
     return TrialResult(is_repeatable=again.question == problem.question)
 
 
@@ -396,7 +396,7 @@ def plan_evaluation(
     samples = settings.num_eval_samples_per_task or PRESET_SIZE
     if samples > PRESET_SIZE:
         raise ConfigError(
-            f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
+            f"{preset.name} has only {PRESET_SIZE} problems per task", setting="num_eval_samples_per_task", got=samples
         )
     return EvaluationPlan(
         tasks=tasks,

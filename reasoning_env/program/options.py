@@ -208,7 +208,7 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
     _add_setting(problems, "env.eval_repeats", "N", "completions per problem (default: 1)", "-n", "--repeats")
     _add_setting(problems, "env.eval_seed", "N", "seed of the problems (default: 123)", "--seed")
     result.add_argument(
-        "--dry-run", action="store_true", dest="dry-run", help="print what would be evaluated, without any request"
+        "--dry-run", action="store_true", dest="dry-run", help="print what would be evaluated, and send no request"
     )
     result.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     result.add_argument(

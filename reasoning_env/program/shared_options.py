@@ -67,7 +67,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
         "--rewards",
         type=rewards,
         metavar="WHICH",
-        help="strict: corrected verifiers (default); plain: reasoning-gym's verifiers; library: also its problems",
+        help="strict: corrected verifiers (default); plain: those of reasoning-gym; library: also its problems",
     )
     common.add_argument(
         "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"

@@ -160,7 +160,7 @@ def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint |
     path = folder / f"step-{step}.json"
     checkpoint = _read_if_sound(path, check_state)
     if checkpoint is not None and checkpoint.step != step:
-        logger.warning("%s is ignored, because its content was saved at step %d", path, checkpoint.step)
+        logger.warning("%s is ignored, because it contains the checkpoint of step %d", path, checkpoint.step)
         return None
     return checkpoint
 

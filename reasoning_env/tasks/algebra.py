@@ -49,7 +49,7 @@ COMPLEX_ARITHMETIC = Task(
     ),
 )
 
-ONE_KIND = "each library level makes one kind of integral with the default ranges, so it has few different questions"
+ONE_KIND = "each library level makes only one kind of integral, so each level has few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 

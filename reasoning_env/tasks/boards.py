@@ -170,7 +170,7 @@ MODULO_GRID = Task(
         ),
     ),
     options=2,
-    answer_leak="three in four grids are symmetric, so the mirrored cell shows a blank cell's content",
+    answer_leak="three in four grids are symmetric, so a blank cell has the content of its mirror image",
     answer=A_BOARD,
 )
 
@@ -221,7 +221,7 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "up to 5 rectangles make the answer 2 too frequent"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most 5 rectangles, 2 is right too often"),),
     clarification=added(
         "the question does not say which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",
@@ -250,7 +250,7 @@ ROTTEN_ORANGES = Task(
     "rotten_oranges",
     "algorithmic",
     levels=(
-        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "above 25 x 25, an orange nearly always stays fresh"),
+        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "on larger grids, an orange nearly always stays fresh"),
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),

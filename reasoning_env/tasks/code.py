@@ -16,7 +16,7 @@ BF = Task(
     "code",
     has_small_pool=True,
     question_counts=(4700, 4700, 5300),
-    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has only these three difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has only three difficulties", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
     failure=FailureRule((TimeoutError,), "the generated program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
@@ -100,7 +100,7 @@ CODEIO = Task(
     "code",
     has_small_pool=True,
     question_counts=(None, 3700),
-    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "the library has only these four difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "the library has only four difficulties", drawn=True),),
     # The parameter makes every question ask for the output, although its name suggests otherwise. Questions that ask
     # for any feasible input are rejected, because the verifier accepts a single input.
     served_params={"input_prediction_probability": 1.0},

@@ -273,7 +273,7 @@ PUZZLE24 = Task(
         EACH_NUMBER,
         replacing("You can only use each number once.", EACH_NUMBER),
     ),
-    verifier_flaw="the library's verifier accepts an expression of other numbers than the given ones",
+    verifier_flaw="the library's verifier accepts an expression with numbers that the question does not give",
     answer=AnswerRules(
         expressions.arithmetic,
         several_right_answers=True,
@@ -319,7 +319,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each range listed here",
+            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each of these levels",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",

@@ -61,7 +61,7 @@ GRAPH_COLOR = Task(
             "a graph of six vertices has so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("a colouring that ignores the edges is right", _colouring_ignores_edges, served=0.6),),
+    rejected=(easy("one of two colourings that ignore the edges is right", _colouring_ignores_edges, served=0.6),),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
@@ -98,7 +98,7 @@ QUANTUM_LOCK = Task(
     "graphs",
     has_small_pool=True,
     question_counts=(None, 720, 3300, None, None, None),
-    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "difficulties 5 to 10 need equally many presses"),),
+    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "difficulties 5 to 10 need equally many button presses"),),
     rejected=(easy("pressing one button repeatedly is a shortest solution", _solved_by_one_button),),
     clarification=added(
         "the question does not say whether a press in light of another color is possible",

@@ -38,7 +38,7 @@ CIRCUIT_LOGIC = Task(
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "the library raises all three parameters in the same step"
+EVERY_STEP = "between its two easiest levels, the library raises all three parameters"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
@@ -123,7 +123,7 @@ LIST_FUNCTIONS = Task(
 
 CONCLUDES = (
     "few or simple premises have no joint conclusion, many premises contradict each other, and a problem with 10 "
-    "variables takes 0.2 s"
+    "variables takes 0.2 s to generate"
 )
 
 
@@ -171,7 +171,7 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("the premises contradict each other, so every statement follows from them", _is_contradictory),
-        wrong("no conclusion of one or two variables needs several premises", _concludes_nothing),
+        wrong("no conclusion with one or two variables needs several premises", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(
@@ -256,11 +256,11 @@ SYLLOGISM = Task(
         FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
-        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "inverting a premise is easier than a syllogism"),
+        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "inverting a premise is easier than combining two"),
     ),
     rejected=(wrong("the library's answer is wrong, or depends on whether a class is empty", _needs_members),),
     options=2,
-    answer_leak="the quantifiers of the first premise and the conclusion reveal the answer to two questions in three",
+    answer_leak="the quantifiers of the first premise and the conclusion reveal two thirds of the answers",
     verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )

@@ -170,7 +170,7 @@ FAMILY_RELATIONSHIPS = Task(
         FieldLevels(
             ("min_family_size", "max_family_size"),
             ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
-            "with three people, the numbers of letters in the question reveal the relation in 43 % of the problems",
+            "with three people, counting letters in the question reveals the relation in 43 % of the problems",
         ),
     ),
     rejected=(wrong("the question does not say whether the first person is a man or a woman", _has_unknown_sex),),

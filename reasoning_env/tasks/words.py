@@ -79,7 +79,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each range listed here",
+            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each of these levels",
         ),
     ),
     clarification=Clarification(
@@ -131,11 +131,11 @@ GROUP_ANAGRAMS = Task(
         FieldLevels(
             ("min_words_per_group", "max_words_per_group"),
             ((2, 5), (3, 7), (5, 10)),
-            "the question lists the words of a group side by side, so counting finds groups of equal size",
+            "the question lists the words group by group, so groups of equal size can be found by counting",
         ),
     ),
     constructor_params=(),
-    rejected=(easy("a grouping by count, length or first letter is right", _grouping_ignores_letters, served=0.35),),
+    rejected=(easy("words grouped by length, count or initial are right", _grouping_ignores_letters, served=0.35),),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "strings that are not isomorphic get an extra letter; at a level with one length, it reveals the answer",
+            "strings that are not isomorphic get an extra letter, which shows if all strings have the same length",
         ),
     ),
     options=2,

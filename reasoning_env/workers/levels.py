@@ -190,7 +190,7 @@ class DifficultyMap:
                 self._validate(task, params)
             except Exception as error:
                 as_json = json.dumps(params, default=repr)
-                return f"{task}: the config rejects {as_json}, level {level:g} of the curriculum ({error_text(error)})"
+                return f"{task}: the config rejects {as_json}, the parameters at level {level:g} ({error_text(error)})"
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:

@@ -374,7 +374,7 @@ class WorkerPool:
                 raise
             self._vacate(slot)  # the worker still works on the job
         except Exception as error:
-            logger.exception("a job of a %s failed", slot.role.name.lower())
+            logger.exception("unexpected error in a job of a %s worker", slot.role.name.lower())
             job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
             _set_exception(job.result, job_error(f"unexpected error in the worker pool: {error_text(error)}"))
             self._vacate(slot)
@@ -474,7 +474,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
             **fields,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"the reply has no valid problem: {error_text(error)}") from error
+        raise ProtocolFault(f"the worker's reply has no valid problem: {error_text(error)}") from error
 
 
 def _closed_error() -> ClosedError:

@@ -255,9 +255,9 @@ def prepare(
     if not filtered:
         missing["any layer"] = "sandbox_verifiers is off"
     elif os.geteuid() == 0:
-        missing["process limit"] = "root is exempt from it"
+        missing["process limit"] = "this limit does not apply to root"
     elif threads:
-        missing["process limit"] = "it would also limit threads"
+        missing["process limit"] = "this limit would also apply to threads"
     else:
         # This layer comes first, because seccomp denies setting limits.
         layers["process limit"] = lambda: _lower(resource.RLIMIT_NPROC, 0)
@@ -324,7 +324,7 @@ def _try(layers: Layers) -> dict[str, str]:
         text = report.read()
     _, status = os.waitpid(pid, 0)
     if not text:
-        raise OSError(f"the process that tried the layers ended with status {os.waitstatus_to_exitcode(status)}")
+        raise OSError(f"the process that tried the sandbox ended with status {os.waitstatus_to_exitcode(status)}")
     return dict(json.loads(text))
 
 

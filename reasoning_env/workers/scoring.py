@@ -246,10 +246,10 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     try:
         said = msgspec.convert(reply.header, _VerdictReply)
     except ValueError as error:  # msgspec's own error, or a string with half a surrogate pair
-        raise ProtocolFault(f"the reply has no valid verdict ({error}): {str(reply.header)[:500]}") from error
+        raise ProtocolFault(f"the worker's reply has no valid verdict ({error}): {str(reply.header)[:500]}") from error
     is_paid_error = said.reason == "verifier_error" and said.score != 0.0
     if said.position != position or is_paid_error or not FRAME_NAMES.issuperset(said.frames):
-        raise ProtocolFault(f"the reply has no valid verdict: {str(reply.header)[:500]}")
+        raise ProtocolFault(f"the worker's reply has no valid verdict: {str(reply.header)[:500]}")
     return Verdict(
         said.score,
         Reason(said.reason),

@@ -136,7 +136,7 @@ async def test_sandbox_layers_are_logged_once(
     [
         ({"Landlock": "refused"}, True),
         ({"seccomp": "refused"}, True),
-        ({"process limit": "root is exempt from it"}, False),
+        ({"process limit": "this limit does not apply to root"}, False),
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
