@@ -109,8 +109,8 @@ def check_names(sections: Sections, env: Collection[str], server: Collection[str
 class GivenSettings:
     """The settings that a user set in files and options, for a command.
 
-    - `file`: the settings in files that the command uses
-    - `options`: the settings among the options that the command uses, and the options that are no settings
+    - `file`: the content of the files, without the settings that the command does not use
+    - `options`: the options, without the settings that the command does not use
     - `names`: the names of all settings that the user set, such as `env.seed`
     - `ignored`: the names of the settings that the command does not use
     """

@@ -1,6 +1,6 @@
 """The options of `serve`, `process` and `evaluate`: one per setting. Common settings have short names and help.
 
-The values of settings stay strings here. pydantic reads them later, like the values of a file.
+The values of settings stay strings here. pydantic parses them later, like the values in a `--config` file.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class OptionParser(CommandParser):
     """The setting that a word without an option name sets, as in `evaluate MODEL`. None: such a word is an error."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
-        """Return the values of the options, by name.
+        """Return the values of the given options, by their `dest`. The `dest` of a setting is the setting's name.
 
         Raises ConfigError if
 
         - an option is unknown or has no value,
-        - a setting is set under two names, or
-        - a word is neither an option nor a value.
+        - two options set the same setting, or
+        - a word is neither an option nor a value. One word is allowed as the value of the setting `word_option`.
         """
         options, unknown = self.parse_known_args(argv)
         values = vars(options)
@@ -53,7 +53,7 @@ class OptionParser(CommandParser):
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return how each option of a command line was written, by the name of its setting.
+        """Return the option with which the user set each setting, such as `--model`, by the setting's name.
 
         Switches such as --chat are omitted: --chat names a value of the setting `openai.server_type`, not the setting.
         """

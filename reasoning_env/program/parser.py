@@ -110,7 +110,7 @@ class CommandParser(argparse.ArgumentParser):
         return f"{formatter.format_help().strip()} [options]".replace("%", "%%")
 
     def names(self) -> dict[str, str]:
-        """Return the options by their `dest`. If an option is a setting, its `dest` is the setting's name."""
+        """Map each option's `dest` to the option, such as `--model`. The `dest` of a setting is the setting's name."""
         return {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
 
     def error(self, message: str) -> NoReturn:
@@ -169,8 +169,8 @@ class Command:
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names`: for settings whose name in an error is no `dest`, the name that the error shows instead. If that name is
-      empty, the error shows no name.
+    - `names` maps the name of a setting in an error, if no option has this name as its `dest`, to the name that the
+      user sees. If the value is empty, the user sees no name.
     """
 
     name: str
@@ -231,21 +231,21 @@ def names(text: str) -> list[str]:
 
 
 def keep(text: str) -> Keep:
-    """Read --keep, the completions that become training rows."""
+    """Read the value of --keep, which says what completions become training rows."""
     from ..dumps.format import Keep
 
     return Keep(one_of(text, [choice.value for choice in Keep]))
 
 
 def problem_form(text: str) -> ProblemForm:
-    """Read --format, the columns that the rows of a file get."""
+    """Read the value of --format, which says what columns the written rows have."""
     from ..data.problems import ProblemForm
 
     return ProblemForm(one_of(text, [form.value for form in ProblemForm]))
 
 
 def rewards(text: str) -> str:
-    """Read the setting `rewards`."""
+    """Read the value of the setting `rewards`."""
     from ..settings import Rewards
 
     return one_of(text, get_args(Rewards))

@@ -87,7 +87,7 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
 
 FURTHER = "Further settings of Atropos"
 ALL_COMMANDS = {command.split()[0] for command in get_args(CommandName)}
-"""The commands that read settings, without their options."""
+"""The names of the commands that read settings."""
 
 
 def settings_command(
@@ -189,7 +189,7 @@ def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -
 
 
 def _markdown(rows: Sequence[SettingRow]) -> str:
-    """Return a table without the columns that are empty in all rows."""
+    """Return the rows as a Markdown table, without the columns that are empty in all rows."""
     lines = [("setting", "default", "range", "meaning"), ("---",) * 4]
     for name, default, allowed, words in rows:
         shown = default if default in ("", "empty", "none", LONG) else f"`{default}`"

@@ -144,7 +144,7 @@ def problem_settings(
     tasks: Sequence[str],
     defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
-    """Return the settings of a command that called `add_problem_options`. With --config, it ignores `tasks`."""
+    """Return the settings of a command that called `add_problem_options`. If --config is given, ignore `tasks`."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -171,7 +171,7 @@ async def check_params(
 
 
 def problem_as_json(problem: Problem) -> dict[str, object]:
-    """Return a problem as JSON values. `level` and `params` are the values that it was generated with."""
+    """Return a problem as JSON values. `level` and `params` are the values with which the problem was generated."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer, with the library's own answer if that is wrong; or say that many answers are right."""
+    """Return the right answer, and the library's own answer if it is wrong; or say that many answers are right."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:
@@ -227,20 +227,20 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
 
 
 def check_score_options(options: argparse.Namespace) -> None:
-    """Raise ConfigError if options of --score are given without --score."""
+    """Raise ConfigError if options that need --score are given without --score."""
     if options.score is None and score_words(options):
         raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb need --score MODULE:FUNCTION")
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the function named by --score. Its paths are absolute, because nodes differ in working directory."""
+    """Return the function named by --score. Its paths are absolute: compute nodes may differ in working directory."""
     from ..sources.score_function import ScoreFunction
 
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)
 
 
 def score_words(options: argparse.Namespace) -> list[str]:
-    """Return those given options that need --score, as words of a command line, such as `--deadline-s`, `5`."""
+    """Return the given options that need --score, as words of a command line, such as `--deadline-s`, `5`."""
     words = [word for path in options.read for word in ("--read", path)]
     words += [word for name in options.env_var for word in ("--env-var", name)]
     words += ["--threads"] if options.threads else []
@@ -255,7 +255,7 @@ LONG = "long text"
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return the default as a string: `none` for None, `empty` for "" and [], and LONG instead of a long string."""
+    """Return a setting's default as a string: `none` for None, `empty` for "" and [], LONG instead of a long string."""
     value: object = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, Enum):
         value = value.value

@@ -172,7 +172,7 @@ NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 
 
 def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
-    """Yield each setting with the commands that use it: those in its `UsedBy` or, without one, those of its class."""
+    """Yield each setting with the commands in its mark `UsedBy` or, if it has no mark, those that use its class."""
     for section, settings_cls, commands in (
         ("env", TrainingSettings, TRAINING),
         ("env", EvaluateSettings, WITH_SERVER),

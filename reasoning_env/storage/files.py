@@ -173,7 +173,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Convert an OSError of the block, which writes `path`, to an OutputError. The error's message ends with `kept`."""
+    """Convert an OSError of the `with` block, which writes `path`, to OutputError. Its message ends with `kept`."""
     try:
         yield
     except OSError as error:
@@ -191,7 +191,7 @@ class KeyedFile:
     Args:
         path: The file. The file and its folder are made if they are missing.
         made_with: The settings that determine the rows; None if the caller stores these settings.
-        setting: Name of the setting for error messages.
+        setting: The setting that chooses the file. Error messages name it.
         on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
             which then stays in the file and is ignored.
 
@@ -250,7 +250,7 @@ class KeyedFile:
             self._places[key] = place
 
     def append_row(self, key: str, row: Mapping[str, object]) -> None:
-        """Write a row of JSON values with at least one column. Raises OutputError."""
+        """Write a row, which must have at least one column, like `append`. Its values must be JSON values."""
         self.append(key, json.dumps(row).encode("ascii") + b"\n")
 
     def rows(self, keys: Iterable[str]) -> Iterator[dict[str, object]]:

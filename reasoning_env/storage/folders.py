@@ -52,8 +52,8 @@ def find_checkout(folder: Path) -> Path | None:
 def default_dumps_folder(folder: Path) -> Path:
     """Return `data_dumps/` beside the module or, for an installed module, in the working directory.
 
-    A module counts as installed if a `.dist-info` folder is beside it. A clone, an editable installation and a copy in
-    another source tree have no such folder.
+    A module counts as installed if it is in `site-packages` or `dist-packages`, or beside a `.dist-info` folder. So a
+    clone, an editable installation and a copy in another source tree do not count.
     """
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)

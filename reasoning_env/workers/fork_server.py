@@ -62,7 +62,7 @@ class PoolSettings:
     default_checkout: Path | None = None
     """A folder with a `reasoning_gym` package, used if the user's settings name none."""
     budget_s: float | None = None
-    """Seconds of processor time for scoring a group; None for the user's setting."""
+    """Seconds of processor time for scoring a group; None: the user's setting applies."""
     score_function: ScoreFunction | None = None
     source_wrapper: str | None = None
     """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
@@ -99,13 +99,13 @@ class PoolSettings:
         return self.default_checkout if self.user.checkout is None else Path(self.user.checkout).expanduser().absolute()
 
     def workers(self, role: Role) -> int:
-        """The number of workers of a role."""
+        """Return the number of workers that the pool runs in a role."""
         if role is Role.VERIFIER:
             return self.user.verifiers
         return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
-        """Return only the settings that the fork server needs, as JSON values: its workers may run hostile code."""
+        """Return only the settings that the fork server needs, because its workers may run hostile code."""
         return {
             **self.user.model_dump(include=CHILD_SETTINGS),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
@@ -117,9 +117,9 @@ class PoolSettings:
 
 
 MAX_FAILED_STARTS = 3
-"""After this many failed starts in a row, jobs no longer wait for a worker: so many are hardly a coincidence."""
+"""If every slot of a role had this many failed starts in a row, jobs fail at once instead of waiting for a worker."""
 WORKER_NICENESS = 3
-"""Niceness of workers, so that the event loop gets more processor time than they do on a busy machine."""
+"""Niceness of workers, so that on a busy machine the event loop gets more processor time than a worker."""
 
 CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 
@@ -320,7 +320,7 @@ class ForkServer:
             return worker, _read_end(hello["replaced_code"])
 
     async def _first_frame(self, channel: Channel) -> Frame:
-        """Return the first message of a started process.
+        """Return the first message of the fork server or of a new worker.
 
         Raises WorkerError if a signal stopped the fork server, and the errors of `Channel.receive`. If a signal stopped
         the new worker, the worker is killed.
@@ -341,7 +341,7 @@ class ForkServer:
                     raise
 
     def _newest_child(self) -> int | None:
-        """Return the process id of the latest worker; None if the system does not report it."""
+        """Return the process id of the worker that was forked last; None if the system does not report it."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         with contextlib.suppress(OSError, IndexError):
             return int(children.read_text().split()[-1])  # the kernel lists children in the order of their start
@@ -421,7 +421,7 @@ def start_ahead() -> None:
 
 
 def launch(settings: PoolSettings) -> ForkServer:
-    """Return the fork server that `start_ahead` started if it has the right library, else start a new fork server.
+    """Return the fork server that `start_ahead` started if it fits the settings; otherwise, start a new fork server.
 
     Raises WorkerError if the process cannot be started.
     """

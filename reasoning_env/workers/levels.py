@@ -56,7 +56,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level. If `drawn` is true, `draw` (from 0 to 1) picks one of two."""
+        """Return the fields' values at a level. If `drawn` is true, `draw` (0 to 1) picks one of two values."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -100,9 +100,9 @@ class DifficultyMap:
     ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        If an attribute has few values, `draw`, a random number in [0, 1), picks one of two. If the library's config
-        rejects the parameters, the nearest valid level is used (the lower one if two are equally near). The members of
-        a composite must be in `overrides`, and the level applies to the members.
+        If an attribute has few values, `draw`, a random number in [0, 1), picks one of two values. If the library's
+        config rejects the parameters, use the nearest valid level (the lower level if two are equally near). The
+        members of a composite must be in `overrides`, and the level applies to the members.
 
         Raises:
             ValueError: no level is valid, or the level is not in [0, 1].
@@ -235,8 +235,8 @@ class DifficultyMap:
             config.validate()
 
     def _read_attributes(self, task: str) -> tuple[Attribute, ...]:
-        ours = find_task(task).levels
-        if task not in self._curricula or ours is None:
+        declared = find_task(task).levels
+        if task not in self._curricula or declared is None:
             return ()
         attributes = {}
         for definition in self._curricula[task]().attributes.values():
@@ -247,7 +247,7 @@ class DifficultyMap:
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
             defaults = [getattr(self.configs[task], field, None) for field in fields]
             attributes[fields] = Attribute(fields, _with_easiest_default(definition.levels, defaults), distinct_bounds)
-        for row in ours:
+        for row in declared:
             distinct_bounds = row.fields in attributes and attributes[row.fields].distinct_bounds
             attributes[row.fields] = Attribute(row.fields, tuple(row.levels), distinct_bounds, row.drawn)
         return tuple(attributes.values())
@@ -261,19 +261,19 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Put the lowest default before the levels if the levels ascend and no default is above the first level."""
+    """Put the lowest default before the levels, if the levels ascend from the highest default or from above it."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
 
 
 def _middle_of_step(draw: float) -> float:
-    """Round `draw` to the middle of one of LEVEL_STEPS intervals, so that few different values are cached."""
+    """Round `draw` to the middle of one of LEVEL_STEPS intervals, so that the cache gets few different keys."""
     return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
-    """Return the value at a position in the list `levels`, which may be between two indices.
+    """Return the value of the list `levels` at a position, which may be between two indices.
 
     Interpolate numbers and lists of numbers, and round integers. For other values, return the nearer neighbour.
     """

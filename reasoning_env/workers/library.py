@@ -149,8 +149,8 @@ class Library(Source):
     def generate(self, request: ProblemRequest) -> Generated:
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        Unless `exact_seed` is set, a problem with a flaw, such as a wrong answer, is replaced: seeds derived from this
-        seed are tried. If the rewards are "library", `exact_seed` and `uncorrected` are set for every request.
+        Unless `exact_seed` is set, replace a problem that has a flaw, such as a wrong answer: try seeds derived from
+        `seed`. If the rewards are "library", set `exact_seed` and `uncorrected` for every request.
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
@@ -228,7 +228,7 @@ class Library(Source):
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
     ) -> Scorer:
-        """Return a function that scores answers to the problem `entry`. Raises any error of unpickling or of the task.
+        """Return the scorer of answers to the problem `entry`. Raises any error of unpickling or of the task.
 
         If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
         and without removing formatting from the answer.
@@ -256,9 +256,9 @@ class Library(Source):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the verifier of the library or of the user's module; with strict rewards, the corrected verifier.
+        """Return the verifier of the library (corrected, if rewards are strict) or of the user's module.
 
-        The verifier gets the same entry object for every answer, so the audit detects verifiers that change the entry.
+        An uncorrected verifier gets the same entry for every answer, so the audit detects if it changes the entry.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
@@ -302,14 +302,14 @@ class Library(Source):
 def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     """Return True if the task's answer type cannot parse the expected answer.
 
-    Answer types are written for the known library, in English. A checkout in another language may have other answers:
+    Answer types are written for the library's English answers. A checkout in another language may have other answers:
     for example, `gieße A->B` is not a valid move of the task jugs.
     """
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key under which a problem stores the library's own version of it, if question or answer differ from that version."""
+"""Key under which an entry that was corrected or clarified stores the library's own entry."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",

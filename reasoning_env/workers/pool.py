@@ -56,9 +56,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 REPLACEMENT_S = 0.1
-"""Seconds that a worker may spend on a job after its caller was cancelled. Replacing the worker costs about as much: 20
-ms for the fork, and 50 to 300 ms to build a dataset. When the pool replaced workers at once, clients that disconnected
-after 1 ms made it replace all workers again and again, and `/health` returned 503 in a fifth of the time."""
+"""Seconds that a worker may still spend on a job whose caller was cancelled. Replacing the worker costs about as much:
+20 ms for the fork, and 50 to 300 ms to build a dataset. When the pool replaced workers at once, clients that
+disconnected after 1 ms made the pool replace all workers repeatedly, and `/health` returned 503 a fifth of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class JobQueue:
         return job
 
     def wake(self) -> None:
-        """Make the asyncio task that gives jobs to one of the free workers check the queue."""
+        """Wake the asyncio task of a free worker, if there is a free worker, so that the task checks the queue."""
         while self._free:
             free = self._free.popleft()
             if not free.done():
@@ -104,7 +104,7 @@ class JobQueue:
                 return
 
     async def wait(self, ended: asyncio.Future[None], timeout_s: float) -> None:
-        """Wait for `wake`, for the end of the worker, or for `timeout_s` seconds, whichever comes first."""
+        """Wait for a call of `wake`, for the end of the worker, or for `timeout_s` seconds, whichever comes first."""
         loop = asyncio.get_running_loop()
         free: asyncio.Future[None] = loop.create_future()
 
@@ -203,7 +203,7 @@ class WorkerPool:
         Raises:
             GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
             GeneratorFaultError: This project has a bug, or a worker violated the protocol.
-            WorkerError: MAX_KILLS workers were killed, none can be started or, with `cpu_s`, the machine is too busy.
+            WorkerError: MAX_KILLS workers were killed, no worker can be started, or the machine is too busy (`cpu_s`).
             ClosedError: The pool is closed.
         """
         urgent = spec.split is Split.EVAL
@@ -423,7 +423,7 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start. If no slot of the role may get a worker soon, fail the role's queued jobs."""
+        """Count and log a failed start. If `_outage` now returns an error, fail the queued jobs of the slot's role."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(
@@ -433,7 +433,7 @@ class WorkerPool:
             self._fail_queued_jobs(slot.role, failure)
 
     def _outage(self, role: Role) -> WorkerError | None:
-        """Return why no worker of a role can be started; None if one runs or may start soon."""
+        """Return the latest error if every slot of a role had MAX_FAILED_STARTS failed starts in a row; else None."""
         slots = self._slots_of(role)
         if slots and all(slot.failed_starts >= MAX_FAILED_STARTS for slot in slots):
             return self._failures.get(role)
@@ -461,7 +461,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return the problem in a reply. Raises GenerationError if it is an error, ProtocolFault if it is invalid."""
+    """Return the problem in a reply. Raises GenerationError for a reported error, ProtocolFault for invalid content."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}

@@ -70,7 +70,7 @@ class WorkerEnd:
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the worker reached its memory limit."""
+        """Whether the worker took too much memory (see OUT_OF_MEMORY_STATUS)."""
         return self.status == OUT_OF_MEMORY_STATUS
 
     @property
@@ -122,7 +122,7 @@ def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
-    """Parse a frame without its two lengths. Raises ProtocolFault if the header is not a JSON object."""
+    """Parse the part of a frame after the two lengths. Raises ProtocolFault if the header is not a JSON object."""
     text = body[:header_bytes]
     try:
         header = msgspec.json.decode(text)
@@ -137,7 +137,7 @@ def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
 
 
 def read_frame(sock: socket.socket) -> Frame | None:
-    """Read a message from a blocking socket, on the workers' side. Return None at the end of the stream."""
+    """Return the next message from a blocking socket; None at the end of the stream. Used by the child processes."""
     prefix = _read_exactly(sock, FRAME.size)
     if prefix is None:
         return None

@@ -91,7 +91,7 @@ class Restrictions:
     readable: Sequence[Sequence[int]] = ()
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return the first of these layers that the restrictions `now` lack, and the reason; None if they lack none."""
+        """Return the first layer that `self` has and `now` lacks, and why `now` lacks it; None if `now` lacks none."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
@@ -215,7 +215,7 @@ class Sandbox:
     descriptors: Collection[int] = ()
 
     def enter(self, *, is_verifier: bool) -> None:
-        """Apply the limits to this process permanently. If it is a verifier worker, also apply the other layers.
+        """Apply the limits to this process permanently. In a verifier worker, also apply the other layers.
 
         Raises OSError with the name of the first layer that cannot be applied. The process must then end.
         """
@@ -370,7 +370,7 @@ class _PathBeneath(ctypes.Structure):
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
     """Return a file descriptor for each file and folder, by device and inode number.
 
-    Leave out paths that cannot be opened and, if `only` is given, those that it lacks. Opens files on Linux only.
+    Leave out paths that cannot be opened and, if `only` is given, files that are not in `only`. Empty except on Linux.
     """
     opened: dict[tuple[int, int], int] = {}
     for path in paths if sys.platform.startswith("linux") else ():
@@ -482,7 +482,7 @@ libraries work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if the lower (or `high`) 32 bits of an argument, after masking, equal one of `values`.
+    """Allow a call only if the lower (if `high`: the higher) 32 bits of an argument, masked, equal one of `values`.
 
     For flags and commands, checking the lower bits is enough, because the kernel ignores the higher bits.
     """

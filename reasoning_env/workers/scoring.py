@@ -109,7 +109,7 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Score the next answer 0 if it is to blame for a failure. Raises ScoringError if a retry will not help."""
+        """Count a failure at the next answer. If no retry is left, score the answer 0 or raise ScoringError."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
         failure = classify(error, end)

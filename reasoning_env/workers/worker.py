@@ -123,8 +123,8 @@ class Channel:
 class Worker:
     """A generator or verifier worker: its process, and the channel to it.
 
-    `forked_by` is the fork server, which alone can report how the process ends. `end(pid, has_closed)` makes it kill
-    the process; `has_closed` says whether the process closed its socket. `threaded` workers may start threads.
+    `forked_by` is the fork server, which alone can report how the process ends. `end(pid, has_closed)` makes the fork
+    server kill the process; `has_closed` says if the process closed its socket. `threaded` workers may start threads.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Worker:
         return frame
 
     def cpu_s(self) -> float | None:
-        """Return the worker's processor time in seconds; None on systems other than Linux."""
+        """Return the worker's processor time in seconds; None if the system does not report it."""
         if sys.platform != "linux":
             return None
         try:

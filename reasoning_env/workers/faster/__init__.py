@@ -23,7 +23,7 @@ from .facts import answer_integer_facts, cache_deductions
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
-    """Return True if the library in this folder has the exact files for which the replacement was proven correct."""
+    """Return True if the library's module has the same content as when the replacement was proven correct."""
     digest = sha256()
     files = library / replacement.module.replace(".", "/")
     for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
@@ -45,7 +45,7 @@ class FasterGenerators:
         )
 
     def install(self) -> None:
-        """Replace the library's functions in this process."""
+        """In this process, replace the library's functions with the faster functions."""
         if "sympy" in sys.modules:  # a checkout may not use sympy, whose import takes 0.3 s
             cache_deductions(import_module("sympy.core.facts").FactKB)
             answer_integer_facts(import_module("sympy").Integer)

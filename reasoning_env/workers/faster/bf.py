@@ -24,7 +24,7 @@ programs needs more than 53,452."""
 
 @lru_cache(4096)
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
-    """Return the steps of a program as lines of Python; None for a loop that is not a multiplication."""
+    """Return the steps of a bf program as lines of Python; None for a loop that is not a multiplication."""
     changes: Counter[int] = Counter()
     place = 0
     for step in steps:
@@ -40,7 +40,7 @@ def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
 
 
 def translate(program: str) -> str:
-    """Translate a program into the source code of a Python function."""
+    """Translate a bf program into the source code of a Python function."""
     lines = ["def run(cells, write):", " at = 0", f" rounds = {MAX_ITERATIONS}"]
     indent = " "
     for loop, steps, sign in PART.findall(program):
@@ -61,7 +61,7 @@ def translate(program: str) -> str:
 
 
 def interpret(program: str) -> str:
-    """Return the output of a program. Raises TimeoutError if it never ends."""
+    """Run a bf program and return its output. Raises TimeoutError after MAX_ITERATIONS iterations of its loops."""
     names: dict[str, Any] = {}
     exec(translate(program), names)
     written: list[int] = []

@@ -68,7 +68,7 @@ class Solver:
             self._impossible[row * size + column] |= 1 << (1 if sign == ">" else size)
 
     def succeeds(self, numbers: list[int]) -> bool:
-        """Return True if the library's solver would fill the board. Changes `numbers`."""
+        """Return True if the library's solver would fill the board `numbers`. Changes `numbers`."""
         everything = (2 << self._size) - 2
         masks = [1 << number if number else everything for number in numbers]
         masks = [mask & ~impossible for mask, impossible in zip(masks, self._impossible, strict=True)]
@@ -100,7 +100,7 @@ class Solver:
                 yield guess
 
     def _exclude(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Remove a number from the candidates of its row and column."""
+        """Remove each filled number from the candidates in its row and column."""
         before = masks.copy()
         placed = [1 << number & -2 for number in numbers]
         in_row, in_column = ([count(on(line, placed)) for line in lines] for lines in (self._rows, self._columns))
@@ -151,7 +151,7 @@ class Solver:
         return progress
 
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If two cells have two candidates that no third cell of their line has, remove their other candidates.
+        """If exactly two cells of a line have both candidates of a pair, remove the other candidates of the two cells.
 
         The library searches for pairs of candidates in an iterator that it never restarts, and so misses some pairs.
         This method misses the same pairs.
@@ -215,7 +215,7 @@ class Solver:
 
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of `numbers` that begin with `row` and repeat no number of a column."""
+    """Yield the permutations of `numbers` that begin with `row` and that put no number into a column that has it."""
     if len(row) == len(numbers):
         yield row
     else:

@@ -16,7 +16,7 @@ from typing import Any
 from . import edited
 
 Formula = Callable[[Any, Any, Any, Any], Any]
-"""Takes sympy, a factor, a function and its variable. Returns the integral; None if the formula does not apply."""
+"""Takes sympy, a factor, a function and its variable. Integrates factor * function; returns None if it cannot."""
 
 
 def install(module: ModuleType) -> None:

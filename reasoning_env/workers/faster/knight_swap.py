@@ -26,7 +26,8 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """The positions of a board as numbers: `mover << size | other`, bit masks of the squares of the two sides."""
+    """The positions of a board as numbers: `mover << size | other`. Both are bit masks: the squares of the side to move
+    and of the other side."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
@@ -80,9 +81,7 @@ graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a boa
 
 @dataclass(frozen=True)
 class Solution:
-    """The moves that the library finds. They are computed only on demand, because most solutions are too short or too
-    long.
-    """
+    """The moves that the library finds, computed only on demand, because most solutions are too short or too long."""
 
     board: Mapping[str, Sequence[str]]
     pieces: Mapping[str, str]

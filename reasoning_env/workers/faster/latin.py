@@ -1,7 +1,7 @@
 """futoshiki and sudoku: decide with bit masks whether a puzzle without one of its clues has a second solution.
 
 The library keeps a clue if the puzzle without the clue has two solutions. With the clue, the puzzle has one solution.
-So a second solution exists exactly if a solution has a different number in the clue's cell.
+So the second solution, if there is one, has a different number in the clue's cell.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Rules:
         return cells != before
 
     def _find_single(self, cells: list[int], filled: int) -> int | None:
-        """Return the cells with a single possible number, and fill them in `cells`; None if there is no solution."""
+        """Return the cells whose number is now certain, and update `cells`; None if the puzzle has no solution."""
         once, twice, _ = count(cells)
         if once != self._everywhere:
             return None
@@ -111,7 +111,7 @@ def mask_of(cells: Iterable[int]) -> int:
 
 
 def moved(cells: int, step: int) -> int:
-    """Return a set of cells, each moved by `step` places."""
+    """Add `step` to the number of each cell in a set, and return the new set. Sets are bit masks."""
     return cells << step if step > 0 else cells >> -step
 
 

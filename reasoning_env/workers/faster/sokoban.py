@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """A set of boxes: the boxes that are not on goals, their part of the estimate, and whether there is a deadlock."""
+    """Facts about boxes: which are not on goals, their part of the estimate, and whether there is a deadlock."""
 
     loose: list[int]
     cost: int
@@ -66,7 +66,7 @@ class Board:
         return _mask(square for square, character in enumerate(self.text) if character in characters)
 
     def moves(self, text: bytes, player: int, boxes: int) -> list[Move]:
-        """Return the player's moves that do not cause a deadlock."""
+        """Return the player's moves from a position, without moves that cause a deadlock."""
         before, moves = self._estimate(boxes, player), []
         for letter, offset in (("D", self.width), ("U", -self.width), ("L", -1), ("R", 1)):
             square, behind = player + offset, player + 2 * offset
@@ -86,8 +86,8 @@ class Board:
         return moves
 
     def _estimate(self, boxes: int, player: int) -> int:
-        look = self._cached_box_facts(boxes)
-        return look.cost + min(map(distances(player, self.width, self.size).__getitem__, look.loose), default=0)
+        facts = self._cached_box_facts(boxes)
+        return facts.cost + min(map(distances(player, self.width, self.size).__getitem__, facts.loose), default=0)
 
     def _box_facts(self, boxes: int) -> BoxFacts:
         loose, free = places(boxes & ~self.goals), places(self.goals & ~boxes)
@@ -98,7 +98,7 @@ class Board:
         """Return True for a deadlock, as the library defines it.
 
         There are two kinds: a box that is not on a goal is in a corner or in a block of four walls and boxes; or a line
-        along the outer walls has more of these boxes than free goals.
+        along the outer walls has fewer free goals than boxes that are not on goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
@@ -112,7 +112,7 @@ class Board:
 
 @lru_cache(4096)
 def distances(square: int, width: int, size: int) -> list[int]:
-    """Return the distance of each square from `square`, in steps."""
+    """Return the number of steps from `square` to each square of an empty board."""
     row, column = divmod(square, width)
     return [abs(other // width - row) + abs(other % width - column) for other in range(size)]
 

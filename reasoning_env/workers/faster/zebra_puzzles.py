@@ -64,7 +64,7 @@ class Tests:
         yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield the clauses of a clue: if its first value is in a house, its second value is at an allowed distance."""
+        """Yield the clauses of a clue: if one value is in a house, the other value is an allowed distance away."""
         type_name = type(clue).__name__
         if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
