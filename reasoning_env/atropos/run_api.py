@@ -234,7 +234,7 @@ class RunApiSession:
         self._step = 0
         """The trainer's step in run-api's last reply."""
         self._left = False
-        self._met = False
+        self._has_replied = False
         """Whether run-api has replied at least once."""
         self._absence = OutageLog(logger)
         """Logs that run-api does not reply."""
@@ -379,11 +379,11 @@ class RunApiSession:
                 if fault.status in answers:
                     raise
                 # After the first reply of run-api, an error status may come from a proxy before an unreachable run-api.
-                if fault.status is not None and fault.status < 500 and not self._met:
+                if fault.status is not None and fault.status < 500 and not self._has_replied:
                     raise ServerError(str(fault), remedy=f"correct {{env.rollout_server_url}} ({self._url})") from None
                 await asyncio.sleep(min(next(waits), self.longest_pause_s))
             else:
-                self._met = True
+                self._has_replied = True
                 return reply
 
     async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:

@@ -79,7 +79,7 @@ def select(
     excluded = match_tasks(available, settings.exclude_tasks, "exclude_tasks")
     # Sort the tasks, so that equal selections give equal problems, in whatever order the user wrote them.
     tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
-    training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
+    training_tasks = _choose_training_tasks(settings, tasks, _left_out(settings, available))
     weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
     return TaskPlan(
         available=tuple(task.name for task in available if task.name not in excluded),
@@ -94,13 +94,13 @@ def select(
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Pool) -> TaskPlan:
     """Return the plan for the settings, with checked parameters. Raises ConfigError for an invalid setting."""
     plan = select(settings, library.tasks, library.adjustable)
-    _log_gameable(settings, plan, _reasons(settings, library.tasks))
+    _log_gameable(settings, plan, _left_out(settings, library.tasks))
     await _check_params(plan.params, settings, checker)
     _log_without_levels(settings, plan.training_tasks, library)
     return plan
 
 
-def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
+def _left_out(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
     """Return the tasks that training leaves out unless `tasks` names them, each with the reason."""
     reasons: dict[str, str] = {}
     if settings.rewards == "library":  # a comparison with the library needs all tasks

@@ -67,7 +67,7 @@ class PresetSet(EvaluationSet):
     library_seeds = True
 
     @cached_property
-    def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
+    def _limits(self) -> defaultdict[str, asyncio.Semaphore]:
         """By task, a limit of two generations at a time, so that a task that always fails is detected early."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
@@ -80,7 +80,7 @@ class PresetSet(EvaluationSet):
 
     async def _generate(self, task: str, number: int) -> Problem | None:
         failures = self._failures[task]
-        async with self._slots[task]:
+        async with self._limits[task]:
             if failures.count >= MAX_FAILURES:
                 return None
             try:
