@@ -309,8 +309,8 @@ class ReasoningGymEnv(BaseEnv):
     async def close(self) -> None:
         """Finish groups in flight, save the state, disconnect from run-api and end all processes and tasks.
 
-        Groups in flight get 10 seconds to finish; unfinished problems are saved. Scored groups get the rest of that
-        time to be delivered, and at least 3 seconds. A second call has no effect.
+        Groups in flight get 10 seconds to finish; unfinished problems are saved. Scored groups get the rest of these
+        10 seconds to be delivered, and at least 3 seconds. A second call has no effect.
         """
         await atropos.close(self, self._run)
 

@@ -169,7 +169,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Return a question's counts of characters, words, lines, numbers and signs, and three of the numbers."""
+    """Return the counts of characters, words, lines, numbers and signs, and the first, last and largest number."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]

@@ -22,7 +22,7 @@ FEW_OPTIONS = 4
 LEARNT_FROM = 20
 """Minimum number of problems for a decision tree: half of them train the tree, and half test it."""
 LONG_BYTES = 20_000
-"""Limit for the answers that the audit makes, in bytes: the limit for answers in training (`MAX_ANSWER_BYTES`)."""
+"""Maximum length of the audit's answers, in bytes. It equals the limit in training (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -76,7 +76,7 @@ WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PR
 
 
 def is_shortcut(probe: str) -> bool:
-    """Return True if a policy could give this kind of answer without reasoning. The bound holds only for such kinds."""
+    """Return True if a policy could give this kind of answer without reasoning, so that its mean score must be low."""
     return probe not in WITHOUT_BOUND
 
 

@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` finds this answer, without outer whitespace, in a completion that tags it."""
+    """Return True if `extract_answer` finds exactly this answer between answer tags, apart from outer whitespace."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

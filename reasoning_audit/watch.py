@@ -25,7 +25,7 @@ BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
 """The names of `BareSource` and `WatchedSource`, in the form that `PoolSettings.source_wrapper` needs."""
 CANARY = "audit_canary"
-"""A word in hostile answers that no verifier uses. If an audit event contains the word, the answer was executed."""
+"""A word in hostile answers that no verifier uses. If one of Python's audit events has it, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 

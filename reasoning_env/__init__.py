@@ -7,11 +7,11 @@ Everything else is internal and may change in any release.
   errors, records, rules and declarations that they use
 - `sources.contract`, `sources.score_function`: tasks and score functions of your own
 - `judging.client`: verdicts from a `judge` server
-- `data.problems`, `data.verdicts`, `data.tables`: files of problems, with scores, and rows of any kind
+- `data.problems`, `data.verdicts`, `data.tables`: write problem files, judge rows of completions, read and write rows
 - `commands.evaluate`, `evaluations.results`, `evaluations.comparison`: evaluate a model, read results, compare them
 - `integrations`: a module for each trainer
-- `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: tasks by pattern, fixed problems of a task, and
-  answers that need no reasoning, for tools that examine tasks, such as `reasoning_audit`
+- `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: for tools that examine tasks, such as
+  `reasoning_audit`: select tasks by pattern, make the fixed problems of a task, make answers without reasoning
 - `program`, `runtime`, `storage`: for programs with similar commands and files
 
 Names are imported at their first use, so that commands start quickly.

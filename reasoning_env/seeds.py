@@ -17,7 +17,7 @@ INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Number of training seeds for each instance."""
 MEMBER_SEEDS = 256
-"""Number of seeds left out at the end of each range. A `composite` problem also uses up to 105 seeds after its own."""
+"""Number of seeds left out at the end of each range, because a `composite` problem also uses up to 105 later seeds."""
 
 
 def hash_int(*parts: object) -> int:

@@ -169,7 +169,7 @@ class Session(Generic[T]):
         """Start the workers, plan training and evaluation, and return information about the library.
 
         Raises:
-            ConfigError: A setting of tasks is invalid, or the score function cannot be used.
+            ConfigError: A setting about tasks is invalid, or the score function cannot be used.
             WorkerError: The workers cannot be started. After an error, no process is left.
         """
         if self._scores_rows:
@@ -506,7 +506,7 @@ class Session(Generic[T]):
 
     @property
     def in_flight(self) -> int:
-        """Number of problems that `next` returned and whose groups are not finished or dropped yet."""
+        """Number of problems that `next` returned and that are neither done nor dropped yet."""
         return 0 if self._stream is None else self._stream.in_flight
 
     async def reject(self, problem: Problem) -> Rejection | None:

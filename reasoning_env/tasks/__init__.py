@@ -2,7 +2,7 @@
 
 No other package names a task. Code that treats some tasks differently calls `find_task` and reads a field of the
 declaration. Importing the declarations does not import reasoning-gym or sympy. The functions in the declarations run
-only in workers.
+in workers; audits also call `option`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 COMPOSITE = "composite"
-"""The task that combines other tasks. Unlike other tasks, it cannot be built from its defaults."""
+"""The task that combines other tasks. Unlike for other tasks, the library's default parameters do not work."""
 FAMILIES = (algebra, arithmetic, boards, code, games, graphs, logic, stories, words)
 DECLARED = [task for family in FAMILIES for task in vars(family).values() if isinstance(task, Task)]
 TASKS: Mapping[str, Task] = {

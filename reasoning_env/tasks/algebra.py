@@ -55,7 +55,7 @@ INVERSES = {"asin": "sine", "atan": "tangent"}
 
 
 def _name_inverse(entry: Entry, dataset: Dataset) -> str:
-    """Add to the question that `asin` is one function, not the product of `a` and a sine."""
+    """Say in the question that `asin` is the inverse of the sine, because `asin` can be read as `a` times a sine."""
     question = str(entry["question"])
     found = re.search(rf"\b({'|'.join(INVERSES)})\(", question.partition("\n")[0])
     if found is None:

@@ -107,7 +107,7 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects too easy entries, but serves the share `served` of these entries."""
+    """Return a rule that rejects entries that are too easy, but serves the share `served` of them."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
@@ -133,7 +133,7 @@ def frequent(answer: str, *, served: float) -> RejectionRule:
 
 @dataclass(frozen=True)
 class FailureRule:
-    """Errors that the library raises if it cannot make a problem from a seed. `reason` says why it raises them."""
+    """Errors that the library raises if it cannot make a problem from a seed. `reason` says why this happens."""
 
     errors: tuple[type[BaseException], ...]
     reason: str
@@ -171,9 +171,9 @@ class Task:
     """True if two of 3,000 random seeds at the defaults gave the same question. The task then has fewer than about five
     million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
-    """Number of different questions at the defaults, then at each of QUESTION_LEVELS (`python -m tools.pools`). None
-    means MANY_QUESTIONS or more. If the last levels are missing, they were too slow to measure. A task without levels
-    has one number."""
+    """Number of different questions with the library's defaults, then at each of QUESTION_LEVELS (`tools/pools.py`).
+    None means MANY_QUESTIONS or more. If the last levels are missing, they were too slow to measure. A task without
+    levels has one number."""
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
@@ -190,12 +190,12 @@ class Task:
     class_data: str = ""
     """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
-    """Returns the part of an entry that is known before generation, so that rejected entries need not be generated. Set
-    for slow tasks."""
+    """Returns the part of an entry that is known before generation. If a rule rejects this part, the problem is not
+    generated. Set for slow tasks."""
     reads_clock: bool = False
     """True if a problem may depend on the time or on today's date. The generator then runs with a frozen clock."""
     failure: FailureRule | None = None
-    """Errors for which a seed has no problem; None if no such errors are known."""
+    """The errors that the library raises if it cannot make a problem from a seed; None if no such errors are known."""
     faster: Replacement | None = None
     """Faster functions that replace a slow generator and make the same problems."""
 

@@ -207,7 +207,7 @@ STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<neg
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
     """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
 
-    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; others raise ValueError.
+    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; any other raises ValueError.
     """
     texts = [*premises, conclusion]
     found = [match for match in map(STATEMENT.fullmatch, texts) if match]

@@ -114,9 +114,9 @@ def _grouping_ignores_letters(entry: Entry) -> bool:
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return ways to divide the words into groups that keep their order and ignore most of their letters.
+    """Return ways to divide a list of words into groups of neighbours, mostly without regard to the letters.
 
-    A group has neighbours of equal length, or neighbours with the same first letter, or the next 2, 3, 4 or 5 words.
+    A group has words of equal length, words with the same first letter, or simply the next 2, 3, 4 or 5 words.
     """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
@@ -238,7 +238,7 @@ def _repeats_word(entry: Entry) -> bool:
 
 
 CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
-"""Matches either part of a sentence that the library split at the full stop of an abbreviation or an address."""
+"""Matches either part of a sentence that the library split at the full stop of an abbreviation or a web address."""
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
