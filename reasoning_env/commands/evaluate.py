@@ -196,7 +196,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
     Args:
         argv: The arguments of the command.
         folder: Folder that may contain a checkout of the library.
-        defaults: Default settings of an environment class, by name.
+        defaults: The defaults that the environment class changes, by the setting's name.
 
     Raises:
         ConfigError: The user made a mistake.
@@ -289,7 +289,7 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | None = None) -> Request:
     """Return the settings from the files of `config` and from options (`env.NAME`, `openai.NAME`).
 
-    `defaults` are default settings of an environment class, by name. Raises ConfigError for invalid settings.
+    `defaults` has the defaults that the environment class changes, by setting. Raises ConfigError for invalid settings.
     """
     given = read_given("evaluate", options.get("config", ()), options)
     file, options = given.file, given.options

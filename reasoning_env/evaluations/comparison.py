@@ -146,10 +146,10 @@ def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | N
 def read_scores(path: Path) -> RunScores:
     """Read an evaluation folder.
 
-    Damaged lines are skipped with a warning. Raises ConfigError:
+    Damaged lines are skipped with a warning. Raises ConfigError if
 
-    - the folder has no results of an evaluation
-    - no problem has both a completion and a reference
+    - the folder has no results of an evaluation, or
+    - no problem has both a completion and a reference.
     """
     results = load_results(path)
     samples = path / SAMPLES

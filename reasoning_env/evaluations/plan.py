@@ -100,9 +100,9 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling parameters of an evaluation.
 
-    If the user or a preset limits the tokens of a completion, the limit of prompt and completion together is the
-    smallest of `contexts` (the servers' context lengths; None if unknown) and the `max_token_length`, if the user set
-    it. Otherwise this limit is `token_limit`, or `max_token_length` if `token_limit` is None.
+    `token_limit` limits prompt and completion together (None: `max_token_length`). If the user or a preset limits the
+    completion alone, the shortest of `contexts` (the servers' context lengths; None if unknown) replaces `token_limit`,
+    or the user's `max_token_length` if this is lower.
     """
     own = session.settings
     sampling = Sampling(

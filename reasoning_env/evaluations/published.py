@@ -72,7 +72,7 @@ def load_published(name: str) -> PublishedPreset:
 def remarks_on(
     plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float | None
 ) -> Iterator[str]:
-    """Yield a sentence for each difference from the published runs that makes scores incomparable.
+    """Yield a sentence for each reason why scores cannot be compared with the published scores.
 
     `temperature` is None if requests had no temperature.
     """
