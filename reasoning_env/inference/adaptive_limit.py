@@ -27,12 +27,12 @@ class AdaptiveLimit:
     """
 
     GROWTH = 1.25
-    """The quota is multiplied by this after a span without a refusal. If a server accepts 3 requests per second, 100
-    requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals. With a growth of 2.0, they get
-    up to 260 refusals."""
+    """The quota of requests is multiplied by this after a time span without a refusal. If a server accepts 3 requests
+    per second, 100 requests take 1.0 to 1.2 times the shortest possible time and get 20 to 130 refusals. With a growth
+    of 2.0, they get up to 260 refusals."""
 
     MARGIN = 1.05
-    """A span is longer by this factor than the server asks to wait, because network delays of requests differ."""
+    """A span of time is this factor times as long as the server asks to wait, because network delays differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -27,7 +27,7 @@ class Completer(Protocol):
 
     @property
     def address(self) -> str:
-        """The name of the server in messages."""
+        """The address of the server as messages show it, without keys."""
 
     @property
     def url(self) -> str:

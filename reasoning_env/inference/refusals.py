@@ -29,7 +29,7 @@ FEWEST_TOKENS = 64
 PROMPT_MARGIN = 1.05
 """The estimated size of a prompt is multiplied by this, because prompts differ in characters per token."""
 MAX_CHANGES = 32
-"""Maximum number of changes of one request. Lowering the largest token limit by halves takes about 20 changes."""
+"""Maximum number of changes of one request. Halving the largest token limit down to a valid one takes about 20."""
 
 Stream = Literal["auto", "always", "never"]
 """Whether to request streamed replies. `auto`: only if the server says that it supports no other replies."""
@@ -205,7 +205,7 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out a parameter that the error names: another one in each attempt, and all of them in the last attempt.
+        """Leave out a parameter that the error names: a different one in each attempt, and all of them in the last one.
 
         So if a server refuses two parameters only together, the request keeps one of them. Return False if no
         parameter is left to try.

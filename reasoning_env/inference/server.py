@@ -528,7 +528,7 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error if the server broke a completion off, or if it has 0 tokens and is not a refusal; else None."""
+    """Return the error of a completion that the server broke off, or that has 0 tokens and is no refusal; else None."""
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0

@@ -86,7 +86,7 @@ def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens
 
 
 def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
-    """Return False for a message about the prompt alone, where a lower limit of the completion would not help."""
+    """Return False for a message about the prompt alone, where a lower limit for the completion would not help."""
     if names_limit(message) or (sent >= LEAST_TOKENS and sent in numbers):
         return True
     total = _find_total(message, sent, numbers)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
 BODY_TIMEOUT_S = 30.0
-"""Time limit for sending the body of a request."""
+"""Time limit, in seconds, for a client to send the body of a request."""
 BODIES_AT_ONCE = 18
 """The memory for request bodies is this number times the size limit of a body. A body takes memory from its first byte
 until its reply is sent."""

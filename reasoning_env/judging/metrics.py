@@ -22,7 +22,7 @@ REQUEST_DURATIONS = Metric[object](
 
 
 class JudgeMetrics:
-    """The counts of a judge server. Labels have few possible values: reasons, statuses, or names of tasks."""
+    """The counts of a judge server. Their labels have few possible values: reasons, statuses, or names of tasks."""
 
     def __init__(self, routes: Iterable[str]) -> None:
         self.registry = new_registry()
@@ -36,7 +36,7 @@ class JudgeMetrics:
         self.pool: ObservedPool | None = None
         """The workers of this process; None for a judge on a Ray cluster."""
         self.build: Family | None = None
-        """The versions of this package, the library and Python, as a metric."""
+        """A metric with the versions of this package, the library and Python; None for a judge on a Ray cluster."""
         self.answers = RecentAnswers()
 
     def readings(self) -> Iterator[Reading]:

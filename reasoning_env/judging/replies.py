@@ -26,7 +26,7 @@ class Refused(Exception):
         self._headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 
     def reply(self) -> web.Response:
-        """Return the reply to the client."""
+        """Return this refusal as an HTTP reply."""
         fields = {"error": self.reason} if self.kind is None else {"error": self.reason, "kind": self.kind}
         return web.json_response(fields, status=self.status, headers=self._headers)
 

@@ -267,7 +267,7 @@ class StopText:
         """Whether completions contain the stop string; None until a completion shows whether they do."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-        """Request completions that end with their first closing answer tag. Raises the errors of `request_each`."""
+        """Request completions that end with their first closing answer tag. If all fail, raise the first error."""
         stops = self._is_kept is not False
         sent = dict(parameters) if stops else {name: parameters[name] for name in parameters if name != "stop"}
         reply = await request_each(n, request, sent)
@@ -277,7 +277,7 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server removes the stop string %s, so later requests omit it, and completions are cut here",
+                    "the server removes the stop string %s, so it is no longer sent, and completions are cut after it",
                     ANSWER_END,
                 )
             self._is_kept = False

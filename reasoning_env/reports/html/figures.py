@@ -52,7 +52,7 @@ class ShownRow(Means):
     """The share of groups whose completions have different scores."""
     level: float | None
     outcomes: list[int]
-    """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
+    """Number of rollouts with each outcome, in the order of PAGE_OUTCOMES."""
     tokens: float | None
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
@@ -65,7 +65,7 @@ class TaskRow(ShownRow):
 
     task: int
     same_answer: float | None
-    """How often the most frequent answer occurs among the task's most recent answers, as a share."""
+    """The share of the most frequent answer among the task's most recent answers."""
 
 
 class CategoryRow(Means):
@@ -91,7 +91,7 @@ A point averages groups that are consecutive in the stream of problems.
 - `problem`, `step`, `time`: the mean position of a point on each axis. Times are seconds since the first group of the
   run. The whole list is None if a point has no position on the axis.
 - each name in CURVES: the mean over the groups of a point; None if unknown
-- `outcomes`: for each outcome that occurs, as a position in PAGE_OUTCOMES, the number of rollouts of each point
+- `outcomes`: a list with numbers of rollouts for each outcome that occurs; keys are positions in PAGE_OUTCOMES
 """
 CURVES: Mapping[str, int] = {
     "score": 4,
@@ -281,7 +281,7 @@ class Figures:
 
     @property
     def often_repeated(self) -> Mapping[str, float]:
-        """Tasks with many repeated questions, each with the share of repeats; empty for evaluations."""
+        """The share of repeats among the questions of each task with many repeats; empty for evaluations."""
         return self._repeats.repetitive_tasks()
 
     @property

@@ -254,7 +254,7 @@ def _facts(results: Results | None) -> list[list[str]]:
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:
-    """Return mean scores of published models and of this model on the same tasks; None if there are no such tasks."""
+    """Return mean scores of published models and the evaluated model on the same tasks; None if none are published."""
     if results is None or results["overall"] is None or not results.get("published"):
         return None
     rows = results.get("tasks", {})

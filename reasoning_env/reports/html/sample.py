@@ -14,7 +14,7 @@ from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, completion_characters, known_outcome
 
 Key = tuple[int, str]
-"""The number of a run, and a task."""
+"""The number of a run, and the name of a task."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class RolloutSample:
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
-        """Add the group unless its random number is too low. Then remove groups until the sample fits the budget."""
+        """Add the group unless its random number is below a removed group's. Then shrink the sample to the budget."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
