@@ -36,7 +36,7 @@ class _WaitingGroup:
 class DeliveryQueue:
     """Delivers groups, one request at a time. Use it on one event loop.
 
-    The queue has no maximum size, so a caller of `put` must itself wait for deliveries if too many groups wait.
+    The queue has no maximum size, so a caller of `put` must wait for deliveries if too many groups wait.
 
     Args:
         session: Sends requests to run-api.

@@ -61,7 +61,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """By task and question hash, the number of the problem. Only for tasks whose questions may repeat."""
+        """By task and question hash, the number of the problem with the question. Only if questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
