@@ -69,7 +69,7 @@ def _nearness(given: float, right: float) -> float:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Limit the score to expected / given length, because the library gives longer answers more partial credit."""
+    """Limit the score to the ratio of the right answer's length to the answer's: the library favours longer answers."""
     try:
         given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):

@@ -133,7 +133,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Score as the library does, but reject many unknown variables, because the verifier tries all of their values."""
+    """Score as the library does, but reject an answer with many unknown variables: the verifier tries all values."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

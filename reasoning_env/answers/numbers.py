@@ -163,7 +163,7 @@ def simple_number(answer: str) -> NumberValue | None:
 
 
 def fraction_parts(answer: str) -> tuple[int, int] | None:
-    """Return numerator and denominator of `3/4`, `(3)/(4)` or `-((3)/(4))`, as written; None for anything else."""
+    """Return numerator and denominator (not reduced) of `3/4`, `(3)/(4)` or `-((3)/(4))`; None for anything else."""
     inner = answer.strip()
     is_negative = inner.startswith("-(")
     inner = inner[is_negative:]

@@ -209,7 +209,7 @@ class Scorer:
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
     def _score_without_value(self, text: str) -> float:
-        """Return the verifier's score of an unreadable answer; 0 if the verifier raises an error."""
+        """Return the verifier's score of an answer that has no value; 0 if the verifier raises an error."""
         score = _score_or_none(self._verifier_score, text)
         return 0.0 if score is None else self._without_length_share(text, score)
 

@@ -94,7 +94,7 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Replace all numbers in a right answer by each constant of LAYOUTS; {} if it has many words, or names like x1."""
+    """Replace all numbers in a right answer by each constant of LAYOUTS; {} for an answer of words or names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -201,7 +201,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return guesses for an entry: answers that need no reasoning. `own` is a function of the task for more guesses."""
+    """Return guesses for an entry: answers that need no reasoning. `own` is the task's function that returns more."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

@@ -23,7 +23,7 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer if an answer is right, None if it is unreadable, else its notation for the verifier."""
+"""Returns None for an unreadable answer, the expected answer for a right one, any other in the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:

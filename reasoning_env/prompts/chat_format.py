@@ -215,7 +215,7 @@ def _encodes_like_backend(tokenizer: object) -> bool:
 
 
 def _has_usual_methods(tokenizer: object, *names: str) -> bool:
-    """Return True if a tokenizer inherits the methods called `names` unchanged from PreTrainedTokenizerFast."""
+    """Return True if a tokenizer inherits all methods in `names` unchanged from PreTrainedTokenizerFast."""
     transformers = sys.modules.get("transformers")
     if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
         return False

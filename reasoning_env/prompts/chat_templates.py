@@ -101,7 +101,7 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The reply in the test conversation. No message contains another, so that each can be counted in a prompt."""
+"""The reply in the test conversation. No content contains another, so that each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class ProbedTemplate:
 def probe_template(
     tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]
 ) -> ProbedTemplate:
-    """Probe a tokenizer's chat template.
+    """Test a tokenizer's chat template with a short conversation, and return what the test found.
 
     `name` is the tokenizer's name in messages. If `template` is the path of a Jinja file, or `plain`, it replaces the
     tokenizer's own template. `options` are passed to the template as variables.

@@ -93,7 +93,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the thinking in a part of a message: a string or, in Magistral's messages, a list of text parts."""
+    """Return the thinking in a part of a message. Magistral writes it as a list of text parts, others as a string."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:

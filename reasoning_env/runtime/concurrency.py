@@ -31,7 +31,7 @@ async def cancel_all(tasks: Iterable[asyncio.Future[T]]) -> None:
 async def map_concurrently(
     work: Callable[[T], Awaitable[R]], items: Iterable[T], *, at_once: int, on_done: Callable[[], None] = lambda: None
 ) -> list[R]:
-    """Return the results of `work` in the order of the items, with at most `at_once` items at a time.
+    """Run `work` on all items, on at most `at_once` of them at a time. Return the results in the order of the items.
 
     `on_done` is called after each item. After an error, all other work is cancelled and awaited before the error is
     raised.

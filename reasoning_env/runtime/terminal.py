@@ -32,7 +32,7 @@ from .text import printable
 logger = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_S = 30.0
-"""Seconds between progress lines, which are written if there is no terminal to show a bar or a panel."""
+"""Seconds between progress lines, which replace a progress bar if the output is not a terminal."""
 UNLIMITED = 1_000_000
 """Width of an output that is not a terminal, so that each row is one line and `grep` finds whole rows."""
 

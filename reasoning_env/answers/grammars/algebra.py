@@ -185,7 +185,7 @@ def _check_exponent(tree: ast.expr) -> None:
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError unless `tree` is linear, quadratic with no double zero, or an odd power of such a tree."""
+    """Raise ExpressionError if `tree`, or the base of an odd power, has a degree above 2, or has a double zero."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
@@ -249,7 +249,7 @@ def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
 
 
 class _Numeric(Arithmetic[mpmath.mpf]):
-    """Calculates the value of a tree at one point, with the real numbers of a context of mpmath."""
+    """Calculates the value of a tree at one point, with real numbers of mpmath."""
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True

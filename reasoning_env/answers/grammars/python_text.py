@@ -309,7 +309,7 @@ def _known_to_sympy() -> dict[str, Any]:
 
 @cache
 def _sympy_meanings() -> Mapping[str, Any]:
-    """Return the values of names: SymPy's constants and classes, and the functions of NUMBER_NAMES and SYMPY_NAMES."""
+    """Return the names that code may use, and their values: constants and classes of SymPy, and allowed functions."""
     sympy: Any = sys.modules["sympy"]
     known = _known_to_sympy()
     functions = {name: known[name] for name in (*NUMBER_NAMES, *SYMPY_NAMES, "max", "min")}
