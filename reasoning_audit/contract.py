@@ -197,7 +197,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers and generate the same problem in a second process. Return a finding if they differ."""
+        """Score the same answers and generate the same problem in a second process. Return the first difference."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()

@@ -18,7 +18,7 @@ from reasoning_env.records import Problem
 from .fragments import fragments
 
 FEW_OPTIONS = 4
-"""A task that is not in `TASKS` counts as multiple-choice if it has at most this many different right answers."""
+"""A task outside `TASKS` counts as multiple-choice if its audited problems have at most this many different answers."""
 LEARNT_FROM = 20
 """Minimum number of problems for a decision tree: half of them train the tree, and half test it."""
 LONG_BYTES = 20_000

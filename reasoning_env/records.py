@@ -367,7 +367,7 @@ class Sampling:
 class Verdict:
     """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
-    `own_parts` are the other numbers that a user's score function returned. `error` is the message if scoring raised.
+    `own_parts` are the other numbers that a user's score function returned. `error` is an error's message.
     """
 
     score: float

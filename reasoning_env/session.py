@@ -161,7 +161,7 @@ class Session(Generic[T]):
         self.reference_cpu_s = settings.reference_deadline_s
         """Limit for `remake`, in seconds of processor time. A change after the first `remake` has no effect."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
-        """Time limit, in seconds, for `make` and `remake`, which must generate one particular problem."""
+        """Time limit, in seconds, for `make` and `remake`, which cannot generate a different problem instead."""
 
     # ---- start and end
 
@@ -282,7 +282,7 @@ class Session(Generic[T]):
 
         Raises:
             ConfigError: An argument has the wrong type, or the score function does not accept the row.
-            RaisingFunctionError: The score function raised for all completions so far, and these are at least 100.
+            RaisingFunctionError: The score function raised an error for all completions so far, which are at least 100.
             ScoringError: An infrastructure error occurred again on a fresh worker.
             WorkerError: No worker can be started at the moment, or the session was closed (ClosedError).
             InvalidReferenceError: The reference cannot be used with this library.

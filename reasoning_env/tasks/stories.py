@@ -21,7 +21,7 @@ def _repeats_number(entry: Entry) -> bool:
 
 
 def _name_brother(entry: Entry, dataset: Dataset) -> str:
-    """Say in the question whose brother the man is. The library's question does not say it."""
+    """Say in the question whose brother the man is, because the library's question does not say this."""
     question = str(entry["question"])
     found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
     if found is None or found[1] == found[2]:

@@ -108,7 +108,7 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if `groupings` finds the right answer. It often does, as questions list anagrams side by side."""
+    """Return True if one of `groupings` is right, as is frequent, because questions list anagrams side by side."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
@@ -184,7 +184,7 @@ FITTING_WORD = (
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
-    """Add a sentence that says where the words come from. Return the question unchanged if their order is random."""
+    """Say in the question where the words come from. Return the question unchanged if the words' order is random."""
     question = str(entry["question"])
     config = dataset.config
     if not config.consecutive_words:
