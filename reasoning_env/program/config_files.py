@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError unless the files set only settings of the environment (`env`) and of servers (`server`)."""
+    """Raise ConfigError for names that are not in `env` (the environment's settings) or in `server` (the servers')."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]

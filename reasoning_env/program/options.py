@@ -71,7 +71,7 @@ class OptionParser(CommandParser):
         return {**{name.removeprefix("env."): typed.get(name, name) for name in names}, **typed}
 
     def short_names(self) -> dict[str, str]:
-        """Return the short names of settings, such as `--limit`, each with the setting that it sets."""
+        """Map each short option, such as `--limit`, to the name of the setting that it sets."""
         return {
             option: action.dest
             for option, action in self._option_string_actions.items()
@@ -264,5 +264,5 @@ def help_text(program: str, command: str) -> str:
 
 
 def short_names(command: str) -> dict[str, str]:
-    """Return the short options of a command, with their settings."""
+    """Map each short option of a command, such as `--limit`, to the name of the setting that it sets."""
     return option_parser("", command).short_names()

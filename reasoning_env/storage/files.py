@@ -250,7 +250,7 @@ class KeyedFile:
             self._places[key] = place
 
     def append_row(self, key: str, row: Mapping[str, object]) -> None:
-        """Write a row, which must have at least one column, like `append`. Its values must be JSON values."""
+        """Write a row of one or more columns, as `append` does. All values must be JSON values."""
         self.append(key, json.dumps(row).encode("ascii") + b"\n")
 
     def rows(self, keys: Iterable[str]) -> Iterator[dict[str, object]]:
@@ -338,7 +338,7 @@ def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSet
 
 
 def _key_of(line: bytes) -> str:
-    """Return the key at the beginning of a line. Raises ValueError if there is none."""
+    """Return the key at the beginning of a line. Raises ValueError if the line begins without a key."""
     # Parse only the key, because the rest may be megabytes of tokens.
     beginning = _KEY.match(line)
     if beginning is None:

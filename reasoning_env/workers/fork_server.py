@@ -290,7 +290,7 @@ class ForkServer:
             self._importing = frame.header["importing"]
 
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker that is ready for requests, and how the worker that it replaces ended.
+        """Return a new worker that is ready for requests, and how the worker `replaces` ended.
 
         Raises WorkerError if the fork server has ended, if the worker ends or is not ready in time, or if this process
         has no free file descriptor. After an error, check `is_usable` before the next call.
@@ -458,7 +458,7 @@ class ForkServers:
         return await self._start()
 
     async def spawn(self, role: Role, replaces: Worker | None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker, and how the worker that it replaces ended. Raises WorkerError."""
+        """Return a new worker, and how the worker `replaces` ended. Raises WorkerError."""
         async with self._lock:
             try:
                 if self.current is not None and not self.current.is_usable:

@@ -411,7 +411,7 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to start a worker in an empty slot. Return how its previous worker ended. Raises WorkerError."""
+        """Try once to start a worker in an empty slot. Return how the slot's last worker ended. Raises WorkerError."""
         try:
             worker, end = await self.fork_servers.spawn(slot.role, slot.last)
         except WorkerError as error:

@@ -42,7 +42,7 @@ def thread_count(pid: int) -> int:
 
 
 def _read_stat(stat_file: str) -> bytes:
-    """Return the `stat` file of a process or thread, beginning with the state; empty if the file does not exist."""
+    """Return the `stat` file of a process or thread from the state on; empty if the file does not exist."""
     with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
         return stat.read().rpartition(b") ")[2]
     return b""

@@ -65,7 +65,7 @@ class WorkerEnd:
 
     @property
     def from_outside(self) -> bool:
-        """Whether another process killed the worker, or made the kernel kill it by taking the memory."""
+        """Whether another process killed the worker, or took so much memory that the kernel killed the worker."""
         return self.status is None and self.signal not in FATAL_SIGNALS
 
     @property

@@ -98,7 +98,7 @@ class Restrictions:
         return None
 
     def explain(self, error: BaseException) -> str:
-        """Return a string to append to a verifier's error: what the sandbox allows if it caused the error, else ""."""
+        """Return what the sandbox allows, to append to a verifier's error; "" if something else caused the error."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
                 return "; a verifier may read only Python's packages, its module and --read paths, and write no file"

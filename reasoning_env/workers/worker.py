@@ -18,8 +18,8 @@ from .processes import is_asleep, is_stopped, thread_count
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
 MAX_KILLS = 3
-"""If other processes kill this many workers while they run the same job, the job fails. With a limit of two, 11 of 400
-groups failed at 5 kills per second."""
+"""If other processes kill this many workers during one job, the job fails. With a limit of two, 11 of 400 groups failed
+at 5 kills per second."""
 
 
 class WorkerDied(Exception):

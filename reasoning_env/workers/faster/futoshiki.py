@@ -186,7 +186,7 @@ class Solver:
         return False
 
     def _wing(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If two lines allow a number only in the same two places, remove it from these places in other lines."""
+        """If two lines allow a number only at the same two places, remove the number there from all other lines."""
         before = masks.copy()
         for lines in (self._rows, self._columns):
             twice = [count_two(on(line, masks)) for line in lines]

@@ -9,8 +9,9 @@ results are the same:
   the moves suffices: a solution exists if a reached position is also reached with its sides exchanged.
 - No move leads out of the set of positions that a failed search reached. A later search on the same board also fails
   if its start is in this set and its goal is not.
-- Of the shortest paths, breadth-first search returns the first in the order of moves. This path is also the first to
-  reach each of its positions, so one search, with frozensets made in the library's order, gives the library's path.
+- Of the shortest paths, the library's breadth-first search returns the first in the order of moves. So `Solution` takes
+  the first move at each step that stays on a shortest path. The order of moves is the same, because `Solution` builds
+  its frozensets as the library does.
 """
 
 from __future__ import annotations

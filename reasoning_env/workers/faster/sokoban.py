@@ -5,8 +5,8 @@ The library's A* scans a string of the board for boxes and goals many times per 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
 - The heap has the same entries. The library marks a position as seen only when it leaves the heap, so a position may be
-  in the heap several times. These entries are kept, because the depth of the first entry that leaves the heap can end
-  the search. The moves from a position are cached. Moves to positions that have been seen since are skipped.
+  in the heap several times. All these entries are kept, because an entry that leaves the heap ends the search if its
+  depth exceeds the limit. The moves from a position are cached, and moves to positions that were seen are skipped.
 - Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box
   that is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
