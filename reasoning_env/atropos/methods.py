@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ServerError
 from ..inference.addresses import find_format, public_url
-from ..inference.formats.choices import finish_word, read_choice, read_name
+from ..inference.formats.choices import read_choice, read_finish_reason, read_name
 from ..inference.formats.reply_format import ReplyFormat, ReplyKind, SentRequest, ServerReply, TokenCompletion
 from ..inference.server import Reachability, RequestOptions, is_empty
 from ..records import Prompt, Sampling
@@ -146,6 +146,6 @@ def _read(reply: Any, kind: ReplyKind) -> ServerReply:
         )
     prompt_tokens, *lists = reply
     completions = [
-        TokenCompletion(tokens, logprobs, finish_word(reason)) for tokens, logprobs, reason in zip(*lists, strict=True)
+        TokenCompletion(ids, logprobs, read_finish_reason(reason)) for ids, logprobs, reason in zip(*lists, strict=True)
     ]
     return ServerReply(completions, prompt_tokens)

@@ -114,15 +114,15 @@ class ServerAwayError(ConnectionError):
 class BrokenOffError(Exception):
     """The server ended a completion before the model did, because of a failure.
 
-    `word` is the finish reason, by which these errors are counted. `said` is the error message in the reply. If the
-    finish reason does not show that the completion is incomplete, `why` is the whole message of this exception.
+    These errors are counted by `finish_reason`. `detail` is the error message in the reply. If the finish reason does
+    not show that the completion is incomplete, `why` is the whole message of this exception.
     """
 
-    def __init__(self, word: str, said: object = None, *, why: str = "") -> None:
-        message = "" if not said else f": {printable(str(said), 200)}"
-        ended = f"the server interrupted a completion, with the finish reason {printable(word, 60)!r}{message}"
+    def __init__(self, finish_reason: str, detail: object = None, *, why: str = "") -> None:
+        message = "" if not detail else f": {printable(str(detail), 200)}"
+        ended = f"the server interrupted a completion, with the finish reason {printable(finish_reason, 60)!r}{message}"
         super().__init__(why or ended)
-        self.word = word
+        self.finish_reason = finish_reason
 
 
 class ErrorReply(Exception):

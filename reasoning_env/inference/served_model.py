@@ -29,7 +29,7 @@ from .formats import AUTO
 from .formats.choices import ANSWER_END, PlainChat, rollout_from_text, rollout_without_tokens
 from .formats.reply_format import ReplyKind, SentRequest, ServedCompletion, ServerReply, TokenCompletion
 from .formats.tokens import rollout_from_tokens
-from .server import MAX_WORDS, Endings, RequestOptions, explain_ending
+from .server import MAX_FINISH_REASONS, Endings, RequestOptions, explain_ending
 from .tokenizers import compare_tokenizers
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class PatientRequests:
                 decision = decide(failure, history, timeouts)
                 if isinstance(decision, Exception):
                     if isinstance(error, BrokenOffError):
-                        self._count_ended(error.word)
+                        self._count_ended(error.finish_reason)
                     raise decision from error
                 is_busy = failure.kind is FailureKind.BUSY
                 busy, failing = (
@@ -153,10 +153,10 @@ class PatientRequests:
         else:
             self._waits.over("all late replies have arrived")
 
-    def _count_ended(self, word: str) -> None:
-        """Count a finish reason under a name that is valid in a metric. After MAX_WORDS names, count it as `other`."""
-        name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
-        self.ended[name if name in self.ended or len(self.ended) < MAX_WORDS else "other"] += 1
+    def _count_ended(self, finish_reason: str) -> None:
+        """Count a finish reason under a name that is valid in a metric. After MAX_FINISH_REASONS names, use `other`."""
+        name = re.sub(r"[^a-z0-9]+", "_", finish_reason[:40].lower()).strip("_") or "other"
+        self.ended[name if name in self.ended or len(self.ended) < MAX_FINISH_REASONS else "other"] += 1
 
 
 # ---------------------------------------------------------------------------- the model

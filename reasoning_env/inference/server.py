@@ -40,7 +40,7 @@ from .completer import ServerSettings, Slots
 from .events import EVENT_STREAM
 from .failures import ERROR_BYTES, BrokenOffError, FailureKind, ServerAwayError, explain_failure
 from .formats import REPLY_FORMATS, format_of_kind
-from .formats.choices import ANSWER_END, KEEPS_STOP, KNOWN_WORDS, StopText, read_json, request_each
+from .formats.choices import ANSWER_END, KEEPS_STOP, KNOWN_FINISH_REASONS, StopText, read_json, request_each
 from .formats.reply_format import (
     NO_FILTERS,
     ReplyError,
@@ -65,8 +65,7 @@ T = TypeVar("T")
 class RequestOptions:
     """Options of all requests, from the settings.
 
-    - `stop_after_answer`: whether generation ends with the first closing answer tag. None: only in requests
-      for text completions (not chat), because these are for base models.
+    - `stop_after_answer`: end generation with the first closing answer tag. None: only for text completions, not chat.
     - `template_options`: options of the chat template, for servers that apply it.
     - `reasoning_effort`: for chat requests; None to use the server's default.
     - `keep_special_tokens`: request texts with special tokens, because some models mark thinking with them.
@@ -99,9 +98,9 @@ class RequestOptions:
 
 # ---------------------------------------------------------------------------- how completions ended
 
-MAX_WORDS = 32
+MAX_FINISH_REASONS = 32
 """Maximum number of finish reasons to count separately. Gemini has 17; a faulty server could send any number."""
-NO_INFORMATION = "null"
+NO_FINISH_REASON = "null"
 """The name, in messages and counts, for a missing finish reason."""
 
 
@@ -109,29 +108,30 @@ class Endings:
     """Decides which completions the server broke off. Logs each unknown finish reason once."""
 
     def __init__(self) -> None:
-        self._has_words = False
-        """Whether any completion had a finish reason: some servers never send one."""
+        self._has_finish_reasons = False
+        """Whether any completion had a finish reason. Some servers never send a finish reason."""
         self._unknown: set[str] = set()
 
     def broken_off(self, completion: ServedCompletion) -> BrokenOffError | None:
         """Return the error for a completion that the server broke off; None for any other completion."""
-        word = completion.word
-        said = completion.error if isinstance(completion, TextCompletion) else ""
-        if not word:
-            return BrokenOffError(NO_INFORMATION, said) if is_empty(completion) or self._has_words else None
-        self._has_words = True
-        if Ending.of(word) is not Ending.BROKEN_OFF:
+        finish_reason = completion.finish_reason
+        detail = completion.error if isinstance(completion, TextCompletion) else ""
+        if not finish_reason:
+            is_broken_off = is_empty(completion) or self._has_finish_reasons
+            return BrokenOffError(NO_FINISH_REASON, detail) if is_broken_off else None
+        self._has_finish_reasons = True
+        if Ending.of(finish_reason) is not Ending.BROKEN_OFF:
             return None
-        lower = word.lower()
-        is_new = lower not in KNOWN_WORDS and lower not in self._unknown
-        if is_new and len(self._unknown) < MAX_WORDS:
+        lower = finish_reason.lower()
+        is_new = lower not in KNOWN_FINISH_REASONS and lower not in self._unknown
+        if is_new and len(self._unknown) < MAX_FINISH_REASONS:
             self._unknown.add(lower)
             logger.warning(
                 "a server ended a completion with the unknown finish reason %r; such completions are discarded "
                 "and requested again",
-                printable(word, 60),
+                printable(finish_reason, 60),
             )
-        return BrokenOffError(word, said)
+        return BrokenOffError(finish_reason, detail)
 
 
 # ---------------------------------------------------------------------------- detection of stopped servers
@@ -532,6 +532,6 @@ def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffE
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0
-    if is_empty(completion) and tokens == 0 and Ending.of(completion.word) is not Ending.REFUSED:
+    if is_empty(completion) and tokens == 0 and Ending.of(completion.finish_reason) is not Ending.REFUSED:
         return BrokenOffError("no_tokens", why="the server returned a completion without text and with 0 tokens")
     return None

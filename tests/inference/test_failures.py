@@ -27,10 +27,10 @@ from reasoning_env.inference.failures import (
     describe_failure,
     explain_failure,
 )
-from reasoning_env.inference.formats.choices import finish_word
+from reasoning_env.inference.formats.choices import read_finish_reason
 from reasoning_env.inference.formats.reply_format import TextCompletion
 from reasoning_env.inference.served_model import PatientRequests
-from reasoning_env.inference.server import MAX_WORDS, Endings
+from reasoning_env.inference.server import MAX_FINISH_REASONS, Endings
 from reasoning_env.records import Rollout
 from tests.waiting import until
 
@@ -201,7 +201,7 @@ def test_failed_request_is_retried_or_raised_depending_on_earlier_failures(
 def test_finish_reasons_of_all_server_types_map_to_common_words(
     finish_reason: object, stop_reason: object, word: str
 ) -> None:
-    assert finish_word(finish_reason, stop_reason) == word
+    assert read_finish_reason(finish_reason, stop_reason) == word
 
 
 def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -214,9 +214,9 @@ def test_unknown_finish_reason_is_logged_once(caplog: pytest.LogCaptureFixture) 
 
 def test_number_of_logged_finish_reasons_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     endings = Endings()
-    for number in range(10 * MAX_WORDS):
+    for number in range(10 * MAX_FINISH_REASONS):
         assert endings.broken_off(TextCompletion("x", "", f"\x1b[2J{number}"))
-    assert len(caplog.messages) == MAX_WORDS
+    assert len(caplog.messages) == MAX_FINISH_REASONS
     assert "\x1b" not in caplog.text
 
 
@@ -282,8 +282,8 @@ async def test_finish_reasons_become_metric_names() -> None:
     requests = PatientRequests(logging.getLogger("test"))
     for word in ["abort", "abort", "Weight Update/now", "?"]:
         await give_up(requests, word)
-    for number in range(10 * MAX_WORDS):
+    for number in range(10 * MAX_FINISH_REASONS):
         await give_up(requests, f"made up {number}")
     assert (requests.ended["abort"], requests.ended["weight_update_now"]) == (2, 1)
-    assert len(requests.ended) <= MAX_WORDS + 1
-    assert requests.ended.total() == 4 + 10 * MAX_WORDS
+    assert len(requests.ended) <= MAX_FINISH_REASONS + 1
+    assert requests.ended.total() == 4 + 10 * MAX_FINISH_REASONS

@@ -123,7 +123,7 @@ async def test_completions_in_a_reply_with_an_overload_error_are_kept() -> None:
         server = make_server(listening, COMPLETIONS)
         reply = await server.ask(COMPLETIONS, PROMPT, {"n": 2}, at_once=True)
         await server.close()
-    assert [completion.word for completion in reply.completions] == ["stop", "error"]
+    assert [completion.finish_reason for completion in reply.completions] == ["stop", "error"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ ANSWER_START = "<answer>"
 ANSWER_END = "</answer>"
 KEEPS_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """Fields that ask the server to keep the stop string in the text: the first for vLLM, the second for SGLang."""
-KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
+KNOWN_FINISH_REASONS = frozenset(" ".join(ENDING_WORDS.values()).split())
 """All known finish reasons."""
 MAX_NAME_CHARACTERS = 200
 """A model's name is cut after this many characters."""
@@ -129,14 +129,14 @@ def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
     return TextCompletion(
         text=content.text,
         thinking=next(filter(None, fields), content.thinking),
-        word=_ending_word(choice, content),
+        finish_reason=_finish_reason(choice, content),
         error=message_of(error) if error else "",
         token_count=read_token_number(token_count),
     )
 
 
-def _ending_word(choice: object, content: Content) -> str:
-    """Return the finish reason of a choice: `error` or `refusal` if the choice has one, else the server's word.
+def _finish_reason(choice: object, content: Content) -> str:
+    """Return `error` or `refusal` if the choice has an error or a refusal, else the server's finish reason.
 
     Returns "" for a choice with neither a message nor a text, because such a choice contains no completion.
     """
@@ -147,20 +147,20 @@ def _ending_word(choice: object, content: Content) -> str:
         return "refusal"
     if message is None and getattr(choice, "text", None) is None:
         return ""
-    return finish_word(getattr(choice, "finish_reason", None), getattr(choice, "stop_reason", None))
+    return read_finish_reason(getattr(choice, "finish_reason", None), getattr(choice, "stop_reason", None))
 
 
-def finish_word(finish_reason: object, stop_reason: object = None) -> str:
+def read_finish_reason(finish_reason: object, stop_reason: object = None) -> str:
     """Return the server's finish reason as a string; "" if the server sent none.
 
-    SGLang's finish reason is an object with the word as `type`. Some gateways leave `finish_reason` null and send the
-    word as `stop_reason`. vLLM sends the stop string in that field, so only known words count there.
+    SGLang sends an object whose field `type` is the finish reason. Some gateways leave `finish_reason` null and send
+    the finish reason as `stop_reason`. There, vLLM sends the stop string, so only known finish reasons count.
     """
     if isinstance(finish_reason, Mapping):
         finish_reason = finish_reason.get("type")
     finish_reason = getattr(finish_reason, "type", finish_reason)
     if finish_reason is None or finish_reason == "":
-        is_known = isinstance(stop_reason, str) and stop_reason.lower() in KNOWN_WORDS
+        is_known = isinstance(stop_reason, str) and stop_reason.lower() in KNOWN_FINISH_REASONS
         return str(stop_reason) if is_known else ""
     return str(finish_reason)
 
@@ -200,7 +200,7 @@ def rollout_without_tokens(completion: TextCompletion) -> Rollout:
         tokens=(),
         masks=(),
         logprobs=None,
-        finish_reason=completion.word,
+        finish_reason=completion.finish_reason,
         token_count=completion.token_count,
         thinking=completion.thinking,
     )
@@ -214,7 +214,7 @@ def rollout_from_text(
     If the text ends with the stop string `stop`, the rollout has no end-of-turn token, because the model sampled none.
     """
     text = chat.strip_end_of_turn(completion.text)
-    finish_reason = completion.word
+    finish_reason = completion.finish_reason
     stopped = stop is not None and text.endswith(stop)
     finished = Ending.of(finish_reason) is Ending.FINISHED and not stopped
     tokens = chat.completion_tokens(text, finished=finished)
@@ -287,10 +287,10 @@ class StopText:
 
 def _lacks_closing(completion: TextCompletion) -> bool:
     """Return True if a finished completion ends inside an answer, because the server removed the closing tag."""
-    is_finished = Ending.of(completion.word) is Ending.FINISHED
+    is_finished = Ending.of(completion.finish_reason) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 
 
 def _cut_after_answer(completion: TextCompletion) -> TextCompletion:
     before, closing, _ = completion.text.partition(ANSWER_END)
-    return replace(completion, text=before + closing, word="stop") if closing else completion
+    return replace(completion, text=before + closing, finish_reason="stop") if closing else completion

@@ -49,13 +49,13 @@ filters, but the log-probabilities do not include their effect."""
 class TokenCompletion:
     """A completion as sampled tokens with log-probabilities, in NumPy arrays or lists.
 
-    - `word`: the server's finish reason; "" if the server does not send one.
+    - `finish_reason`: as the server sends it; "" if the server sends none.
     - `text`: the completion's text, if the reply contains both tokens and text; else "".
     """
 
     tokens: Sequence[int] | NDArray[Any]
     logprobs: Sequence[float] | NDArray[Any]
-    word: str
+    finish_reason: str
     text: str = ""
 
 
@@ -64,14 +64,14 @@ class TextCompletion:
     """A completion as text.
 
     - `text`: the text. `thinking`: the thinking, if the server returned it in a separate field.
-    - `word`: the server's finish reason; "" if the server does not send one.
+    - `finish_reason`: as the server sends it, or `error` or `refusal`; "" if the server sends none.
     - `error`: the message of an error in the completion.
     - `token_count`: number of tokens of the completion; None if the server does not send it.
     """
 
     text: str
     thinking: str
-    word: str
+    finish_reason: str
     error: str = ""
     token_count: int | None = None
 

@@ -114,7 +114,7 @@ class TokenFormat(ReplyFormat):
                 if (in_place := error_in_place(bytes(body[:ERROR_BYTES]))) is not None:
                     raise in_place from error
                 raise
-        if overload is not None and all(completion.word == "error" for completion in completions):
+        if overload is not None and all(completion.finish_reason == "error" for completion in completions):
             raise overload
         return ServerReply(completions, model=self.model_of(body))
 
@@ -234,7 +234,7 @@ def rollout_from_tokens(
         tokens=_joined(array("i", prompt), in_bytes),
         masks=_joined(array("i", [-100]) * len(prompt), in_bytes),
         logprobs=_joined(array("d", [1.0]) * len(prompt), logprobs.tobytes()),
-        finish_reason=completion.word,
+        finish_reason=completion.finish_reason,
         token_count=len(tokens),
     )
 
