@@ -48,7 +48,7 @@ ATTACKS: Mapping[str, str] = {
     "3,000 brackets": "(" * 3_000,
     "3,000 lists": "[" * 3_000,
     "a long sum": "1" + "+1" * 3_000,
-    "5,000 letters and a sign": "a" * 5_000 + "!",
+    "5,000 letters and an exclamation mark": "a" * 5_000 + "!",
     "5,000 blanks": "a" + " " * 5_000 + "a",
     "a huge list": "[0] * 10**10",
     "a trillion": "1000000000000",

@@ -22,18 +22,18 @@ def fragments(question: str) -> dict[str, str]:
         "the last number": _last(numbers),
         "the largest number": max(numbers, key=float, default=""),
         "the most frequent number": _most_frequent(numbers),
-        "the count of numbers": str(len(numbers)),
+        "the number of numbers in the question": str(len(numbers)),
         "the first word": _first(words),
         "the last word": _last(words),
         "the most frequent word": _most_frequent([word for word in words if len(word) > 2]),
-        "the count of words": str(len(question.split())),
-        "the count of lines": str(len(lines)),
-        "the count of characters": str(len(question)),
+        "the number of words in the question": str(len(question.split())),
+        "the number of lines in the question": str(len(lines)),
+        "the number of characters in the question": str(len(question)),
         "the first option": _first(_options(question)),
         "the last option": _last(_options(question)),
     }
     for mark in "#1X":
-        parts[f"the count of {mark}"] = str(question.count(mark))
+        parts[f"the number of {mark} in the question"] = str(question.count(mark))
     listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
     if listed is not None:
         parts["the first listed line"] = listed[1].strip()

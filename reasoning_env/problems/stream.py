@@ -409,7 +409,7 @@ class ProblemStream(Generic[T]):
             try:
                 ready = await draw_problem(partial(self._attempt, position), DrawAttempts())
             except GenerationError as error:
-                logger.debug("the problem at position %d is replaced by a new one: %s", position.index, error)
+                logger.debug("problem %d of the stream is replaced by a new problem: %s", position.index, error)
                 self._exclusions.record_failure(position.spec.task, error)
                 position.redraw(self._sampler.draw(position.index, position.spec.attempt + 1))
             else:

@@ -131,7 +131,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]
         remedy = did_you_mean(words[-1].lower(), names) or "omit the words to list all settings"
-        raise ConfigError(f"no setting contains {' and '.join(words)} in its name or meaning", remedy=remedy)
+        raise ConfigError(f"no setting contains {' and '.join(words)} in its name or description", remedy=remedy)
     return {title: rows for title, rows in matching.items() if rows}
 
 

@@ -147,7 +147,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
         ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
-        "Share of the groups in flight that LIMIT_TRAIN leaves to training (default: 0.5).", ["serve"]
+        "With LIMIT_TRAIN, training keeps this share of the groups in flight (default: 0.5).", ["serve"]
     ),
     "min_items_sent_before_logging": AtroposSetting("", ["serve"]),
     "thinking_mode": AtroposSetting("Ignored.", []),

@@ -118,7 +118,7 @@ def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) ->
     message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
     if message is None:
         roles = ", ".join(sorted({str(message.get("role")) for message in messages}))
-        raise ConfigError("has no message of the assistant", setting=f"completions[{number}]", got=short(roles))
+        raise ConfigError("has no assistant message", setting=f"completions[{number}]", got=short(roles))
     content = read_content(message["content"])
     if content is None:
         raise _completion_error(message["content"], number)

@@ -36,7 +36,7 @@ def error_text(error: BaseException) -> str:
 def describe_connection(error: OSError) -> str:
     """Return why connecting or listening failed, such as `Connection refused` or `Name or service not known`."""
     if isinstance(error, TimeoutError):
-        return "no connection in time"
+        return "the connection timed out"
     # gaierror has its own error numbers. Use strerror, because the messages of asyncio's errors repeat the address.
     if error.errno is None or isinstance(error, socket.gaierror):
         return error.strerror or str(error)

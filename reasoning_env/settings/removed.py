@@ -49,7 +49,7 @@ REMOVED: Mapping[str, Removed] = {
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
     "scoring_budget_s": Removed(_DEADLINES),
-    "min_completion_tokens": Removed("remove it; the minimum follows from {max_token_length}", 64),
+    "min_completion_tokens": Removed("remove it; the minimum number of tokens follows from {max_token_length}", 64),
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),

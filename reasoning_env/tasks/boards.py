@@ -221,7 +221,7 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most 5 rectangles, 2 is right too often"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to 5 rectangles, the answer is 2 too often"),),
     clarification=added(
         "the question does not say which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",

@@ -264,7 +264,7 @@ PUZZLE24 = Task(
         FieldLevels(
             ("min_value", "max_value"),
             ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
-            "few expressions of numbers up to 5 equal 24, and no expression of large numbers alone does",
+            "few expressions of numbers up to 5 equal 24, and no expression of only large numbers does",
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
@@ -340,7 +340,7 @@ SOKOBAN = Task(
         FieldLevels(
             ("min_w", "max_w"),
             ((6, 7), (8, 9), (10, 11), (11, 13)),
-            "if all boards have the same width, the generator puts 10 boxes on each board",
+            "if all boards have the same width, the generator puts the maximum of 10 boxes on each board",
         ),
         FieldLevels(
             ("min_h", "max_h"),

@@ -61,7 +61,9 @@ GRAPH_COLOR = Task(
             "a graph of six vertices has so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("one of two colourings that ignore the edges is right", _colouring_ignores_edges, served=0.6),),
+    rejected=(
+        easy("a simple colouring that does not look at the edges is right", _colouring_ignores_edges, served=0.6),
+    ),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 

@@ -115,7 +115,7 @@ LIST_FUNCTIONS = Task(
     question_counts=(None,),
     constructor_uses_seed=True,
     rejected=(
-        wrong("all example outputs are 0 or 1, but the answer is a larger count", _counts_unseen),
+        wrong("all example outputs are 0 or 1, but the answer is a larger number", _counts_unseen),
         wrong("the test input repeats a number, but no example input does", _repeats_unseen),
     ),
     answer=AnswerRules(notations.numbers),
@@ -256,7 +256,7 @@ SYLLOGISM = Task(
         FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
-        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "inverting a premise is easier than combining two"),
+        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "inverting premises is easier than combining them"),
     ),
     rejected=(wrong("the library's answer is wrong, or depends on whether a class is empty", _needs_members),),
     options=2,

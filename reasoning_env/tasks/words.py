@@ -135,7 +135,9 @@ GROUP_ANAGRAMS = Task(
         ),
     ),
     constructor_params=(),
-    rejected=(easy("words grouped by length, count or initial are right", _grouping_ignores_letters, served=0.35),),
+    rejected=(
+        easy("groups of equal size, word length or first letter are right", _grouping_ignores_letters, served=0.35),
+    ),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 
@@ -148,7 +150,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "strings that are not isomorphic get an extra letter, which shows if all strings have the same length",
+            "if all strings of a level have the same length, an extra letter reveals strings that are not isomorphic",
         ),
     ),
     options=2,

@@ -115,7 +115,7 @@ class Library(Source):
             generated = self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
             as_json = json.dumps(dict(params), default=repr)
-            return f"{task}: the library failed to make a problem with {as_json} ({error_text(error)})"
+            return f"{task}: the library failed to make a problem with the parameters {as_json} ({error_text(error)})"
         return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:

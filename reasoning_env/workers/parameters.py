@@ -30,7 +30,7 @@ async def query_parameters(
         reply = await slot.current.receive(limit_s)
         return reply.header[reply_key]
     except DeadlineExceeded:
-        raise WorkerError(f"a worker needed more than {limit_s:g} s to check {names}") from None
+        raise WorkerError(f"a worker needed more than {limit_s:g} s to check the parameters of {names}") from None
     except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WorkerError(f"the parameters of {names} cannot be checked ({error_text(error)})") from error
     finally:

@@ -413,9 +413,9 @@ def _landlock_version() -> int:
         return _landlock_call(Landlock.CREATE_RULESET, None, ctypes.c_size_t(0), ask_for_version)
     except OSError as error:
         if error.errno == errno.ENOSYS:
-            raise OSError(errno.ENOSYS, "this kernel does not support it") from error
+            raise OSError(errno.ENOSYS, "not supported by this kernel") from error
         if error.errno == errno.EOPNOTSUPP:
-            raise OSError(errno.EOPNOTSUPP, "it was not switched on when the kernel started") from error
+            raise OSError(errno.EOPNOTSUPP, "not enabled when the kernel started") from error
         raise
 
 

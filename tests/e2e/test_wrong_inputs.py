@@ -120,7 +120,7 @@ SETTINGS = [
     ("evaluate m --openai.server_type foo", "--openai.server_type: must be one of 'auto', 'chat'; got 'foo'"),
     ("process --env.data_path_to_save_groups folder", "--env.data_path_to_save_groups: folder is a folder"),
     ("process --keep bset", "--keep: must be one of 'best', 'correct', 'all', 'pairs'; got 'bset'"),
-    ("settings zzz", "no setting contains zzz in its name or meaning"),
+    ("settings zzz", "no setting contains zzz in its name or description"),
     ("process --pass-rate 0.1..0.9", "--pass-rate needs --keep"),
     ("process --max-per-problem 2", "--max-per-problem needs --keep"),
     ("process --env.task_params {gcd:{min_terms:4}}", "--env.task_params: "),

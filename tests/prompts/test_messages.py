@@ -54,5 +54,5 @@ def test_message_list_without_assistant_raises(role: str) -> None:
     message = {**ASSISTANT, "role": role}
     conversations: list[Completion] = [message, [message, message]]
     for conversation in conversations:
-        with pytest.raises(ConfigError, match=rf"completions\[0\]: has no message of the assistant; got '{role}'"):
+        with pytest.raises(ConfigError, match=rf"completions\[0\]: has no assistant message; got '{role}'"):
             read_completions([conversation])

@@ -19,7 +19,7 @@ def test_numbers_options_and_lines_of_a_question_become_fragments() -> None:
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
     assert found["the first listed line"] == "Begin here"
-    assert found["the count of lines"] == "6"
+    assert found["the number of lines in the question"] == "6"
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))

@@ -203,7 +203,7 @@ def test_invalid_task_parameters_are_reported(params: dict[str, Any], level: flo
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({}, "composite: datasets must list at least one member"),
+        ({}, "composite: datasets must list at least one task"),
         ({"members": []}, "composite: there is no parameter 'members'; choose from: datasets"),
         ({"datasets": [{"name": "chain_sun"}]}, "composite: there is no task 'chain_sun'; choose from: chain_sum"),
         ({"datasets": [{"name": "ab", "config": {"size": 3}}]}, "composite: ab: remove size: it cannot be set"),

@@ -225,7 +225,7 @@ async def test_unexpected_pool_error_replaces_the_worker(
 
 async def test_invalid_params_of_several_tasks_are_reported(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
-    assert first.startswith("raise: the library failed to make a problem with {}")
+    assert first.startswith("raise: the library failed to make a problem with the parameters {}")
     assert second.startswith("ok: the library rejects")
     assert await pool.check([]) == []
     await until(lambda: len(pool.worker_pids) == 2)

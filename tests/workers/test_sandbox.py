@@ -339,8 +339,8 @@ def _landlock_fails(code: int, reason: str) -> str:
 @pytest.mark.parametrize(
     ("layer", "changes", "reason"),
     [
-        (LANDLOCK, _landlock_fails(errno.ENOSYS, ""), "this kernel does not support it"),
-        (LANDLOCK, _landlock_fails(errno.EOPNOTSUPP, ""), "it was not switched on when the kernel started"),
+        (LANDLOCK, _landlock_fails(errno.ENOSYS, ""), "not supported by this kernel"),
+        (LANDLOCK, _landlock_fails(errno.EOPNOTSUPP, ""), "not enabled when the kernel started"),
         (LANDLOCK, _landlock_fails(errno.EPERM, "Not here"), "Not here"),
         (SECCOMP, "sandbox.TABLES = {}", f"there is no table of system calls for {os.uname().machine}"),
         (SECCOMP, "sys.maxsize = 2**31 - 1", "there is no table of system calls for 32-bit Python"),
