@@ -133,7 +133,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     kept = [name for name in plan.training_tasks if name in reasons]
     if kept:
         logger.info(
-            "`tasks` names tasks that reward policies that do not reason, so training uses them: %s",
+            "training uses these tasks, which reward policies that do not reason, because `tasks` selects them: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 

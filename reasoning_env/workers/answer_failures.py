@@ -18,7 +18,7 @@ MAX_FAULTS = 2
 class AnswerFailure(Enum):
     """A kind of failure while an answer was scored. MAX_ANSWER_FAILURES limits how often each kind may happen."""
 
-    TIMED_OUT = "the answer exceeded its deadline"
+    TIMED_OUT = "scoring the answer took longer than allowed"
     ENDED_WORKER = "the worker ended, or could not reply, while it scored the answer"
     KILLED = "the worker was killed by another process or the kernel"
     FAULT = "an infrastructure error"

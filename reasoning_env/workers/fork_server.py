@@ -453,7 +453,7 @@ class ForkServers:
             try:
                 return await self._start()
             except KilledError as error:
-                logger.warning("%s; the pool starts it again", error)
+                logger.warning("%s; the pool starts the process again", error)
             await asyncio.sleep(pause_s)
         return await self._start()
 

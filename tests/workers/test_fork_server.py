@@ -352,7 +352,7 @@ async def test_fork_server_killed_at_start_is_restarted(
     lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert lines == 2 * [
         "the process that imports reasoning-gym was killed by another process or the kernel (SIGKILL); "
-        "the pool starts it again"
+        "the pool starts the process again"
     ]
 
 
