@@ -101,7 +101,7 @@ RUN: Sequence[Metric[Run]] = (
     Metric(
         "inference/ended/WORD",
         Kind.COUNT,
-        "groups dropped because the server aborted a completion, by `finish_reason`; `other` after 32 different ones",
+        "groups dropped because the server aborted a completion, by `finish_reason`; `other` beyond 32 reasons",
         lambda run: run.inference.ended,
     ),
 )

@@ -292,7 +292,7 @@ class RunApiSession:
                     return status
                 self._waiting.note(
                     f"run-api has no state for environment {self.registration.env_id}, which has just registered; set "
-                    f"an inference_weight above 0 in at least one environment (here {self._entry['weight']:.3g})"
+                    f"an inference_weight above 0 in at least one environment (here: {self._entry['weight']:.3g})"
                 )
                 await asyncio.sleep(next(waits))
 

@@ -121,7 +121,7 @@ def _add_options(parser: CommandParser) -> None:
 
 compare_command = Command(
     "compare",
-    "Compare evaluations on the problems that they have in common. Each further evaluation is compared with the first. "
+    "Compare evaluations on the problems that they have in common. Each later evaluation is compared with the first. "
     "Tasks with the largest change come first.",
     _add_options,
     _compare,

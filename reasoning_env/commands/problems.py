@@ -106,7 +106,7 @@ def _add_options(parser: CommandParser) -> None:
         type=problem_form,
         default="rows",
         metavar="FORM",
-        help="columns of a row: `rows` for all, `verl` for verl and SkyRL, `trl` for TRL (default: %(default)s)",
+        help="columns: all (`rows`), those of verl and SkyRL (`verl`), or of TRL (`trl`) (default: %(default)s)",
     )
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"

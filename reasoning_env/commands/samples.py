@@ -221,8 +221,8 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     reasons = {sample.task.name: _reason_left_out(sample.task) for sample in samples}
     for name, reason in reasons.items():
         if reason:
-            print(f"Excluded from training unless you name it: {name} ({reason})")
-    print("Show complete samples with `tasks NAME`, and the prompt of a model with `tasks NAME --prompt`.")
+            print(f"Excluded from training unless you name the task: {name} ({reason})")
+    print("`tasks NAME` shows complete samples, and `tasks NAME --prompt` the whole prompt that the model receives.")
 
 
 def _first_words(sample: Sample) -> str:
@@ -254,7 +254,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
     head = f"=== {sample.task.name} ({sample.task.category})"
     reason = _reason_left_out(sample.task)
     if reason:
-        head = f"Excluded from training unless you name it: {reason}\n{head}"
+        head = f"Excluded from training unless you name the task: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     prompt = session.messages(sample.outcome)

@@ -26,7 +26,7 @@ GROUP_COLUMNS = {
 
 def write_groups(lines: Path, out: Path) -> None:
     """Write the groups of a JSONL file as Parquet. An error changes no file. Raises OutputError, DumpFormatError."""
-    with output_errors(out, f"the groups are safe in {lines}"):
+    with output_errors(out, f"the groups are still in {lines}"):
         write_rows(out, _rows(lines), GROUP_COLUMNS)
 
 

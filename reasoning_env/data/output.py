@@ -111,7 +111,7 @@ def write_output(
 
     After an error, the rows stay in `under_way`, the file of unfinished rows, and the same call can resume.
     """
-    with output_errors(out, f"the {len(under_way.keys)} finished rows are safe in {under_way.path}"):
+    with output_errors(out, f"the {len(under_way.keys)} finished rows are still in {under_way.path}"):
         write_card(out, card)
         write_rows(out, rows, types)
 

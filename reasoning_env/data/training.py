@@ -125,7 +125,7 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
                 number += 1
                 yield row
 
-    with output_errors(out, f"the groups are safe in {groups}"):
+    with output_errors(out, f"the groups are still in {groups}"):
         write_rows(out, rows(), training_columns(selection.keep))
     return out, number
 

@@ -39,7 +39,7 @@ from .verdicts import (
     read_row,
 )
 
-NO_GROUP = "the row is not a group of a dump, of `process` or of an evaluation"
+NO_GROUP = "the row is not a group that a dump, `process` or an evaluation wrote"
 
 
 @dataclass(frozen=True)
@@ -372,7 +372,7 @@ def _training_rows(scored: Iterator[Scored], selection: Selection, counts: NotKe
         if numbered.file not in models:
             models[numbered.file] = model_of(numbered.file)
         group = numbered.group
-        assert group is not None, "rows without a group are left out"
+        assert group is not None, "internal error: a row without a group was scored"
         judged = tuple(
             replace(rollout, score=score, verifier_score=score, reason=reason)
             for rollout, score, reason in zip(group.rollouts, added["scores"], added["reasons"], strict=True)

@@ -100,7 +100,7 @@ class RolloutDumper:
         if room:
             self._dropping.over("accepting rollouts for dumps again")
         else:
-            reason = "the dumps are closed" if self._closing else "too many rollouts are waiting in memory for the disk"
+            reason = "the dumps are closed" if self._closing else "too many wait in memory; check the disk"
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
@@ -168,7 +168,7 @@ class RolloutDumper:
                 waiting.files.append(line)
             except OSError as error:
                 self._outage.note(
-                    f"cannot write rollouts to {self.folder} ({error}); they wait in memory; check the disk"
+                    f"cannot write rollouts to {self.folder} ({error}); they stay in memory for now; check the disk"
                 )
             else:
                 self._outage.over(f"writing rollouts to {self.folder} again")

@@ -164,7 +164,7 @@ def read_scores(path: Path) -> RunScores:
     for each in damage:
         logger.warning("%s", each)
     if not problems:
-        nothing = f"{samples} contains no scored completion of a problem with a reference"
+        nothing = f"{samples} contains no problem that has both a scored completion and a reference"
         raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))
     return RunScores(path, results, problems)
 
@@ -250,7 +250,7 @@ def describe_difference(name: str, first: object, second: object) -> str:
         return f"{name}: {len(names)} differ ({shown}{' ...' if len(names) > 3 else ''})"
     if isinstance(first, list) and isinstance(second, list):
         both = sum(value in second for value in first)
-        return f"{name}: {len(first)} and {len(second)} values, {both} of them in both lists"
+        return f"{name}: {len(first)} values in the first evaluation, {len(second)} in the second, {both} in both"
     return f"{name}: {printable(repr(first), limit=60)} and {printable(repr(second), limit=60)}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVAL_TOP_P = 0.95
 """Nucleus sampling threshold of evaluations, as in the published runs."""
 NOT_COMPARABLE = (
-    "scores of tasks with truncated completions, and all means over such tasks, are not comparable with published ones"
+    "scores of tasks with truncated completions, and means over these tasks, are not comparable with published scores"
 )
 NO_LIMIT = 2**24
 """Limit of prompt and completion together if only completions are limited. It is above any server's limit."""

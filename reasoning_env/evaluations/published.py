@@ -78,7 +78,7 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; the tasks that have changed since the published runs are known for "
+            f"reasoning-gym {library.version} is installed; the tasks changed since the published runs are known for "
             f"{preset.library} only"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
@@ -87,7 +87,7 @@ def remarks_on(
         yield f"{plan.samples_per_task} problems a task; the published scores are for {PRESET_SIZE} problems a task"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
-        yield f"this library lacks {', '.join(sorted(missing))}"
+        yield f"the installed reasoning-gym lacks the tasks {', '.join(sorted(missing))}"
 
 
 def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> None:

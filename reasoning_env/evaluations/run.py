@@ -309,9 +309,7 @@ class Evaluation:
             return f"The results are in {folder}{failed}{missing}."
         if not self._folder.samples:
             return "No problem was evaluated, and no folder is kept."
-        return (
-            f"{done} of {problems} problems are saved in {folder}. Run the same command again to evaluate the others."
-        )
+        return f"Saved the results of {done} of {problems} problems in {folder}. Run the command again for the others."
 
     def _write(self, result: EvaluatedProblem) -> DumpedGroup:
         spec = result.group.problem.spec

@@ -112,9 +112,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
         limits = [limit for limit in (change["requested"], change["sent"]) if isinstance(limit, int)]
         was_raised = len(limits) == 2 and limits[0] < limits[1]
         more = "fewer" if was_raised else "more"
-        return (
-            f"requests asked for at most {as_sent} tokens of a completion, not {requested}: the server refused {more}"
-        )
+        return f"requests limited completions to {as_sent} tokens, not {requested}, because the server refused {more}"
     if change["sent"] is not None:
         return f"{name} was sent as {as_sent}, not {requested}"
     some = "some " if any(value is not None for value in parameters.get(name, ())) else ""
@@ -126,7 +124,7 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
     others = [model for model in sent["models"] if model != requested]
     if not others:
         return []
-    return [f"the model {printable(requested, 100)} was requested, and replies say that {', '.join(others)} answered"]
+    return [f"requests named the model {printable(requested, 100)}, but replies say that {', '.join(others)} answered"]
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:

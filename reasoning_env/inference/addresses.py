@@ -299,7 +299,7 @@ def path_remedy(failure: Failure, url: str) -> str | None:
     before, version, _ = parts.path.partition("/v1/")
     path = before if version else re.sub(r"/v\d+$", "", parts.path)
     where = parts._replace(path=f"{path}/v1", query="", fragment="").geturl().replace("{", "{{").replace("}", "}}")
-    return f"check {{openai.base_url}}: for most servers it would be {where}"
+    return f"check {{openai.base_url}}: the usual form is {where}"
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
@@ -358,7 +358,7 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
     if passing is not None:
         return passing
     raise ServerError(
-        f"the inference server at {completer.address} returned no token to a request for one token "
+        f"the inference server at {completer.address} returned no token when a test request asked for one "
         f"({'; '.join(refusals)})",
         remedy="check {openai.base_url}, which usually ends in /v1, and {openai.model_name}",
     )

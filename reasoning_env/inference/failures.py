@@ -305,7 +305,7 @@ def describe_failure(error: BaseException) -> str:
         return f"the reply is not valid HTTP ({_first_line(cause)})"
     if _has_no_connection(cause) and (described := _describe_connection(cause)) is not None:
         return described
-    message = _first_line(cause) or ("no reply in time" if isinstance(cause, TimeoutError) else "")
+    message = _first_line(cause) or ("no reply within the time limit" if isinstance(cause, TimeoutError) else "")
     return f"{type(cause).__name__}: {message}".rstrip(": ")[:300]
 
 
@@ -427,14 +427,14 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     """
     said = failure.description
     if failure.timed_out and history.others_succeeded:
-        return TimeoutError(f"no reply in time while other requests succeeded ({said})")
+        return TimeoutError(f"a request got no reply within the time limit, although other requests succeeded ({said})")
     if failure.kind is FailureKind.REFUSED:
         is_first = history.successes == 0 and math.isfinite(limits.outage_s)
         refused = RefusedError if is_first else ServerError
         return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
         return ServerError(
-            f"{history.failures_beside_successes} failures while other groups' requests succeeded: {said}"
+            f"{history.failures_beside_successes} requests failed while other groups' requests succeeded: {said}"
         )
     if limits.tries is not None and history.failures >= limits.tries:
         return ServerError(f"{limits.tries} requests failed: {said}")

@@ -137,7 +137,7 @@ class Refusals:
         if self._limit_name is None:
             self._log("the server has no parameter for a token limit: its own limit ends completions")
         elif limit is not None and limit == self._most_tokens:
-            self._log(f"the server refused a larger limit: requests ask for at most {limit:,} tokens of a completion")
+            self._log(f"the server refused a larger limit, so requests now limit completions to {limit:,} tokens")
         elif limit is not None and self._context is not None:
             self._log(
                 f"the server allows {self._context:,} tokens for prompt and completion together: requests set "
@@ -200,7 +200,7 @@ class Refusals:
         if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only streams (%s): requests now ask for streamed replies", printable(message, 200))
+            logger.info("the server only supports streaming (%s), so requests now stream", printable(message, 200))
         self._asks_for_events = True
         return True
 
@@ -226,7 +226,7 @@ class Refusals:
             return False
         if not self._system_in_question:
             logger.warning(
-                "the server refuses the system message (%s): requests now have its text in front of the question",
+                "the server refuses the system message (%s): requests now have the message in front of the question",
                 printable(message, 200),
             )
         self._system_in_question = True

@@ -27,7 +27,7 @@ async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat
         try:
             theirs = await completer.read_text(PROBE_TEXT)
         except Exception as error:  # the server is absent, or accepts no text; its completions are checked later
-            logger.debug("%s does not say how it tokenizes text: %s", completer.address, describe_failure(error))
+            logger.debug("%s returned no tokens for the test text: %s", completer.address, describe_failure(error))
             continue
         ours = layout.encode(PROBE_TEXT)
         if not _reads_alike(ours, theirs):

@@ -258,7 +258,7 @@ class _StreamCallback(TrainerCallback):
         expected = self._environment.bridge.session.group_size
         if args.num_generations != expected:
             raise ConfigError(
-                f"must be {expected}, the group size of the bridge",
+                f"must be {expected}, the group_size of the Bridge",
                 setting="GRPOConfig.num_generations",
                 got=args.num_generations,
                 remedy=f"use Bridge(group_size={args.num_generations})",

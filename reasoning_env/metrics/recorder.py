@@ -84,7 +84,7 @@ class MetricsRecorder:
         for word, remark in remarks.items():
             if word not in self._logged:
                 self._logged.add(word)
-                logger.warning("of the last %d completions: %s", total, remark)
+                logger.warning("a frequent outcome of the last %d completions: %s", total, remark)
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1

@@ -51,20 +51,20 @@ POOL: Sequence[Metric[ObservedPool]] = (
         lambda pool: sum(map(_resident_bytes, pool.worker_pids)),
     ),
     Metric("workers/queued_jobs", Kind.NOW, "jobs that wait for a free worker", lambda pool: pool.queued_jobs),
-    Metric("workers/replaced", Kind.COUNT, "workers that were replaced", lambda pool: pool.stats.workers_replaced),
+    Metric("workers/replaced", Kind.COUNT, "dead workers that were replaced", lambda pool: pool.stats.workers_replaced),
     Metric(
         "workers/fork_servers",
         Kind.COUNT,
-        "processes that were started to fork workers; a number above 1 means that some were replaced",
+        "processes that were started to fork workers; above 1 if one of these processes was replaced",
         lambda pool: pool.stats.fork_servers_started,
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
     Metric(
         "workers/timeouts", Kind.COUNT, "answers whose scoring exceeded the deadline", lambda pool: pool.stats.timeouts
     ),
-    Metric("workers/crashes", Kind.COUNT, "answers that stopped two workers in a row", lambda pool: pool.stats.crashes),
+    Metric("workers/crashes", Kind.COUNT, "answers that crashed two workers", lambda pool: pool.stats.crashes),
     Metric(
-        "workers/protocol_faults", Kind.COUNT, "malformed replies of workers", lambda pool: pool.stats.protocol_faults
+        "workers/protocol_faults", Kind.COUNT, "malformed replies from workers", lambda pool: pool.stats.protocol_faults
     ),
     Metric(
         "workers/over_budget",

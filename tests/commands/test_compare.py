@@ -154,7 +154,7 @@ def test_differences_of_long_settings_are_shortened(write: Write, capsys: pytest
     assert capsys.readouterr().out.splitlines()[2:5] == [
         "preset: 'rg-easy' and 'rg-hard'",
         "task_params: 1 differ (gcd)",
-        "tasks: 100 and 96 values, 96 of them in both lists",
+        "tasks: 100 values in the first evaluation, 96 in the second, 96 in both",
     ]
 
 
@@ -214,7 +214,8 @@ def without_references(folder: Path) -> Path:
 def test_comparing_evaluations_without_problem_references_raises(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
-        ConfigError, match=rf"{second}/samples.jsonl contains no scored completion of a problem with a reference"
+        ConfigError,
+        match=rf"{second}/samples.jsonl contains no problem that has both a scored completion and a reference",
     ):
         compare_command([str(first), str(second)], Path())
 

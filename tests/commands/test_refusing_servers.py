@@ -121,7 +121,7 @@ def test_results_table_lists_refused_parameters_and_the_answering_model(
     assert evaluate_command(["m", *words], folder=folder) == 0
     table = capsys.readouterr().out
     assert "Not as requested: requests were sent without temperature (0.6 was requested)" in table
-    assert "Not as requested: the model m was requested, and replies say that m-2026-01-01 answered." in table
+    assert "Not as requested: requests named the model m, but replies say that m-2026-01-01 answered." in table
 
 
 def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: Evaluate) -> None:
@@ -238,7 +238,9 @@ def test_results_table_says_that_the_token_limit_was_too_small(
         evaluate_command(["m", "--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "1"], folder=folder)
         == 0
     )
-    assert "at most 40,000 tokens of a completion, not 32,768: the server refused fewer." in capsys.readouterr().out
+    assert (
+        "limited completions to 40,000 tokens, not 32,768, because the server refused fewer." in capsys.readouterr().out
+    )
 
 
 CONTEXT = {

@@ -87,9 +87,9 @@ def test_rollouts_of_unreproducible_problems_are_left_out(dumped: Dump, rescore:
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
     assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
-        "the reference gives a different question in this installation": 1,
+        "the installed version generates a different question for the reference": 1,
         "the row has no reference": 2,
-        "the problem of the reference cannot be generated in this installation": 3,
+        "the installed version cannot generate the problem that the reference names": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
     assert altered.startswith("the reference gives a different question here; ")

@@ -115,8 +115,8 @@ def test_missing_transformers_raises_with_install_advice(folder: Path, monkeypat
 @pytest.mark.parametrize(
     ("argv", "shown"),
     [
-        ([], "\nExcluded from training unless you name it: generous (it pays everything)\n"),
-        (["generous"], "Excluded from training unless you name it: it pays everything\n=== generous (games)"),
+        ([], "\nExcluded from training unless you name the task: generous (it pays everything)\n"),
+        (["generous"], "Excluded from training unless you name the task: it pays everything\n=== generous (games)"),
         (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
     ],
 )

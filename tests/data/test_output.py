@@ -70,7 +70,7 @@ def full_disk() -> Iterator[dict[str, object]]:
 
 def test_full_disk_error_counts_the_saved_rows(out: Path) -> None:
     said = (
-        r"out\.jsonl cannot be written \(No space left .*\); the 2 finished rows are safe in .*unfinished; free space"
+        r"out\.jsonl cannot be written \(No space left .*\); the 2 finished rows are still in .*unfinished; free space"
     )
     with pytest.raises(OutputError, match=said), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)

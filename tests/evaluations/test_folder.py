@@ -181,6 +181,6 @@ def test_full_disk_error_counts_the_saved_problems(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    said = r"results\.json cannot be written \(No space left on device\); 1 of 3 problems are safe in .*; free space"
+    said = r"results\.json cannot be written \(No space left on device\); 1 of 3 problems are still in .*; free space"
     with pytest.raises(OutputError, match=said):
         folder.write_results(UNFINISHED, finished=False)

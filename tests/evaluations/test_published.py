@@ -58,7 +58,7 @@ def test_evaluation_by_the_published_protocol_gets_no_remark() -> None:
     [
         (PLAN, LIBRARY, 0.0, "temperature"),
         (replace(PLAN, samples_per_task=3), LIBRARY, 0.6, "3 problems"),
-        (PLAN, replace(LIBRARY, version="0.2"), 0.6, "reasoning-gym is 0.2"),
+        (PLAN, replace(LIBRARY, version="0.2"), 0.6, "reasoning-gym 0.2 is installed"),
         (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
     ],
 )

@@ -16,13 +16,11 @@ def remedy(url: str, status: int = 404) -> str | None:
     ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
 )
 def test_error_suggests_appending_v1_to_a_base_url_without_v1(url: str) -> None:
-    assert remedy(url) == "check {openai.base_url}: for most servers it would be http://host:9001/v1"
+    assert remedy(url) == "check {openai.base_url}: the usual form is http://host:9001/v1"
 
 
 def test_base_url_suggested_by_an_error_keeps_the_proxy_path() -> None:
-    assert (
-        remedy("https://host/openai/") == "check {openai.base_url}: for most servers it would be https://host/openai/v1"
-    )
+    assert remedy("https://host/openai/") == "check {openai.base_url}: the usual form is https://host/openai/v1"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +32,7 @@ def test_error_suggests_no_base_url_if_the_cause_is_not_a_missing_v1(url: str, s
 
 
 def test_braces_in_a_base_url_suggested_by_an_error_are_escaped() -> None:
-    assert remedy("http://host/{a}") == "check {openai.base_url}: for most servers it would be http://host/{{a}}/v1"
+    assert remedy("http://host/{a}") == "check {openai.base_url}: the usual form is http://host/{{a}}/v1"
 
 
 @pytest.mark.parametrize(

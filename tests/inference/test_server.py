@@ -421,7 +421,7 @@ async def test_server_check_raises_if_the_retry_after_time_exceeds_the_timeout(s
 async def test_server_that_never_replies_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
-        with pytest.raises(ReasoningEnvError, match="TimeoutError: no reply in time"):
+        with pytest.raises(ReasoningEnvError, match="TimeoutError: no reply within the time limit"):
             await model.check(0.0)
 
 
@@ -549,5 +549,5 @@ async def test_error_says_to_write_http_if_the_server_does_not_speak_https(
 async def test_error_suggests_appending_v1_to_a_base_url_without_v1(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
-        with pytest.raises(ReasoningEnvError, match=r"404.*for most servers it would be http://\S+/v1$"):
+        with pytest.raises(ReasoningEnvError, match=r"404.*the usual form is http://\S+/v1$"):
             await model.check(0.0)

@@ -197,11 +197,13 @@ def test_note_on_missing_answers_is_logged_once(caplog: pytest.LogCaptureFixture
     unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
     recorded(*[unanswered] * 60)
     [record] = caplog.records
-    assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
+    assert record.getMessage().startswith("a frequent outcome of the last 200 completions: 50% of completions have no")
 
 
 def test_logged_note_counts_only_the_latest_200_completions(caplog: pytest.LogCaptureFixture) -> None:
     """The note after completions 201 to 400 does not count the first 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)
-    assert [record.getMessage()[:45] for record in caplog.records] == ["of the last 200 completions: 60% of completio"]
+    assert [record.getMessage()[:51] for record in caplog.records] == [
+        "a frequent outcome of the last 200 completions: 60%"
+    ]

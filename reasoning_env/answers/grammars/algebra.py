@@ -190,7 +190,7 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
     if square and factor * factor == 4 * constant * square:
-        raise ExpressionError("the expression under a root is a square")
+        raise ExpressionError("the expression under a root is a perfect square")
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
@@ -285,7 +285,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def _note_size(self, value: mpmath.mpf) -> mpmath.mpf:
         if isinstance(value, complex | mpmath.mpc):
-            raise ExpressionError("a value is not real")
+            raise ExpressionError("the value of an expression is not a real number")
         if value and not 1 / LARGEST_PART <= abs(value) <= LARGEST_PART:
             self.has_usual_sizes = False
         return value

@@ -125,4 +125,4 @@ def _make(path: Path) -> LineFile:
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a sent group is missing in the copy, because writing it failed: %s", error_text(error))
+        logger.error("could not write the copy of a sent group, so the file lacks this group: %s", error_text(error))

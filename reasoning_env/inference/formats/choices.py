@@ -123,7 +123,7 @@ def read_choice(choice: Any, token_count: object = None) -> TextCompletion:
     given = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
     content = read_content(given)
     if content is None:
-        raise ReplyError(f"a message with a content that is neither text nor a list of parts: {short(given)!r}")
+        raise ReplyError(f"the content of a message is neither text nor a list of parts: {short(given)!r}")
     fields = [text for name in THINKING if isinstance(text := getattr(message, name, None), str)]
     error = getattr(choice, "error", None)
     return TextCompletion(
@@ -219,7 +219,7 @@ def rollout_from_text(
     finished = Ending.of(finish_reason) is Ending.FINISHED and not stopped
     tokens = chat.completion_tokens(text, finished=finished)
     if not tokens:
-        return "a completion without text whose finish reason says that it was truncated"
+        return "a completion that has no text, although its finish reason says that the token limit ended it"
     room = sampling.token_limit - 1 - len(prompt.tokens)
     if len(tokens) > room:
         # Tokenizing the text may give more tokens than the server sampled.

@@ -113,7 +113,7 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
         return RawCompletion(NO_IDS, NO_IDS, choice.finish_reason, choice.error)
     if choice.token_ids == NO_IDS or choice.logprobs is None:
         missing = "token_ids" if choice.token_ids == NO_IDS else "logprobs"
-        raise ReplyError(f"a completion without {missing}, although return_token_ids and logprobs were requested")
+        raise ReplyError(f"the reply lacks {missing}, although return_token_ids and logprobs were requested")
     return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason, text=choice.text or "")
 
 
@@ -125,7 +125,7 @@ def _read(completion: RawCompletion) -> Numbers:
         try:
             ids.append(as_ids(_INTEGERS.decode(piece)))
         except msgspec.DecodeError as error:
-            raise ReplyError(f"token ids that are not a list of integers ({error})") from error
+            raise ReplyError(f"the reply has token ids that are not a list of integers ({error})") from error
         yield
     for piece in in_pieces(completion.logprobs, b","):
         logprobs.append(read_floats(piece))

@@ -24,8 +24,7 @@ class ReplyKind(Enum):
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
     TEXT = (
         "completion",
-        "text only: tokens are made again from the text, without log-probabilities, so a trainer must compute them "
-        "itself",
+        "text only: the environment tokenizes the text, and the trainer must compute the log-probabilities itself",
     )
     CHAT = ("chat_completion", "chat only: text without tokens; usable by `evaluate` and `process`, not for training")
 

@@ -71,7 +71,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
             error = {"message": finish.message, "type": finish.err_type, "code": finish.status_code}
         logprobs = completion.meta_info.output_token_logprobs
         if logprobs == NO_IDS and error is None:
-            raise ReplyError("a completion without output_token_logprobs, although return_logprob was requested")
+            raise ReplyError("the reply lacks output_token_logprobs, although return_logprob was requested")
         yield RawCompletion(NO_IDS, logprobs, reason, error, completion.text or "")
 
 

@@ -140,7 +140,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
                 body += part
             filled += len(part)
     except TimeoutError as error:
-        raise ReplyError(f"only {filled} bytes of a reply, and then nothing for {REPLY_STALL_S:g} s") from error
+        raise ReplyError(f"the server sent {filled} bytes, then nothing for {REPLY_STALL_S:g} s") from error
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
@@ -148,11 +148,11 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise ReplyError(f"JSON of an unexpected shape ({error})") from error
+        raise ReplyError(f"the reply is JSON of an unexpected shape ({error})") from error
     except msgspec.DecodeError as error:
         if any(body.find(word) >= 0 for word in _NOT_FINITE):
-            raise ReplyError("log-probabilities that are not finite") from error
-        raise ReplyError(f"invalid or incomplete JSON ({error}; {len(body)} bytes)") from error
+            raise ReplyError("the reply has log-probabilities that are not finite") from error
+        raise ReplyError(f"the reply is invalid or incomplete JSON ({error}; {len(body)} bytes)") from error
 
 
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
@@ -174,9 +174,9 @@ def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
-            raise ReplyError("log-probabilities that are not finite")
+            raise ReplyError("the reply has log-probabilities that are not finite")
         came = raw[:80].decode(errors="replace")
-        raise ReplyError(f"log-probabilities of an unexpected shape: expected {expected}, got {came!r}")
+        raise ReplyError(f"the reply has log-probabilities of an unexpected shape: expected {expected}, got {came!r}")
 
 
 def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
@@ -184,7 +184,7 @@ def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
     try:
         return np.array(_FLOATS.decode(raw), dtype=np.float64)
     except msgspec.DecodeError as error:
-        raise ReplyError(f"log-probabilities that are not a list of numbers ({error})") from error
+        raise ReplyError(f"the reply has log-probabilities that are not a list of numbers ({error})") from error
 
 
 def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
@@ -193,10 +193,10 @@ def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
     if not given.size:
         return np.empty(0, np.int32)
     if given.min() < 0 or given.max() > np.iinfo(np.int32).max:
-        raise ReplyError(f"a token id out of range: {given.min()} to {given.max()}")
+        raise ReplyError(f"the reply has token ids from {given.min()} to {given.max()}; some are out of range")
     ids = given.astype(np.int32)
     if given.dtype != np.int64 and not np.array_equal(ids, given):
-        raise ReplyError("a token id that is not a whole number")
+        raise ReplyError("the reply has a token id that is not a whole number")
     return ids
 
 
@@ -210,16 +210,16 @@ def rollout_from_tokens(
     if len(completion.tokens) == 0:
         return "no completion tokens"
     if len(completion.tokens) != len(completion.logprobs):
-        return f"{len(completion.tokens)} tokens and {len(completion.logprobs)} log-probabilities"
-    if len(prompt) + len(completion.tokens) >= token_limit:
-        return f"{len(prompt) + len(completion.tokens)} tokens, at or over the limit of {token_limit}"
+        return f"{len(completion.tokens)} tokens, but {len(completion.logprobs)} log-probabilities"
+    if (total := len(prompt) + len(completion.tokens)) >= token_limit:
+        return f"{total} tokens of prompt and completion, at or above the limit of {token_limit}"
     tokens = np.asarray(completion.tokens, dtype=np.int64)
     logprobs = np.asarray(completion.logprobs, dtype=np.float64)
     lowest, highest = logprobs.min(), logprobs.max()
     if not -np.inf < lowest <= highest < np.inf:
         return "log-probabilities that are not finite"
     if highest > 0:
-        return f"log-probabilities up to {highest:g}, which must not be above 0"
+        return f"log-probabilities up to {highest:g}, but a log-probability is at most 0"
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"

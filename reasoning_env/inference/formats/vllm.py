@@ -59,7 +59,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
     except msgspec.DecodeError:
         reply = decode(body, _REPLY)
         if len(reply.logprobs) != len(reply.finish_reasons):
-            numbers = f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons"
+            numbers = f"the reply has {len(reply.logprobs)} completions, but {len(reply.finish_reasons)} finish reasons"
             raise ReplyError(numbers) from None
         for raw, reason, text in list(zip(reply.logprobs, reply.finish_reasons, reply.texts, strict=True))[cut:]:
             yield RawCompletion(NO_IDS, raw, reason, text=text)
