@@ -88,7 +88,7 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_guarded_verifier_never_executes_an_answer",
+    "tests/answers/test_guards.py::test_verifiers_of_guarded_tasks_never_execute_code_in_an_answer",
 )
 TYPED = Fix(
     "typed",

@@ -75,7 +75,7 @@ def test_correct_antiderivatives_are_accepted(integrand: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_derivative_of_each_supported_function_is_checked(name: str) -> None:
+def test_each_supported_function_is_accepted_as_antiderivative_of_its_derivative(name: str) -> None:
     derivative = sympy.diff(getattr(sympy, FUNCTIONS[name])(X), X)
     assert is_antiderivative(f"{name}(x)", str(derivative), "x")
     assert is_antiderivative(f"{name}(x/5 + 0.1)*5", str(derivative.subs(X, X / 5 + sympy.Rational(1, 10))), "x")
@@ -186,7 +186,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize("term", [*CORNERS, *STEPS])
-def test_nondifferentiable_terms_in_an_integral_are_rejected(term: str) -> None:
+def test_nondifferentiable_terms_in_an_antiderivative_are_rejected(term: str) -> None:
     """The derivative of such a term is 0 at nearly all points, so that sampled points do not reveal the term."""
     assert not _is_paid(f"x**2/2 + {term}", is_half_a_square)
 

@@ -223,7 +223,7 @@ def test_string_that_is_no_expression_raises(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["__import__", "_", "__class__", "eval", "print", "e5"])
-def test_names_and_calls_are_parsed_without_evaluation(name: str) -> None:
+def test_names_and_calls_in_an_expression_are_parsed_without_evaluation(name: str) -> None:
     assert isinstance(parse_expression(name, MANY), ast.Name)
     assert isinstance(parse_expression(f"{name}(1)", MANY), ast.Call)
 

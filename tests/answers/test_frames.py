@@ -72,7 +72,7 @@ def test_formatting_around_an_answer_is_removed(name: str, framed: str, held: st
     assert name in texts(framed, result_names=NAMES)[held]
 
 
-def test_every_removed_formatting_has_a_test_example() -> None:
+def test_every_kind_of_removed_formatting_has_a_test_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -108,7 +108,7 @@ def test_every_removed_formatting_has_a_test_example() -> None:
         "~~16~~",
     ],
 )
-def test_formatting_that_changes_the_answer_is_not_removed(said: str) -> None:
+def test_words_that_change_the_meaning_of_an_answer_are_not_removed(said: str) -> None:
     found = texts(said, result_names=NAMES)
     assert [text for text, frames in found.items() if REPLACED_SIGNS not in frames] == [said]
 
@@ -117,7 +117,7 @@ def test_nested_formatting_is_removed_outermost_first() -> None:
     assert texts('**Answer:** "$\\boxed{16}$".')["16"] == ("label", "full_stop", "quotes", "mathematics", "signs")
 
 
-def test_formatting_is_not_removed_from_an_answer_in_9_pairs_of_brackets() -> None:
+def test_answer_in_9_pairs_of_brackets_keeps_its_brackets() -> None:
     assert "16" not in texts("(" * 9 + "16" + ")" * 9)
 
 
@@ -126,7 +126,7 @@ def test_full_stop_is_kept_if_right_answers_end_in_a_full_stop() -> None:
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
 
-def test_translated_mathematical_notation_is_reported_as_formatting() -> None:
+def test_translation_of_mathematical_notation_is_listed_among_removed_formatting() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 

@@ -76,7 +76,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
         *(pytest.param(task, True, marks=pytest.mark.slow) for task in GUARDS if task not in CALCULATED),
     ],
 )
-def test_guarded_verifier_scores_hostile_text_in_time(task: str, strict: bool) -> None:
+def test_verifiers_of_guarded_tasks_score_hostile_text_within_the_time_limit(task: str, strict: bool) -> None:
     """These answers would make the library's verifier hang, or exhaust its memory or stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
@@ -98,7 +98,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("task", GUARDS)
-def test_guarded_verifier_never_executes_an_answer(task: str, tmp_path: Path) -> None:
+def test_verifiers_of_guarded_tasks_never_execute_code_in_an_answer(task: str, tmp_path: Path) -> None:
     oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
@@ -120,7 +120,7 @@ def test_guarded_verifier_never_executes_an_answer(task: str, tmp_path: Path) ->
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_guarded_verifier_gives_the_library_score(task: str, answers: list[str]) -> None:
+def test_verifiers_of_guarded_tasks_give_the_library_score(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 
@@ -148,7 +148,7 @@ def test_long_codeio_outputs_get_the_library_score(oracle: str, answers: list[st
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
 
 
-def test_cube_answer_with_too_many_moves_is_wrong() -> None:
+def test_rubiks_cube_answer_with_more_than_2000_moves_is_wrong() -> None:
     _, entry = _problem("rubiks_cube")
     solution = pickle.loads(entry)["metadata"]["example_correct_answer"]
     padding = 2000 - len(solution.split())
@@ -156,7 +156,7 @@ def test_cube_answer_with_too_many_moves_is_wrong() -> None:
     assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
 
 
-def test_propositional_logic_formula_with_12_variables_earns_0_05() -> None:
+def test_propositional_logic_answer_with_12_variables_earns_0_05() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
 
@@ -172,6 +172,6 @@ def test_propositional_logic_formula_with_12_variables_earns_0_05() -> None:
         ("2*x**2 == 2*x**2", 0.0),
     ],
 )
-def test_integral_with_wrong_intermediate_step_scores_zero(steps: str, score: float) -> None:
+def test_antiderivative_with_a_wrong_intermediate_step_scores_zero(steps: str, score: float) -> None:
     dataset: Any = None
     assert guards.score_integration(steps, {"metadata": {"integrand": "4*x", "variable": "x"}}, dataset) == score

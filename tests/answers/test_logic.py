@@ -82,7 +82,7 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_accepted_conclusion_follows_from_no_single_premise(text: str, premises: list[str]) -> None:
+def test_conclusion_that_follows_from_a_single_premise_is_rejected(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)
@@ -125,7 +125,9 @@ def test_conjunction_of_premises_is_rejected_as_a_conclusion(premises: list[str]
         (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
     ],
 )
-def test_example_conclusions_get_the_listed_verdict(answer: str, premises: list[str], expected: bool) -> None:
+def test_each_example_conclusion_is_accepted_or_rejected_as_listed(
+    answer: str, premises: list[str], expected: bool
+) -> None:
     assert concludes(answer, premises) is expected
 
 
@@ -157,7 +159,7 @@ def test_any_string_between_logical_operators_is_parsed_as_a_variable() -> None:
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_adjacent_names_without_an_operator_are_not_two_variables(text: str) -> None:
+def test_adjacent_names_without_an_operator_are_not_read_as_two_variables(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 

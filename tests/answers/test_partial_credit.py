@@ -49,7 +49,7 @@ def test_guesses_include_question_lines_and_a_grid_of_zeros() -> None:
         ),
     ],
 )
-def test_guess_defined_by_a_task_is_added_to_the_common_guesses(
+def test_task_specific_guess_is_added_to_the_guesses_for_all_tasks(
     task: str, metadata: dict[str, Any], guess: str
 ) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
@@ -57,7 +57,7 @@ def test_guess_defined_by_a_task_is_added_to_the_common_guesses(
     assert guess not in guesses(entry)
 
 
-def test_guessed_word_ladders_change_one_letter_per_step() -> None:
+def test_word_ladders_found_by_guessing_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 

@@ -156,7 +156,7 @@ def score_directly(asked: Asked, answer: str) -> float | None:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-def test_scores_of_unexecuted_code_equal_the_library_scores(library: Library, task: str) -> None:
+def test_code_answers_get_the_library_score_without_being_executed(library: Library, task: str) -> None:
     asked = Asked(library, task)
     answers = [asked.write(form) for form in (*TASKS[task], *COPIES.get(task, []))]
     expected = [score_directly(asked, answer) for answer in answers]
@@ -167,7 +167,7 @@ def test_scores_of_unexecuted_code_equal_the_library_scores(library: Library, ta
 
 
 @pytest.mark.parametrize("task", sorted(COPIES))
-def test_answer_that_copies_the_question_gets_the_library_score(library: Library, task: str) -> None:
+def test_formula_copied_from_the_question_gets_full_score_as_in_the_library(library: Library, task: str) -> None:
     asked = Asked(library, task)
     assert [asked.scorer.score(asked.write(form)) for form in COPIES[task]] == [1.0] * len(COPIES[task])
 

@@ -31,7 +31,7 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_partial_credit_is_given_only_above_the_score_of_a_copied_question() -> None:
+def test_partial_score_is_reduced_if_a_copy_of_the_question_also_scores() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
@@ -41,11 +41,11 @@ def test_full_score_and_low_scores_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
-def test_library_scores_are_not_rescaled() -> None:
+def test_plain_rewards_do_not_rescale_library_scores() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_guess_that_is_the_right_answer_does_not_lower_partial_credit() -> None:
+def test_copied_question_that_scores_1_does_not_lower_partial_credit() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -68,7 +68,7 @@ def test_verifier_error_is_raised_under_library_rewards() -> None:
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_verifier_error_on_an_answer_with_a_wrong_value_is_raised() -> None:
+def test_error_of_the_verifier_is_raised_even_if_the_answer_has_a_wrong_value() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_verifier_error_on_an_answer_with_a_wrong_value_is_raised() -> None:
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_verifier_error_while_scoring_a_guess_is_ignored() -> None:
+def test_verifier_error_on_a_shortcut_answer_is_ignored() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -89,7 +89,7 @@ def test_answer_gets_the_highest_score_of_its_notations() -> None:
     assert scored("**d**", lambda answer: len(answer) / 10, accepts_forms=True, strict=False) == 0.5
 
 
-def test_right_answer_in_formatting_gets_full_score() -> None:
+def test_bold_right_answer_gets_full_score_only_if_formatting_is_accepted() -> None:
     assert scored("**d**", lambda answer: float(answer == "d"), accepts_forms=True) == 1.0
     assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
 
@@ -175,7 +175,7 @@ def test_scorer_reports_the_removed_formatting() -> None:
     assert scorer.frames == ("label", "code")
 
 
-def test_answer_with_a_wrong_value_gets_partial_credit_of_the_verifier() -> None:
+def test_answer_with_a_wrong_value_can_earn_partial_credit_from_the_verifier() -> None:
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
@@ -199,7 +199,7 @@ def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> No
     assert scores == [0.0, 0.05]
 
 
-def test_nested_brackets_are_scored_if_the_task_has_no_answer_type() -> None:
+def test_answer_in_101_brackets_reaches_the_verifier_if_the_task_has_no_answer_type() -> None:
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
@@ -207,7 +207,7 @@ def test_longer_string_that_contains_the_right_answer_earns_0_1() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
 
-def test_answer_naming_every_option_scores_zero() -> None:
+def test_answer_that_names_every_option_scores_zero() -> None:
     """The lambda is the library's default score for an answer that contains the right answer and other text."""
     assert judged("No Yes", "Yes", lambda answer: 3 / 6, type=types.text()) == 0.0
     assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0

@@ -34,7 +34,7 @@ def test_text_pieces_copied_from_the_question_become_guessed_answers() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_shortcuts_replace_the_numbers_of_an_answer_by_constants() -> None:
+def test_shortcut_answers_replace_every_number_of_an_answer_by_a_constant() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -71,7 +71,7 @@ def test_no_filled_boards_are_made_from_a_question_without_a_board(question: str
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_shortcut_replaces_every_number_of_an_answer_by_zero(answer: str, zeros: str | None) -> None:
+def test_shortcut_answer_replaces_every_number_of_an_answer_by_zero(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 

@@ -66,7 +66,7 @@ def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.Capt
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_process_command_with_a_keep_option_prints_the_number_of_rows(
+def test_process_command_with_a_keep_option_prints_the_number_of_training_rows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     groups = tmp_path / "groups.jsonl"
@@ -85,7 +85,7 @@ def _never_built(env: Any) -> None:
     raise AssertionError("the environment is built, with its tokenizer, before the settings are checked")
 
 
-def test_unwritable_folder_raises_before_the_tokenizer_is_loaded() -> None:
+def test_unwritable_evaluations_folder_raises_before_the_tokenizer_is_loaded() -> None:
     with pytest.raises(ConfigError, match=r"--env\.data_dir_to_save_evals: /proc/x cannot be written to"):
         _run("serve", "--env.data_dir_to_save_evals=/proc/x", "--env.steps_per_eval=10", work=_never_built)
 
@@ -121,7 +121,7 @@ def test_error_message_hides_api_keys() -> None:
     assert str(raised.value) == "reference 'gcd:<key>': no such task"
 
 
-def test_api_keys_that_are_contained_in_longer_keys_are_hidden() -> None:
+def test_api_key_that_contains_another_key_is_hidden_completely() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["x", "pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 

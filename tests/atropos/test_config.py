@@ -115,11 +115,11 @@ def test_no_config_class_redeclares_an_inherited_setting() -> None:
     assert not TrainingSettings.__annotations__.keys() & EvaluateSettings.model_fields.keys()
 
 
-def test_environment_adds_at_most_40_settings_to_those_of_atropos() -> None:
+def test_environment_adds_at_most_40_settings_to_the_atropos_settings() -> None:
     assert len(TrainingSettings.model_fields.keys() - BaseEnvConfig.model_fields.keys()) <= 40
 
 
-def test_shared_settings_have_the_defaults_of_atropos() -> None:
+def test_settings_shared_with_atropos_have_the_atropos_defaults() -> None:
     ours = {"wandb_name", "max_eval_workers"}
     shared = TrainingSettings.model_fields.keys() & BaseEnvConfig.model_fields.keys() - ours
     defaults = [

@@ -52,7 +52,7 @@ def test_group_line_of_a_chat_server_has_token_counts() -> None:
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
-def test_unknown_token_count_is_read_back_as_none() -> None:
+def test_unknown_token_count_in_a_group_file_is_read_as_none() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
     line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None
@@ -111,7 +111,7 @@ def test_background_writer_keeps_the_order_of_groups(tmp_path: Path) -> None:
     assert read(tmp_path / "below" / "groups.jsonl") == [{"number": number} for number in range(100)]
 
 
-def test_group_file_is_created_with_the_first_group(tmp_path: Path) -> None:
+def test_group_file_is_created_when_the_first_group_is_written(tmp_path: Path) -> None:
     BackgroundWriter(str(tmp_path / "groups.jsonl")).close()
     assert list(tmp_path.iterdir()) == []
     for number in range(3):
@@ -140,7 +140,7 @@ def test_parquet_file_that_the_process_command_did_not_write_raises(tmp_path: Pa
         check_path(str(path))
 
 
-def test_parquet_file_of_an_earlier_run_is_replaced(tmp_path: Path) -> None:
+def test_parquet_path_of_an_earlier_run_can_be_used_again(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

@@ -80,7 +80,7 @@ def test_settings_are_converted_from_strings(tmp_path: Path, name: str, value: s
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
 
-def test_eval_seed_option_with_a_preset_raises(tmp_path: Path) -> None:
+def test_eval_seed_option_with_an_eval_preset_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 
@@ -99,7 +99,7 @@ def test_base_url_is_read_from_an_environment_variable(
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
 
 
-def test_server_option_with_two_configured_servers_raises(tmp_path: Path) -> None:
+def test_server_option_raises_if_two_servers_are_configured(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*several inference servers"):
         launch(tmp_path, content=TWO, openai__timeout="5")
@@ -121,7 +121,7 @@ def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> 
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_settings_reported_by_the_config_class_are_not_reported_twice(tmp_path: Path) -> None:
+def test_ignored_settings_that_the_config_class_reports_are_reported_once(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 

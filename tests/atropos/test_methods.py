@@ -136,14 +136,14 @@ async def test_unusable_completions_are_requested_again(
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
 
 
-async def test_empty_replies_raise_after_all_tries(make_client: MakeClient) -> None:
+async def test_replies_without_completions_raise_after_the_last_try(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], []))
     with pytest.raises(ServerError, match="2 requests failed: UnusableCompletion"):
         await make_client(manager).ask(4, Timeouts(None, outage_s=600.0, tries=2))
     assert [request["n"] for request in manager.requests] == [4, 3, 3]
 
 
-async def test_prompt_is_sent_as_tokens(make_client: MakeClient) -> None:
+async def test_prompt_is_sent_as_token_ids(make_client: MakeClient) -> None:
     manager = SimpleNamespace(tokens_and_logprobs_completion=AsyncMock(side_effect=StatusError(400)))
     client = make_client(manager)
     client.prompt = Prompt((), "the prompt", (1, 2, 3))
@@ -201,7 +201,7 @@ async def test_prompt_that_always_fails_raises(beside: Callable[..., Any]) -> No
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
-async def test_timeout_raises_while_other_requests_succeed(beside: Callable[..., Any]) -> None:
+async def test_timeout_is_raised_without_a_retry_if_other_requests_succeed(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking

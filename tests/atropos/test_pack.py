@@ -47,7 +47,7 @@ def test_prompt_tokens_are_masked_in_a_rollout(from_tokens: Any, tokenizer: Any)
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
-def test_completion_that_exceeds_the_limit_is_unusable(from_tokens: Any, completion: int, usable: bool) -> None:
+def test_completion_that_exceeds_the_token_limit_is_unusable(from_tokens: Any, completion: int, usable: bool) -> None:
     assert isinstance(from_tokens([7] * completion, [-0.5] * completion), Rollout) is usable
 
 
@@ -93,7 +93,7 @@ def test_completion_returned_as_text_is_tokenized(
     assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
 
 
-def test_truncated_empty_completion_is_unusable(convert: Any) -> None:
+def test_empty_completion_truncated_at_the_token_limit_is_unusable(convert: Any) -> None:
     assert isinstance(convert("", "length"), str)
 
 
@@ -108,7 +108,7 @@ def test_long_text_completion_is_cut_at_the_token_limit(
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_packed_group_has_none_for_missing_logprobs_and_messages() -> None:
+def test_packed_group_has_none_in_place_of_missing_logprobs_and_messages() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

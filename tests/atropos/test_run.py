@@ -125,7 +125,7 @@ async def test_unchanged_state_is_not_saved_again(saving_run: Any) -> None:
     await cancel_all([saving])
 
 
-async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
+async def test_next_checkpoint_waits_until_the_previous_checkpoint_is_written(saving_run: Any) -> None:
     saving_run.lifetime.checkpoints.busy = True
     saving = asyncio.create_task(saving_run.lifetime._save_regularly())
     assert await steps_saved(saving_run) == []
@@ -134,7 +134,7 @@ async def test_checkpoint_waits_while_the_disk_is_busy(saving_run: Any) -> None:
     await cancel_all([saving])
 
 
-async def test_checkpoints_are_saved_again_after_an_error_in_subclass_state(
+async def test_failed_collection_of_subclass_state_does_not_stop_later_checkpoints(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving_run.lifetime._collect_state = lambda: 1 // 0

@@ -33,7 +33,7 @@ def test_group_with_equal_scores_is_not_sent() -> None:
     assert not is_complete(packed(1.0, 1.0, 1.0), CONFIG)
 
 
-def test_group_with_equal_scores_is_sent_if_the_filter_is_off() -> None:
+def test_group_with_equal_scores_is_sent_if_ensure_scores_are_not_same_is_off() -> None:
     config = make_config(group_size=3, ensure_scores_are_not_same=False)
     assert is_complete(packed(1.0, 1.0, 1.0), config)
 

@@ -135,7 +135,7 @@ def test_server_without_model_name_gets_the_default_name() -> None:
     assert server.model_name == APIServerConfig().model_name
 
 
-def test_server_baseline_config_of_atropos_is_returned_unchanged() -> None:
+def test_atropos_server_baseline_config_is_used_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 
@@ -159,7 +159,7 @@ def test_api_key_is_read_from_an_environment_variable(
 
 
 @pytest.mark.parametrize("server_type", ["completions", "chat"])
-async def test_base_url_query_and_header_are_sent(
+async def test_query_of_base_url_and_configured_headers_are_sent(
     manage: Manage, chat: ChatFormat, server_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_KEY", "azure-key")

@@ -11,7 +11,9 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 
 
 @pytest.mark.parametrize("written", [0, 3])
-def test_summary_names_the_group_file_if_it_has_groups(capsys: pytest.CaptureFixture[str], written: int) -> None:
+def test_process_summary_names_the_group_file_if_it_contains_groups(
+    capsys: pytest.CaptureFixture[str], written: int
+) -> None:
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(written)))
     mode.print_summary(MetricsRecorder())

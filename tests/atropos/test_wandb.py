@@ -75,7 +75,7 @@ def test_wandb_runs_offline_if_no_account_is_configured(
 
 
 @pytest.mark.parametrize(("keep", "rows"), [(0, 0), (1, 1), (2, 2), (9, 3), (-1, 3)])
-def test_rollout_table_has_a_row_per_rollout(keep: int, rows: int) -> None:
+def test_wandb_rollout_table_has_a_row_per_rollout(keep: int, rows: int) -> None:
     group: Any = {"tokens": [[7], [8], [9]], "scores": [1.0, 0.5, 0.0]}
     kept = table_rows(group, keep, lambda tokens: f"text {tokens[0]}", "gcd", "11")
     table = rollout_table([kept, kept])["train/rollouts"]

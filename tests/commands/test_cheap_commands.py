@@ -59,7 +59,7 @@ def found() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("line", SAYS)
-def test_help_imports_no_slow_package(found: dict[str, Any], line: str) -> None:
+def test_help_option_imports_no_slow_package(found: dict[str, Any], line: str) -> None:
     assert found[line]["status"] == 0
     assert SAYS[line] in found[line]["printed"]
     assert HEAVY & set(found[line]["loaded"]) == NEEDS.get(line, set())

@@ -62,7 +62,7 @@ def test_compared_tasks_are_sorted_by_change(write: Write, compare: Compare) -> 
     assert (overall["better"], overall["worse"]) == (1, 9)
 
 
-def test_overall_change_weights_tasks_equally(write: Write, compare: Compare) -> None:
+def test_overall_change_of_two_evaluations_weights_tasks_equally(write: Write, compare: Compare) -> None:
     first = write("a", {"many": [0.5, 1.0] * 20, "few": [0.25, 0.5]})
     second = write("b", {"many": [1.0, 0.5] * 20, "few": [0.75, 1.0]})
     (one,) = compare(first, second)
@@ -186,7 +186,7 @@ def test_report_page_shows_the_same_numbers_as_the_compare_command(write: Write,
     assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
 
 
-def test_report_page_names_changed_settings_and_problems(write: Write, tmp_path: Path) -> None:
+def test_report_page_of_two_evaluations_names_changed_settings_and_problems(write: Write, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
     second = write_evaluation(
         tmp_path / "b",

@@ -133,7 +133,7 @@ def test_azure_api_version_and_key_header_are_sent(
     assert not [path for path in folder.glob("evals/*/*") if KEY in path.read_text()]
 
 
-def test_error_of_the_evaluate_command_names_the_requested_path(folder: Path, server: RightAnswers) -> None:
+def test_error_of_the_evaluate_command_names_the_refused_url_path(folder: Path, server: RightAnswers) -> None:
     url = f"{server.url}/openai/deployments/d?api-version=2023"
     words = ["m", "--base-url", url, "--tasks", "exact", "--chat", "--openai.headers", f"{{api-key: {KEY}}}"]
     with pytest.raises(ReasoningEnvError, match="refuses POST /openai/deployments/d/chat/completions ") as raised:
@@ -142,7 +142,7 @@ def test_error_of_the_evaluate_command_names_the_requested_path(folder: Path, se
 
 
 @pytest.mark.parametrize(("name", "value"), [("a", "sk-very\nsecret"), ("a", "$NOT_SET")])
-def test_invalid_header_option_raises(folder: Path, name: str, value: str) -> None:
+def test_invalid_value_in_the_headers_option_raises(folder: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"--?openai\.headers") as raised:
         evaluate(folder, "m", "--openai.headers", json.dumps({name: value}))
     assert "secret" not in str(raised.value)
@@ -220,7 +220,9 @@ def test_error_of_the_evaluate_command_hides_the_api_key(
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_evaluate_command_uses_the_given_default_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_command_function_applies_its_defaults_argument(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
     assert evaluate_command(["m", "--dry-run"], folder=folder, defaults=defaults) == 0
     assert "\n7 problems of 1 task" in capsys.readouterr().out
@@ -244,7 +246,7 @@ def test_printed_settings_hide_the_api_key(folder: Path, capsys: pytest.CaptureF
         (["--base-url", "http://mine:8000/v1"], "http://mine:8000/v1"),
     ],
 )
-def test_openai_key_selects_the_openai_server(
+def test_openai_api_key_variable_selects_the_openai_server(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -66,12 +66,12 @@ def reference() -> str:
         return bridge.next().reference
 
 
-def test_judge_server_accepts_the_right_token(server: Server, reference: str) -> None:
+def test_judge_server_accepts_the_right_bearer_token(server: Server, reference: str) -> None:
     verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
 
-def test_metrics_of_the_judge_server_include_workers(server: Server, reference: str) -> None:
+def test_metrics_of_the_judge_server_include_worker_metrics(server: Server, reference: str) -> None:
     server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})
     request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:

@@ -46,7 +46,9 @@ def test_version_option_prints_versions(tmp_path: Path, option: str, capsys: pyt
     assert "reasoning-gym" in capsys.readouterr().out
 
 
-def test_control_characters_in_errors_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_that_the_terminal_cannot_encode_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
     assert main(["settings", "num_gen"], {}, environment_file=tmp_path / "environment.py") == 0
@@ -88,7 +90,7 @@ def test_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
         (["my env.py", "evaluate", "-m", "x"], "python 'my env.py'"),
     ],
 )
-def test_error_begins_with_the_typed_command(
+def test_error_begins_with_the_command_that_the_user_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: list[str], shown: str
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", *typed])

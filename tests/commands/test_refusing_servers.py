@@ -224,7 +224,7 @@ def test_token_limit_is_lowered_to_the_server_maximum(
     assert None not in map(limit_of, server.requests)
 
 
-def test_token_limit_is_halved_if_the_error_has_no_number(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_token_limit_is_halved_if_the_server_error_names_no_limit(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = above(5000, "max_tokens is too large for this model")
     assert evaluate()["sent"]["parameters"]["max_tokens"] == [4096]
 
@@ -252,7 +252,9 @@ CONTEXT = {
 
 
 @pytest.mark.parametrize("said", CONTEXT.values(), ids=CONTEXT)
-def test_token_limit_leaves_room_for_the_prompt(server: RefusingServer, evaluate: Evaluate, said: str) -> None:
+def test_token_limit_is_lowered_to_leave_room_for_the_prompt(
+    server: RefusingServer, evaluate: Evaluate, said: str
+) -> None:
     def refuse(request: Request) -> str | None:
         limit, prompt = limit_of(request), prompt_tokens(request)
         assert limit is not None

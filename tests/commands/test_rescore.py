@@ -50,7 +50,7 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_rollout_with_an_equal_new_score_counts_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
+def test_rescored_rollout_with_the_same_score_counts_as_unchanged(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [
@@ -78,7 +78,7 @@ def test_rescore_command_reports_old_and_new_mean_score_of_each_task(dumped: Dum
     assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
 
 
-def test_rollouts_of_unreproducible_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
+def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),

@@ -74,13 +74,17 @@ def test_prompt_option_of_the_tasks_command_shows_the_messages(show: Show) -> No
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
-def test_prompt_option_uses_the_system_prompt_of_the_config_file(show: Show, tmp_path: Path) -> None:
+def test_prompt_shown_by_the_tasks_command_uses_the_system_prompt_of_the_config_file(
+    show: Show, tmp_path: Path
+) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {system_prompt: My rules., tasks: exact}")
     assert "My rules." in show("exact", "--prompt", "--config", str(config))
 
 
-def test_prompt_for_a_model_uses_thinking_of_the_config_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
+def test_prompt_shown_by_the_tasks_command_uses_the_thinking_format_of_the_config_file(
+    show: Show, tmp_path: Path, tokenizer: Any
+) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {thinking: kimi, tasks: exact}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--config", str(config))
@@ -88,7 +92,7 @@ def test_prompt_for_a_model_uses_thinking_of_the_config_file(show: Show, tmp_pat
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_tokenizer_option_shows_the_exact_prompt_text(show: Show, tokenizer: Any) -> None:
+def test_tasks_command_with_a_tokenizer_shows_the_exact_prompt_text(show: Show, tokenizer: Any) -> None:
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
     text = output[output.index("<|im_start|>") : output.index("\n\n--- prompt")]
@@ -99,7 +103,7 @@ def test_tokenizer_option_shows_the_exact_prompt_text(show: Show, tokenizer: Any
     assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
 
 
-def test_prompt_for_a_model_uses_chat_template_options(show: Show, tokenizer: Any) -> None:
+def test_prompt_shown_by_the_tasks_command_uses_the_chat_template_options(show: Show, tokenizer: Any) -> None:
     options = ("--chat_template", "plain", "--thinking", "kimi", "--chat_template_kwargs", "{a: 1}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, *options)
     assert f"{NATIVE_SYSTEM_PROMPT}\n\nUser: " in output
@@ -163,7 +167,9 @@ def test_tasks_command_shows_one_sample_of_a_task_without_levels(show: Show) -> 
     assert shown["parameters"] == {"generous": {}}
 
 
-def test_tasks_command_reports_a_level_without_effect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_command_names_tasks_for_which_the_level_option_has_no_effect(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
     told = "--level has no effect on these tasks, which have no levels: generous"
     assert told in capsys.readouterr().err.splitlines()

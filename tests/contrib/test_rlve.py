@@ -49,7 +49,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 
 
 @on_module_loop
-async def test_right_answers_of_every_environment_earn_1(session: Session[Problem]) -> None:
+async def test_right_answers_of_every_rlve_environment_earn_1(session: Session[Problem]) -> None:
     assert len(session.plan.tasks) == 400
     problems = await asyncio.gather(*(session.make(task, 3, level=0.25) for task in session.plan.tasks))
     answered = [problem for problem in problems if problem.answer and problem.answer.strip()]
@@ -83,7 +83,7 @@ async def test_session_bridge_and_judge_give_equal_scores(session: Session[Probl
     assert others == [by_session, by_session]
 
 
-def test_rlve_evaluation_scores_equal_a_direct_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rlve_evaluation_scores_equal_scores_of_direct_judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the scores of an evaluation of all environments with direct judging."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
@@ -106,7 +106,7 @@ async def test_rlve_problem_is_made_again_from_its_problem_reference(session: Se
 
 @on_module_loop
 @pytest.mark.parametrize("task", EVALUATING)
-async def test_hostile_answers_score_zero_and_have_no_effect(
+async def test_hostile_answers_score_zero_and_have_no_side_effect(
     task: str, session: Session[Problem], tmp_path: Path
 ) -> None:
     """Hostile answers open no file, process or socket, and do not affect the score of other answers."""

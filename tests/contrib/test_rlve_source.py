@@ -114,7 +114,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
 
 
 @on_module_loop
-async def test_rlve_task_names_have_a_prefix(session: Session[Any]) -> None:
+async def test_rlve_task_names_begin_with_rlve(session: Session[Any]) -> None:
     assert session.plan.tasks == ("composite", "gcd", "rlve/Doubling", "rlve/Emptying", "rlve/Evaluating")
     assert session.plan.all_params["composite"] == {"datasets": [{"name": "gcd"}]}
     assert session.plan.adjustable >= {"rlve/Doubling", "rlve/Evaluating"}
@@ -139,7 +139,7 @@ async def test_verifier_rewards_are_clipped_to_0_and_1(session: Session[Any]) ->
 
 
 @on_module_loop
-async def test_problem_with_empty_answer_is_rejected(session: Session[Any]) -> None:
+async def test_rlve_problem_with_an_empty_answer_is_rejected(session: Session[Any]) -> None:
     served = ProblemSpec(ProblemRequest("rlve/Emptying", 5), Split.TRAIN, 0)
     problem = await session.pool.generate(served, PATIENCE_S)
     assert (problem.flawed, bool(problem.answer)) == ({"wrong": 1}, True)
@@ -162,7 +162,7 @@ async def test_invalid_rlve_parameters_raise(session: Session[Any]) -> None:
 
 
 @on_module_loop
-async def test_answer_code_runs_only_inside_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
+async def test_code_in_an_answer_runs_only_inside_the_sandbox(session: Session[Any], tmp_path: Path) -> None:
     """The verifier evaluates the answer as code; the sandbox denies files, processes and sockets."""
     if "seccomp" not in session.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no sandbox here")

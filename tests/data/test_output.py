@@ -34,7 +34,7 @@ def out(tmp_path: Path) -> Path:
     return out
 
 
-def test_output_rows_are_sorted_by_number(out: Path) -> None:
+def test_output_rows_are_sorted_by_their_position(out: Path) -> None:
     with unfinished_rows(out, MADE_WITH) as rows:
         assert [row["a"] for row in rows_by_position(rows)] == [9, 10]
 
@@ -76,7 +76,7 @@ def test_full_disk_error_counts_the_saved_rows(out: Path) -> None:
         write_output(out, {}, full_disk(), None, under_way=rows)
 
 
-def test_unfinished_output_is_completed_after_a_full_disk(out: Path) -> None:
+def test_next_run_completes_an_output_that_a_full_disk_interrupted(out: Path) -> None:
     with pytest.raises(OutputError), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)
     with unfinished_rows(out, MADE_WITH) as rows:

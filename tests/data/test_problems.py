@@ -67,7 +67,9 @@ async def test_problems_command_writes_no_question_twice(write: Write, tmp_path:
 
 
 @on_module_loop
-async def test_evaluation_questions_are_left_out_of_training_rows(write: Write, workers: Any, tmp_path: Path) -> None:
+async def test_problems_command_writes_no_question_of_the_evaluation_set(
+    write: Write, workers: Any, tmp_path: Path
+) -> None:
     await write(tmp_path / "a.jsonl", 40, tasks=("tower_of_hanoi",))
     async with Session(pool=workers, tasks=["tower_of_hanoi"], num_eval_samples_per_task=5) as session:
         held_out = {hash_without_whitespace(problem.question) for problem in await session.evaluation_set.problems()}
@@ -76,7 +78,7 @@ async def test_evaluation_questions_are_left_out_of_training_rows(write: Write, 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @on_module_loop
-async def test_datasets_library_loads_the_rows(write: Write, tmp_path: Path) -> None:
+async def test_datasets_library_loads_the_rows_of_the_problems_command(write: Write, tmp_path: Path) -> None:
     from datasets import load_dataset
 
     for kind in ("parquet", "jsonl"):
@@ -89,7 +91,7 @@ async def test_datasets_library_loads_the_rows(write: Write, tmp_path: Path) -> 
 
 
 @on_module_loop
-async def test_problem_row_has_the_documented_columns(write: Write, tmp_path: Path) -> None:
+async def test_row_of_the_problems_command_has_the_documented_columns(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 2)
     row = rows_of(tmp_path / "a.jsonl")[0]
     assert row["reference"].startswith("gcd:train:")
@@ -117,7 +119,7 @@ async def test_repeated_call_with_the_same_arguments_writes_an_identical_file(wr
 
 
 @on_module_loop
-async def test_parts_written_separately_together_equal_the_undivided_file(write: Write, tmp_path: Path) -> None:
+async def test_rows_of_all_shards_together_equal_the_rows_of_the_unsharded_file(write: Write, tmp_path: Path) -> None:
     parts = 3
     await write(tmp_path / "whole.jsonl", 70)
     of_parts = []
@@ -128,13 +130,15 @@ async def test_parts_written_separately_together_equal_the_undivided_file(write:
 
 
 @on_module_loop
-async def test_rows_of_problems_alternate_between_the_given_levels(write: Write, tmp_path: Path) -> None:
+async def test_problems_command_alternates_between_the_given_levels(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 6, tasks=("gcd",), levels=(0.25, 0.5))
     assert [row["level"] for row in rows_of(tmp_path / "a.jsonl")] == [0.25, 0.5] * 3
 
 
 @on_module_loop
-async def test_task_with_few_questions_writes_fewer_rows(write: Write, tmp_path: Path) -> None:
+async def test_problems_command_writes_fewer_rows_than_requested_if_questions_run_out(
+    write: Write, tmp_path: Path
+) -> None:
     card = await write(tmp_path / "a.jsonl", 100, tasks=("tower_of_hanoi",))
     facts = card["tasks"]["tower_of_hanoi"]
     assert card["rows"] == facts["rows"] < 100
@@ -246,7 +250,7 @@ def test_killed_problems_command_resumes_its_file(tmp_path: Path, part: str) -> 
 # ---------------------------------------------------------------------------- the command line
 
 
-def test_problems_command_writes_verl_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_problems_command_writes_rows_for_verl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4, eval_repeats: 2}")
     options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
@@ -276,7 +280,7 @@ def test_problems_command_reports_adaptive_sampling_as_ignored(
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
-def test_problems_command_writes_trl_rows(tmp_path: Path, file: str) -> None:
+def test_problems_command_writes_rows_for_trl(tmp_path: Path, file: str) -> None:
     options = ["--format", "trl", "--count", "3", "--tasks", "gcd", "--out", str(tmp_path / file)]
     assert problems_command(options, tmp_path) == 0
     rows = rows_of(tmp_path / file)
@@ -311,7 +315,7 @@ def test_task_weights_decide_how_many_rows_each_task_gets() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])
-def test_parts_of_a_divided_file_share_each_task_without_overlap(parts: int) -> None:
+def test_shards_divide_the_problems_of_each_task_without_overlap(parts: int) -> None:
     owned: dict[str, list[tuple[int, int]]] = {}
     for part in range(1, parts + 1):
         for task, share in tasks_of_part(["a", "b", "c"], part, parts).items():

@@ -123,7 +123,7 @@ def test_training_rows_file_is_not_read_as_rollout_groups(path: Path) -> None:
     assert len(list(stream_groups(path.parent))) == 1
 
 
-def test_output_file_that_contains_no_training_rows_raises(path: Path) -> None:
+def test_existing_file_without_training_rows_is_not_overwritten(path: Path) -> None:
     kept_path(path, Keep.ALL).write_text('{"question": "mine"}\n')
     with pytest.raises(ConfigError, match="does not contain training rows"):
         kept(path, line(RIGHT))

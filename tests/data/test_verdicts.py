@@ -80,7 +80,9 @@ async def test_row_with_a_completion_gets_a_score(rescore: Rescore, problem: Pro
 
 
 @on_module_loop
-async def test_row_with_several_completions_gets_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_row_with_several_completions_gets_a_list_of_scores(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     conversation = [{"role": "user", "content": "?"}, {"role": "assistant", "content": right(problem)}]
     row = {"reference": problem.reference, "completions": [conversation, right(problem), "none", ""]}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
@@ -90,7 +92,7 @@ async def test_row_with_several_completions_gets_scores(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_each_group_of_a_rollout_dump_is_rescored_as_a_row(
+async def test_each_group_of_a_rollout_dump_is_rescored_into_one_row(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     line = group(
@@ -262,7 +264,9 @@ async def test_scores_in_the_input_do_not_set_the_output_column_types(
 
 
 @on_module_loop
-async def test_mixed_column_types_raise_before_judging(workers: Any, problem: Problem, tmp_path: Path) -> None:
+async def test_column_with_values_of_several_types_raises_before_judging(
+    workers: Any, problem: Problem, tmp_path: Path
+) -> None:
     session = Session(pool=workers, tasks=["gcd"])
     session.judge = AsyncMock()  # type: ignore[method-assign]
     row = {"reference": problem.reference, "completion": "none"}
@@ -305,7 +309,7 @@ async def test_rescoring_a_folder_reads_all_files_of_rows_in_it(
     assert await rescore(tmp_path, tmp_path / "all.jsonl") == card
 
 
-def test_jsonl_is_read_instead_of_its_parquet_copy(tmp_path: Path) -> None:
+def test_rescoring_reads_a_jsonl_file_instead_of_its_parquet_copy(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.header", "a-correct.jsonl", "a.parquet", "b.parquet"):
         (tmp_path / name).touch()
     names = [file.name for file in row_files([tmp_path / "b.parquet", tmp_path], tmp_path / "out.jsonl")]
@@ -419,7 +423,9 @@ async def test_error_about_a_row_without_problem_reference_lists_its_columns(
 
 
 @on_module_loop
-async def test_malformed_line_is_reported_with_its_number(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_malformed_jsonl_line_is_reported_with_its_line_number(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
     path.write_text(path.read_text() + "nonsense\n")
     card = await rescore(path, tmp_path / "b.jsonl")

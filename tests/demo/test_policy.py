@@ -20,7 +20,7 @@ def answer_of(text: str) -> str | None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_scripted_policy_with_skill_1_answers_right(task: str) -> None:
+def test_scripted_policy_with_skill_1_gives_right_answers(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=1.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=20, seed=321)
     for item in dataset:

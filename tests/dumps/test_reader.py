@@ -67,14 +67,14 @@ def test_utf_16_dump_raises(tmp_path: Path, encoding: str) -> None:
     ("first_bytes", "kind"),
     [(b"PAR1", "Parquet"), (b"PK\x03\x04", "zip"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")],
 )
-def test_error_about_a_binary_file_names_the_kind_of_file(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
+def test_error_about_a_binary_dump_file_names_its_format(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(first_bytes + b"\x00\xff\n\xfe")
     with pytest.raises(DumpFormatError, match=f"line 1: this is a {kind} "):
         list(stream_groups(tmp_path))
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_json_array_instead_of_lines_raises(tmp_path: Path, indent: int | None) -> None:
+def test_json_array_instead_of_json_lines_raises(tmp_path: Path, indent: int | None) -> None:
     groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
     (tmp_path / "a.jsonl").write_text(json.dumps(groups, indent=indent))
     with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, and each line must be an object"):
@@ -165,7 +165,9 @@ def test_malformed_dump_line_raises_if_strict_and_is_skipped_otherwise(
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
-def test_damaged_gzip_file_keeps_its_first_lines(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_gzip_file_stops_the_reader_only_in_strict_mode(
+    tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     whole = b"".join(encode_group(make_group(index=index, text=str(index**99))) for index in range(50))
     (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
@@ -188,7 +190,7 @@ def test_dump_line_over_the_length_limit_is_skipped(
     assert [error.problem.partition(" more than")[0] for error in damage] == ["skipped 1 lines; line 2: the line has"]
 
 
-def test_fifo_in_a_folder_is_skipped(tmp_path: Path) -> None:
+def test_fifo_in_a_dumps_folder_raises_if_strict_and_is_skipped_otherwise(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(the path is a FIFO"):
@@ -203,7 +205,7 @@ def test_fifo_as_dump_path_raises(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_dump_reader_uses_little_memory(tmp_path: Path, suffix: str) -> None:
+def test_dump_reader_does_not_load_the_whole_file_into_memory(tmp_path: Path, suffix: str) -> None:
     line = encode_group(make_group(text="x" * 5_000))
     lines = line * 300
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)

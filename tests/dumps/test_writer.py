@@ -30,7 +30,7 @@ def _writer_threads() -> list[threading.Thread]:
 # Which groups go where
 
 
-def test_dump_files_are_filled_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_dump_file_is_filled_before_the_next_file_begins(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     for index in range(201):
         dumper.offer(passed(index))

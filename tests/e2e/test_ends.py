@@ -135,7 +135,7 @@ def test_ended_environment_leaves_no_process_or_file(ended: Futures, name: str) 
 
 
 @each_end
-def test_groups_scored_before_the_end_are_dumped(ended: Futures, name: str) -> None:
+def test_groups_scored_before_the_run_ended_are_dumped(ended: Futures, name: str) -> None:
     end = ended[name].result()
     # With a threshold of 0, every group is dumped as passed or as failed.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
@@ -157,7 +157,7 @@ def test_ended_environment_disconnects_and_logs_the_signal(ended: Futures, name:
 
 
 @pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
-def test_problems_in_flight_when_a_run_ends_are_saved(ended: Futures, name: str, finished: bool) -> None:
+def test_problems_in_flight_when_a_run_ends_are_finished_or_saved(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
     done = {group.index for group in scored(end.environment)}
     assert end.in_flight <= (done if finished else end.put_back)

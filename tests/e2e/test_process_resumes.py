@@ -96,7 +96,7 @@ def test_sigterm_ends_a_process_command_that_waits_for_a_server(ends: Ends) -> N
     assert not ends.left
 
 
-def test_ctrl_c_prints_the_summary_of_the_process_command(ends: Ends) -> None:
+def test_process_command_prints_its_summary_after_ctrl_c(ends: Ends) -> None:
     assert ends.stopped.exit_status == 130
     [line] = error_lines(ends.stopped)
     assert "SIGINT" in line

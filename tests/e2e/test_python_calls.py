@@ -40,7 +40,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def test_evaluate_function_returns_the_results_of_its_folder(url: str, tmp_path: Path) -> None:
+def test_evaluate_function_returns_the_results_that_it_writes_to_its_folder(url: str, tmp_path: Path) -> None:
     result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
     assert result.folder.parent == tmp_path / "kept"
     assert read_evaluation(result.folder) == result

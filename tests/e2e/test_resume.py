@@ -172,7 +172,7 @@ def test_runs_stopped_for_the_resume_tests_have_problems_in_flight(stopped: Stop
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
-def test_groups_delivered_before_a_stop_are_dumped_once(stopped: Stopped) -> None:
+def test_groups_delivered_before_the_run_was_killed_are_dumped_once(stopped: Stopped) -> None:
     groups = list(stream_groups(stopped.dumps))
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in groups}
     undumped = [one for one in stopped.delivered if one.key not in dumped]

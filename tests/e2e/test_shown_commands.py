@@ -236,7 +236,7 @@ def test_documented_slurm_command_parses(newcomer: Newcomer) -> None:
     assert "$HEAD:8000" in newcomer.run(SLURM, {"$number": "1"}, "--print-config")
 
 
-def test_documented_ray_command_parses(newcomer: Newcomer) -> None:
+def test_documented_judge_command_accepts_the_ray_option(newcomer: Newcomer) -> None:
     judge = newcomer.start(RAY)
     assert judge.end() != 0
     assert re.search(r"--ray: (Ray is not installed|auto: )", judge.stderr)
@@ -296,7 +296,7 @@ def test_documented_warm_start_script_writes_only_rows_with_right_answers(
     assert [row["score"] for row in warm] == [1.0] * 10
 
 
-def test_documented_rescore_command_finds_no_change(newcomer: Newcomer, groups: Path) -> None:
+def test_documented_rescore_command_prints_the_number_of_changed_scores(newcomer: Newcomer, groups: Path) -> None:
     assert "scores changed" in newcomer.run(RESCORE)
 
 

@@ -72,7 +72,7 @@ def test_terminal_cursor_is_restored_at_the_end(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
 
-def test_output_in_a_file_has_no_escape_sequences(url: str, processes: Processes) -> None:
+def test_output_redirected_to_a_file_has_no_escape_sequences(url: str, processes: Processes) -> None:
     words = command(url, groups=8)
     run = processes.start("command", words, python=True)
     assert run.end() == 0, run.stderr

@@ -228,7 +228,7 @@ def _without_extra(requirement: Requirement) -> Requirement:
     return requirement
 
 
-def test_core_package_requires_no_atropos(ways: Ways) -> None:
+def test_core_package_does_not_require_atropos(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     core = {one.name for one in needed if _extra(one) is None}

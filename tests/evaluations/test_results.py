@@ -48,11 +48,11 @@ def test_rollout_row_has_reference_answer_and_completion(file: Path) -> None:
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
 
-def test_rollout_rows_are_numbered_within_their_group(file: Path) -> None:
+def test_rollouts_of_a_group_are_numbered_from_0(file: Path) -> None:
     assert [rollout["rollout"] for rollout in read_groups(file).rollouts()] == [0, 1, 0, 1]
 
 
-def test_rollouts_become_a_data_frame(file: Path) -> None:
+def test_rollouts_of_a_file_are_converted_to_a_pandas_data_frame(file: Path) -> None:
     pytest.importorskip("pandas")
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
@@ -83,7 +83,7 @@ def test_empty_result_file_has_no_rows(tmp_path: Path) -> None:
     assert groups.rows() == []
 
 
-def test_reading_a_folder_without_results_raises(tmp_path: Path) -> None:
+def test_reading_an_evaluation_folder_without_results_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not an evaluation folder: .*No such file"):
         read_evaluation(tmp_path)
 

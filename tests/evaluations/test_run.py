@@ -152,7 +152,7 @@ def run(tmp_path: Path) -> Any:
     return run
 
 
-async def test_eval_repeats_samples_several_completions(evaluate: Any) -> None:
+async def test_eval_repeats_setting_samples_several_completions_per_problem(evaluate: Any) -> None:
     _, (first, second) = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
@@ -197,7 +197,7 @@ async def test_consecutive_failures_end_the_evaluation(run: Any, monkeypatch: py
         await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50)
 
 
-async def test_permanent_failure_ends_the_evaluation(run: Any) -> None:
+async def test_refused_request_ends_the_evaluation(run: Any) -> None:
     with pytest.raises(RefusedError):
         await run("1.0", "refused", *["1.0"] * 50)
 
@@ -232,7 +232,7 @@ async def test_evaluation_during_training_logs_progress(
     await evaluation.conclude()
 
 
-async def test_interrupted_evaluation_is_resumed_without_repeats(tmp_path: Path) -> None:
+async def test_resumed_evaluation_does_not_repeat_finished_problems(tmp_path: Path) -> None:
     model = Echo()
     model.stuck = asyncio.Event()
     session = AskedSession(["1.0", "stuck", "stuck", "1.0"], 1, preset=False)
@@ -264,7 +264,7 @@ async def test_interrupted_evaluation_is_resumed_without_repeats(tmp_path: Path)
         (True, frozenset({"max_token_length"}), (2048, 32_768)),
     ],
 )
-async def test_token_limits_come_from_the_preset_unless_the_user_set_them(
+async def test_evaluation_token_limits_come_from_the_preset_unless_the_user_set_them(
     tmp_path: Path, preset: bool, set_by_user: frozenset[str], limits: tuple[int, int | None]
 ) -> None:
     session = AskedSession(["1.0"], 1, preset=preset)
@@ -274,7 +274,7 @@ async def test_token_limits_come_from_the_preset_unless_the_user_set_them(
     assert (settings["max_token_length"], settings["max_completion_tokens"]) == limits
 
 
-async def test_samples_line_has_the_documented_fields(evaluate: Any) -> None:
+async def test_line_of_the_samples_file_has_the_documented_fields(evaluate: Any) -> None:
     _, (result,) = await evaluate("1.0", preset=True)
     line = json.loads(result.line())
     assert (line["item_id"], line["index"], line["failed"], line["dropped"]) == ("gcd", 0, 0, None)

@@ -47,7 +47,7 @@ def test_equal_values_have_an_exact_nonzero_interval(
     assert interval == pytest.approx(expected, abs=1e-4)
 
 
-def test_equal_and_nearly_equal_task_means_give_similar_intervals() -> None:
+def test_equal_and_nearly_equal_task_means_give_similar_confidence_intervals() -> None:
     equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
     assert equal == pytest.approx(apart, abs=0.01)
     assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)

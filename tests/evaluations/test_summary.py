@@ -28,7 +28,7 @@ def test_summary_of_a_task_has_counts_and_scores() -> None:
     assert "library_score" not in row
 
 
-def test_overall_means_weight_tasks_equally() -> None:
+def test_overall_means_of_an_evaluation_weight_tasks_equally() -> None:
     many = [make_sample("gcd", 1.0, index=index) for index in range(8)]
     found = summary_of(*many, make_sample("lcm", 0.0), make_sample("maze", 0.5))
     assert found["overall"]["mean_score"] == pytest.approx(0.5)

@@ -48,11 +48,11 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_outcomes_of_few_completions_get_no_note() -> None:
+def test_results_table_notes_truncated_and_missing_answers_only_above_a_threshold() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 
-def test_note_on_truncation_names_limit_and_option() -> None:
+def test_note_on_truncated_completions_names_the_limit_and_the_option_to_raise_it() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
     assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
     assert remark.endswith("2,048 tokens with the prompt (--max-tokens)")
@@ -100,7 +100,7 @@ def test_tasks_changed_since_publication_are_marked(capsys: pytest.CaptureFixtur
     assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]
 
 
-def test_table_on_a_terminal_shows_only_the_worst_tasks(
+def test_table_on_a_terminal_shows_only_the_20_worst_tasks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: 100)
@@ -110,7 +110,7 @@ def test_table_on_a_terminal_shows_only_the_worst_tasks(
     assert ["The", "worst", "20", "of", "30"] in [line[:5] for line in lines]
 
 
-def test_means_of_published_models_use_the_evaluated_tasks() -> None:
+def test_published_means_are_computed_over_the_evaluated_tasks_only() -> None:
     rg_easy = load_published("rg-easy")
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
@@ -124,7 +124,7 @@ def test_evaluation_without_scores_prints_no_table(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("columns", [60, 200])
-def test_legend_explains_only_the_shown_columns(
+def test_legend_of_the_results_table_explains_only_the_shown_columns(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)

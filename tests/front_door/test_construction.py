@@ -43,7 +43,7 @@ def test_number_setting_that_is_out_of_range_or_nan_raises() -> None:
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_equal_score_filter_is_off_if_groups_have_one_completion(group_size: int, filtered: bool) -> None:
+def test_ensure_scores_are_not_same_is_off_by_default_if_group_size_is_1(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
@@ -129,7 +129,7 @@ class Cycle:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-def test_old_garbage_is_freed_after_100_000_new_objects() -> None:
+def test_garbage_collector_frees_old_objects_after_100_000_new_objects() -> None:
     tune_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)

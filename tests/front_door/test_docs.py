@@ -54,7 +54,7 @@ def test_shipped_config_files_are_valid(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shown", ["GRPOTrainer", "main_ppo"])
-def test_readme_trainer_snippets_equal_the_trainers_page(shown: str) -> None:
+def test_trainer_snippets_in_the_readme_match_the_trainers_page(shown: str) -> None:
     """`tests/integrations` runs the snippets of the page with the trainers' packages."""
     blocks = [re.findall(r"^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for text in (README, TRAINERS)]
     [in_readme] = [block for block in blocks[0] if shown in block]
@@ -93,7 +93,7 @@ def test_pictures_in_docs_are_local_files() -> None:
     assert [page for page in PAGES if re.search(r"!\[[^]]*\]\(\w+://[^)]*\)", page.read_text())] == []
 
 
-def test_readme_links_every_page() -> None:
+def test_readme_links_every_page_of_the_docs() -> None:
     named = set(re.findall(r"\(docs/([\w-]+\.md)", README))
     assert {page.name for page in PAGES if page.parent.name == "docs"} - named == set()
 

@@ -86,7 +86,7 @@ async def test_evaluation_reports_metrics(half_right: HalfRight) -> None:
     assert not [name for name in metrics if name.startswith("train/")]
 
 
-async def test_evaluation_writes_samples(half_right: HalfRight) -> None:
+async def test_evaluation_writes_one_line_of_samples_for_each_problem(half_right: HalfRight) -> None:
     scores = [(sample["item_id"], [one["score"] for one in sample["rollouts"]]) for sample in half_right.samples]
     assert scores == [*[("chain_sum", [0.0] * 2)] * 2, *[("spell_backward", [1.0] * 2)] * 2]
 
@@ -129,7 +129,7 @@ async def test_failed_evaluation_does_not_end_training(
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
 
 
-async def test_preset_evaluation_works_over_a_chat_server(
+async def test_evaluation_with_eval_preset_works_over_a_chat_server(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path
 ) -> None:
     whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}

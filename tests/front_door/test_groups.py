@@ -154,7 +154,9 @@ async def test_aborted_group_is_dropped(
     assert (report["dropped/inference_failed"], report["inference/ended/abort"]) == (1, 1)
 
 
-async def test_refused_completion_stays_in_the_group_with_score_0(make_env: MakeEnv, collect: Collect) -> None:
+async def test_completion_stopped_by_a_content_filter_stays_in_the_group_with_score_0(
+    make_env: MakeEnv, collect: Collect
+) -> None:
     env = await make_env("completions")
     group, _ = await collect(env, "right", Completion(WRONG, "content_filter"), WRONG, WRONG)
     assert group["scores"] == [1.0, 0.0, 0.0, 0.0]

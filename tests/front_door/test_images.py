@@ -50,7 +50,7 @@ def listed(keyword: str) -> Sequence[str]:
     return words
 
 
-def test_docker_image_starts_the_judge() -> None:
+def test_docker_image_starts_the_judge_server() -> None:
     program, command, *arguments = [*listed("ENTRYPOINT")[2:], *listed("CMD")]
     assert (program, command) == ("reasoning-gym-environment", "judge")
     assert (parsed(arguments).host, parsed(arguments).port) == ("0.0.0.0", 8400)
@@ -60,7 +60,7 @@ def test_docker_image_runs_as_a_non_root_user() -> None:
     assert "USER 10001:10001" in STEPS  # runAsNonRoot of Kubernetes needs a numeric user id
 
 
-def test_files_copied_into_the_image_exist() -> None:
+def test_files_that_the_dockerfile_copies_exist() -> None:
     sent = (ROOT / ".dockerignore").read_text().splitlines()
     sources = [word for step in STEPS if re.match("COPY [^-]", step) for word in step.split()[1:-1]]
     assert [source for source in sources if not (ROOT / source).exists() or f"!{source}" not in sent] == []
@@ -115,7 +115,7 @@ def test_services_of_compose_files_are_read_only_and_drop_all_capabilities() -> 
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())
 
 
-def test_compose_judge_requires_a_token() -> None:
+def test_compose_judge_service_requires_a_token() -> None:
     assert SERVICES["judge"]["environment"]["REASONING_JUDGE_TOKEN"].startswith("${REASONING_JUDGE_TOKEN:?")
 
 

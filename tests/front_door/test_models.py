@@ -67,7 +67,7 @@ async def test_answer_inside_native_thinking_is_ignored(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_answer_after_unknown_thinking_marks_scores_zero(
+async def test_answer_after_thinking_in_an_unknown_format_scores_zero(
     make_env: MakeEnv, server: InferenceServer, kind: str
 ) -> None:
     env = await make_env(kind, ensure_scores_are_not_same=False)

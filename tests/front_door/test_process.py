@@ -76,7 +76,7 @@ async def test_process_command_generates_groups_concurrently(process: Process, s
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
 
 
-async def test_slow_group_does_not_block_others(process: Process, server: InferenceServer, path: Path) -> None:
+async def test_slow_group_does_not_block_other_groups(process: Process, server: InferenceServer, path: Path) -> None:
     async def hold_the_first(request: GenerationRequest) -> list[str]:
         if len(server.requests) == 1:
             await until(lambda: path.read_bytes().count(b"\n") == TOTAL - 1)
@@ -128,7 +128,9 @@ async def test_process_command_needs_no_server_if_the_file_is_complete(
     assert len(await process(1, startup_timeout_s=0.01)) == 1
 
 
-async def test_resumed_process_command_samples_the_same_problems(process: Process, path: Path) -> None:
+async def test_resumed_process_command_samples_the_same_problems_as_an_unbroken_run(
+    process: Process, path: Path
+) -> None:
     settings = {"task_sampling": "weighted", "task_weights": {"chain_sum": 3.0}, "tasks": "chain_sum,gcd,lcm"}
     whole = await process(**settings)
     path.unlink()
@@ -138,7 +140,7 @@ async def test_resumed_process_command_samples_the_same_problems(process: Proces
     assert facts[0] == facts[1]
 
 
-async def test_resumed_process_command_updates_its_curriculum_from_groups_in_its_file(
+async def test_resumed_process_command_updates_the_curriculum_from_groups_written_before(
     process: Process, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}
@@ -150,7 +152,7 @@ async def test_resumed_process_command_updates_its_curriculum_from_groups_in_its
     assert seen[:5] == [(group["item_id"], group["level"], group["scores"]) for group in written[:5]]
 
 
-async def test_groups_are_written_as_parquet(process: Process, path: Path) -> None:
+async def test_process_command_writes_groups_to_a_parquet_file(process: Process, path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
     table = path.with_suffix(".parquet")
     for total in (1, 2):

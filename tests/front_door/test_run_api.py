@@ -54,7 +54,7 @@ async def send_one(env: Env) -> None:
     await env.handle_send_to_api(group, item)
 
 
-async def test_group_larger_than_batch_raises(make: MakeEnv) -> None:
+async def test_group_larger_than_the_trainer_batch_raises(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"env\.group_size: .*, 32; got 33"):
         await make(group_size=33)
 
@@ -153,7 +153,7 @@ async def test_second_environment_with_the_same_instance_number_raises(resume: M
         await make()
 
 
-async def test_problems_of_undelivered_groups_are_served_again(
+async def test_problems_of_undelivered_groups_are_served_again_after_a_restart(
     resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)

@@ -120,7 +120,7 @@ async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_missing_reply_of_a_mock_logs_one_warning(
+async def test_mock_server_that_returns_none_logs_one_warning(
     make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     env = await make(kind)
@@ -131,7 +131,9 @@ async def test_missing_reply_of_a_mock_logs_one_warning(
     assert "You solve reasoning problems." in message
 
 
-async def test_missing_method_of_a_mock_logs_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
+async def test_server_object_without_a_completion_method_logs_one_warning(
+    make: MakeEnv, caplog: pytest.LogCaptureFixture
+) -> None:
     env = await make("openai")
     env.server = object()
     caplog.clear()
@@ -153,7 +155,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_missing_tokenizer_raises_instead_of_downloading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tokenizer_raises_in_testing_mode_and_is_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

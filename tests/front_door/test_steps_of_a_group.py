@@ -138,7 +138,7 @@ async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_passed_to_an_overridden_send_hook_is_not_in_flight(sending: Any) -> None:
+async def test_group_passed_to_an_overridden_send_hook_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)

@@ -176,7 +176,9 @@ async def test_metrics_of_a_subclass_are_reported(env: Own) -> None:
     assert {"own/metric", "workers/queued_jobs"} <= (await env.report()).keys()
 
 
-async def test_commands_call_setup_of_a_subclass(workers: Any, server: InferenceServer, tmp_path: Path) -> None:
+async def test_process_command_calls_setup_of_an_environment_subclass(
+    workers: Any, server: InferenceServer, tmp_path: Path
+) -> None:
     fields = make_config(tasks="gcd", group_size=2, total_steps=1, data_path_to_save_groups=str(tmp_path / "groups"))
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.process_manager()

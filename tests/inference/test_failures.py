@@ -73,7 +73,7 @@ def test_failure_message_names_the_setting_to_change(error: Exception, setting: 
     assert setting in str(explain_failure(error).remedy)
 
 
-def test_retry_error_gets_the_status_of_its_last_attempt() -> None:
+def test_tenacity_retry_error_has_the_status_of_its_last_attempt() -> None:
     @retry(stop=stop_after_attempt(2))
     async def ask() -> Any:
         raise HTTPError(404)
@@ -87,7 +87,7 @@ def test_failure_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
-def test_error_about_an_unknown_host_quotes_the_operating_system() -> None:
+def test_error_about_an_unknown_host_quotes_the_message_of_the_operating_system() -> None:
     error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
     error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert describe_failure(error) == "Name or service not known"
@@ -100,7 +100,7 @@ def test_retry_after_header_is_read_as_a_number_of_seconds(header: str, seconds:
     assert explain_failure(error).retry_after_s == seconds
 
 
-def test_retry_after_header_is_read_as_a_date() -> None:
+def test_retry_after_header_with_a_date_is_read() -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
     assert explain_failure(error).retry_after_s == 3600.0
@@ -255,7 +255,7 @@ async def test_refusals_are_logged_again_during_a_long_pause_before_a_retry(capl
     )
 
 
-async def test_time_of_an_outage_does_not_count_as_reply_time() -> None:
+async def test_time_while_no_server_answers_does_not_count_towards_outage_s() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:

@@ -72,7 +72,7 @@ def test_numbers_of_a_reply_are_read_at_any_chunk_size(
 
 @each_format
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
-def test_invalid_number_in_a_later_chunk_raises(
+def test_invalid_log_probability_in_a_later_chunk_of_a_reply_raises(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, value: object
 ) -> None:
     body = json.dumps(write(token_format, ([5] * 100, [-0.5] * 99 + [value]))).encode()
@@ -83,7 +83,9 @@ def test_invalid_number_in_a_later_chunk_raises(
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_log_probabilities_are_read_exactly(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+def test_log_probabilities_of_a_reply_are_read_without_rounding(
+    token_format: TokenFormat, separators: tuple[str, str]
+) -> None:
     chance = random.Random(7)
     values = [-chance.expovariate(1.0) * 10.0 ** chance.randrange(-30, 3) for _ in range(2000)]
     values += [0.0, -0.0, -1.0, -5e-324, -1.7976931348623157e308, struct.unpack("f", struct.pack("f", -0.1))[0]]
@@ -172,7 +174,9 @@ HOSTILE_TEXTS = [
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_text_does_not_change_log_probabilities(token_format: TokenFormat, separators: tuple[str, str]) -> None:
+def test_hostile_text_in_a_reply_does_not_change_its_log_probabilities(
+    token_format: TokenFormat, separators: tuple[str, str]
+) -> None:
     given = write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
     expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
     for text, texts_first in product(HOSTILE_TEXTS, (True, False)):
@@ -227,7 +231,7 @@ def test_request_url_is_built_from_base_url_and_format(
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_text_does_not_change_token_ids(separators: tuple[str, str]) -> None:
+def test_hostile_text_in_a_reply_does_not_change_its_token_ids(separators: tuple[str, str]) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
     hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
     for choice, text in zip(reply["choices"], hostile[:3], strict=True):

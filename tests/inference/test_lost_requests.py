@@ -67,7 +67,7 @@ def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> ServedModel
     return serve(f"{server.url}/v1", formats=[CHAT], timeouts=timeouts, timeout_s=PATIENCE_S)
 
 
-async def test_completions_that_an_outage_lost_are_requested_again(
+async def test_completions_lost_in_an_outage_are_requested_again(
     former: Former, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -89,7 +89,7 @@ async def test_stale_connections_are_replaced_after_an_outage(former: Former, ca
             assert len(await model.complete(PROMPT, 8, SAMPLING)) == 8
 
 
-async def test_server_that_stays_down_raises(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_raises_if_its_server_stays_down(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.1)
     async with hosted(former, Timeouts(None, 0.2)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
@@ -100,7 +100,7 @@ async def test_server_that_stays_down_raises(former: Former, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("held", [generations, every_request], ids=["requests", "health checks too"])
-async def test_second_server_completes_groups_of_a_lost_server(
+async def test_requests_to_a_lost_server_are_completed_by_another_server(
     former: Former, held: Picks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "AWAY_S", 0.2)
@@ -195,7 +195,7 @@ async def test_request_sent_after_an_outage_does_not_count_as_lost(connections: 
     assert await outcome(kept) == "waits"
 
 
-async def test_requests_count_as_lost_if_another_reply_arrives_after_an_outage(connections: Connections) -> None:
+async def test_waiting_request_counts_as_lost_if_another_is_answered_after_an_outage(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))
@@ -215,7 +215,9 @@ async def test_request_lost_in_an_outage_counts_as_lost_if_its_connection_resets
 
 
 @pytest.mark.parametrize("url", ["https://host/v1", "a stand-in"])
-async def test_no_test_connection_is_opened_to_a_url_without_host_and_port(connections: Connections, url: str) -> None:
+async def test_no_test_connection_is_opened_if_the_url_has_no_host_or_no_port(
+    connections: Connections, url: str
+) -> None:
     asking = asyncio.create_task(Reachability(url).outlast(asyncio.Event().wait()))
     assert await outcome(asking) == "waits"
     assert connections.tried == 0

@@ -172,7 +172,7 @@ EMPTY = {
     ("count", "word", "is_whole"),
     [(0, "stop", False), (0, "content_filter", True), (1, "stop", True), (None, "stop", True)],
 )
-async def test_empty_text_without_tokens_counts_as_interrupted(
+async def test_empty_completion_of_0_tokens_counts_as_interrupted(
     fields: dict[str, object], count: int | None, word: str, is_whole: bool
 ) -> None:
     completion = read_choice(read_json(json.dumps({**fields, "finish_reason": word}).encode()), count)

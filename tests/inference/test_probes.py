@@ -15,7 +15,7 @@ def remedy(url: str, status: int = 404) -> str | None:
     "url",
     ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
 )
-def test_error_suggests_appending_v1_to_a_base_url_without_v1(url: str) -> None:
+def test_error_suggests_a_base_url_that_ends_in_v1(url: str) -> None:
     assert remedy(url) == "check {openai.base_url}: the usual form is http://host:9001/v1"
 
 

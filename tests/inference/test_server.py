@@ -155,7 +155,7 @@ async def test_server_that_supports_only_streaming_is_supported(server: Server, 
     assert (server.requests[1]["stream"], server.requests[1]["stream_options"]) == (True, {"include_usage": True})
 
 
-async def test_streamed_reply_to_an_unstreamed_request_is_read(server: Server) -> None:
+async def test_streamed_reply_is_read_even_if_no_stream_was_requested(server: Server) -> None:
     server.answers = [STREAMED]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -163,7 +163,7 @@ async def test_streamed_reply_to_an_unstreamed_request_is_read(server: Server) -
     assert "stream" not in server.requests[0]
 
 
-async def test_error_inside_a_stream_is_retried(server: Server) -> None:
+async def test_request_is_retried_after_an_error_inside_its_streamed_reply(server: Server) -> None:
     error = 'data: {"choices": [{"delta": {"content": "y"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
     server.answers = [(200, error, {"Content-Type": "text/event-stream"}), STREAMED]
     async with client(server) as model:
@@ -219,9 +219,7 @@ async def test_request_refused_after_the_start_does_not_prevent_later_requests(s
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
-async def test_error_that_ends_the_run_is_raised_if_the_first_request_is_refused(
-    server: Server, status: int, said: str
-) -> None:
+async def test_refused_first_request_raises_an_error_that_ends_the_run(server: Server, status: int, said: str) -> None:
     server.answers = [(status, refusal(said), {})]
     async with client(server) as model:
         with pytest.raises(RefusedError, match=f"refuses requests .*{said}"):
@@ -396,7 +394,7 @@ async def test_message_content_is_read_from_a_list_of_parts(
 
 
 @pytest.mark.parametrize("content", [5, {"text": "4"}, [4], ["4"]])
-async def test_reply_with_invalid_content_is_retried(server: Server, content: Any) -> None:
+async def test_request_is_retried_if_the_message_content_of_the_reply_is_invalid(server: Server, content: Any) -> None:
     server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}, REPLY]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -475,7 +473,7 @@ async def test_error_about_a_refused_api_key_names_setting_and_variable(
 # ------------------------------------------------------------------ text completions
 
 
-async def test_text_completions_are_returned(server: Server) -> None:
+async def test_completions_of_an_openai_server_are_returned_as_text(server: Server) -> None:
     async with client(server, RequestOptions(template_options={"enable_thinking": False}), "openai") as model:
         [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
     assert (rollout.text, rollout.finish_reason) == (" hm</think> <answer>4</answer>", "stop")
@@ -524,7 +522,7 @@ async def test_server_type_is_detected_from_the_reply_to_the_first_request(
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_refusal_that_is_not_about_the_route_does_not_set_the_server_type(
+async def test_error_that_does_not_concern_the_route_leaves_the_server_type_auto(
     server: Server, status: int, message: str
 ) -> None:
     server.answers = [(status, refusal(message), {})]
@@ -546,7 +544,7 @@ async def test_error_says_to_write_http_if_the_server_does_not_speak_https(
             await model.check(60.0)
 
 
-async def test_error_suggests_appending_v1_to_a_base_url_without_v1(server: Server) -> None:
+async def test_error_suggests_a_base_url_that_ends_in_v1(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:
         with pytest.raises(ReasoningEnvError, match=r"404.*the usual form is http://\S+/v1$"):

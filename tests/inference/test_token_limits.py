@@ -119,16 +119,16 @@ def test_token_limit_is_read_from_the_error(message: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(("message", "allowed"), CONTEXT.values(), ids=CONTEXT)
-def test_token_limit_leaves_room_for_the_prompt(message: str, allowed: tuple[int, int]) -> None:
+def test_token_limit_read_from_an_error_leaves_room_for_the_prompt(message: str, allowed: tuple[int, int]) -> None:
     assert allowed_tokens(message, SENT, PROMPT) == AllowedTokens(*allowed)
 
 
 @pytest.mark.parametrize("message", NO_LIMIT.values(), ids=NO_LIMIT)
-def test_unrelated_errors_give_no_token_limit(message: str) -> None:
+def test_error_messages_about_other_problems_give_no_token_limit(message: str) -> None:
     assert allowed_tokens(message, SENT, PROMPT) is None
 
 
-def test_prompt_longer_than_the_context_allows_no_tokens() -> None:
+def test_prompt_longer_than_the_context_leaves_0_tokens_for_completions() -> None:
     message = (
         "maximum context length is 4096 tokens, you requested 37768 (5000 in the messages, 32768 in the completion)"
     )
@@ -147,6 +147,6 @@ def test_token_limit_in_an_error_is_read_as_exclusive_or_as_a_minimum(message: s
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 
-def test_error_for_a_too_small_token_limit_gives_no_token_limit() -> None:
+def test_error_that_requests_higher_max_tokens_gives_no_token_limit() -> None:
     message = "max_tokens or model output limit was reached. Please try again with higher max_tokens."
     assert allowed_tokens(message, 1, PROMPT) is None

@@ -144,7 +144,7 @@ async def test_refused_group_drops_no_other_group(
     assert api.count("/scored_data_list") > 1
 
 
-async def test_invalid_group_drops_no_other_group(api: ServedRunApi, make: Make) -> None:
+async def test_only_the_invalid_group_of_a_delivery_is_dropped(api: ServedRunApi, make: Make) -> None:
     on_drop = Mock()
     queue = make(on_drop=on_drop)
     await put_all(queue, group(1), {**group(2), "messages": object()}, group(3))

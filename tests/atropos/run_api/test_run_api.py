@@ -37,7 +37,7 @@ async def fault_of(url: str) -> RunApiFault:
     return caught.value
 
 
-async def test_late_reply_of_run_api_is_accepted(api: ServedRunApi) -> None:
+async def test_slow_reply_of_run_api_is_accepted(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
     assert await request(api.url, TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
 
@@ -79,7 +79,9 @@ async def test_connection_to_run_api_times_out(monkeypatch: pytest.MonkeyPatch) 
 # ---------------------------------------------------------------------------- waiting
 
 
-async def test_registration_waits_for_the_trainer(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_registration_waits_until_the_trainer_has_registered(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
     await api.reset()
     session = RunApiSession(api.url, ENTRY)
     waiting = asyncio.gather(session.register(), session.wandb_group_and_project())
@@ -182,7 +184,7 @@ REGISTERED = {
     [{"num_steps": 10**30}, {"checkpoint_interval": 2**63}, {"checkpoint_interval": -2}, {"checkpoint_dir": "a\0b"}],
     ids=str,
 )
-def test_registration_with_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
+def test_registration_reply_with_a_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.REGISTER.decoder.decode(json.dumps({**REGISTERED, **fields}))
 
@@ -251,7 +253,7 @@ async def test_environments_get_different_ids_after_a_restart_of_run_api(
     assert api.connected == [0, 1]
 
 
-async def test_lost_registration_reply_is_retried(api: ServedRunApi) -> None:
+async def test_registration_is_retried_if_its_reply_is_lost(api: ServedRunApi) -> None:
     api.faults = {"/register-env": "cut"}
     session = RunApiSession(api.url, ENTRY)
     registering = asyncio.create_task(session.register())
