@@ -131,7 +131,7 @@ def test_package_imports_have_no_cycles(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_modules_listed_as_lowest_import_no_module_of_the_package(rooms: dict[str, set[str]]) -> None:
+def test_modules_listed_on_the_page_as_lowest_import_no_module_of_the_package(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "errors"} < set(bottom)
@@ -162,7 +162,7 @@ def test_core_does_not_import_the_audit() -> None:
     assert users("reasoning_audit") == {"reasoning_env/commands/main.py"}
 
 
-def test_audit_imports_no_trainer(rooms: dict[str, set[str]]) -> None:
+def test_audit_imports_no_trainer_adapter_judge_or_bridge(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "integrations", "judging", "bridge")} | {FRONT_DOOR}
     assert rooms["reasoning_audit"] & hosts == set()
 
@@ -310,7 +310,7 @@ def test_learn_package_uses_only_public_names() -> None:
     assert named <= {("reasoning_env", name) for name in reasoning_env.__all__}
 
 
-def test_package_exports_few_names() -> None:
+def test_number_of_names_that_the_package_exports_is_limited() -> None:
     assert len(reasoning_env.__all__) <= MAX_FACADE
 
 

@@ -156,7 +156,7 @@ def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_method_raises_on_a_problem_reference_string(bridge: Bridge) -> None:
+def test_messages_method_raises_if_given_a_reference_instead_of_a_problem(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
@@ -220,7 +220,7 @@ async def test_verdict_method_scores_one_completion(bridge: Bridge) -> None:
     assert (bridge.verdict(problem, text).score, (await bridge.averdict(problem.reference, text)).score) == (1.0, 1.0)
 
 
-def test_group_with_a_missing_score_is_dropped(bridge: Bridge) -> None:
+def test_observe_method_drops_a_group_that_lacks_a_score(bridge: Bridge) -> None:
     problem = bridge.next()
     dropped = bridge.session.metrics.dropped["scoring_failed"]
     in_flight = bridge.session.in_flight
@@ -229,7 +229,7 @@ def test_group_with_a_missing_score_is_dropped(bridge: Bridge) -> None:
     assert bridge.session.in_flight == in_flight - 1
 
 
-def test_bridge_state_resumes_the_problem_stream(bridge: Bridge) -> None:
+def test_bridge_created_from_a_state_returns_the_problem_in_flight_again(bridge: Bridge) -> None:
     bridge.next()  # at least one problem is in flight
     state = bridge.state()
     with Bridge(**SMALL, state=state) as resumed:
@@ -333,7 +333,7 @@ def run_script(body: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def test_bridge_stays_usable_after_a_fork() -> None:
+def test_bridge_of_the_parent_process_stays_usable_after_a_fork() -> None:
     """A forked child cannot use the bridge. The parent can, and ends cleanly without closing the bridge."""
     ended = run_script(
         "import os, warnings\n"

@@ -32,7 +32,7 @@ def scores(verdicts: list[Verdict | None]) -> list[float | None]:
     return [None if verdict is None else verdict.score for verdict in verdicts]
 
 
-async def test_bridge_raises_if_the_score_function_always_raises_on_the_judge() -> None:
+async def test_bridge_raises_if_the_judge_reports_that_the_score_function_always_raises() -> None:
     class AlwaysRaises:
         fault = None
 

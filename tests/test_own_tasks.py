@@ -299,7 +299,7 @@ async def test_broken_user_task_raises_a_one_line_error(task: str, other: Sessio
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock")
-async def test_user_verifier_that_reads_other_files_raises(other: Session[Any]) -> None:
+async def test_user_verifier_that_reads_a_file_without_permission_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
     with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read only Python's packages"):

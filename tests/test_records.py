@@ -27,7 +27,7 @@ from tests.records import SAMPLING, make_group, make_problem, make_rollout
         ("never heard of it", Ending.BROKEN_OFF),
     ],
 )
-def test_finish_reason_decides_how_a_rollout_ended(word: str, ending: Ending) -> None:
+def test_finish_reason_is_mapped_to_the_way_a_completion_ended(word: str, ending: Ending) -> None:
     assert make_rollout(finish_reason=word).ending is ending
 
 
@@ -55,7 +55,7 @@ def test_reward_parts_include_the_length_penalty(rewarded: float) -> None:
 
 
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
-def test_prompt_and_longest_completion_stay_below_the_token_limit(prompt_tokens: int) -> None:
+def test_prompt_plus_completion_budget_stays_below_the_token_limit(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
     assert prompt_tokens + budget < SAMPLING.token_limit
 
@@ -76,7 +76,9 @@ def test_repr_of_a_verdict_is_short() -> None:
         ('["library_answer"]', None),
     ],
 )
-def test_library_answer_that_was_corrected_is_read_from_metadata(metadata: str, answer: str | None) -> None:
+def test_original_library_answer_of_a_corrected_problem_is_read_from_metadata(
+    metadata: str, answer: str | None
+) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
 
 

@@ -319,7 +319,7 @@ def test_last_of_several_answers_is_extracted_for_library_scores(text: str, answ
 
 
 @given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
-def test_last_answer_is_extracted_as_the_library_does(text: str) -> None:
+def test_extracted_last_answer_equals_the_last_match_of_the_library_pattern(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 
@@ -340,7 +340,7 @@ def test_tag_search_by_chunks_finds_all_tags(parts: list[str]) -> None:
     assert found == [match.span() for match in rewards.ANSWER_TAG.finditer(text)]
 
 
-def test_refused_completion_scores_zero() -> None:
+def test_completion_that_a_content_filter_stopped_scores_zero() -> None:
     """A content filter may have truncated the completion after its answer."""
     group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
     right = Verdict(1.0, Reason.SCORED, "2")

@@ -100,7 +100,7 @@ async def test_report_method_covers_only_the_time_since_its_previous_call(make_s
 
 
 @on_module_loop
-async def test_session_state_resumes_the_problem_stream(make_session: MakeSession) -> None:
+async def test_session_resumed_from_a_state_continues_the_problem_stream(make_session: MakeSession) -> None:
     expected = [problem.question for problem in await take(await make_session(), 4)]
     first = await make_session()
     served = await take(first, 2)
@@ -111,7 +111,7 @@ async def test_session_state_resumes_the_problem_stream(make_session: MakeSessio
 
 
 @on_module_loop
-async def test_curriculum_resumed_from_an_older_state_serves_the_same_problems(make_session: MakeSession) -> None:
+async def test_session_resumed_from_an_earlier_state_serves_the_same_problems_again(make_session: MakeSession) -> None:
     """The first run continued after it saved the state, as a run does before kill -9.
 
     The second run resumes from this state.
@@ -323,7 +323,7 @@ async def test_draw_method_ignores_the_curriculum_state(make_session: MakeSessio
 
 
 @on_module_loop
-async def test_draw_method_replaces_a_problem_that_has_an_evaluation_question(
+async def test_draw_method_replaces_a_problem_whose_question_is_in_the_evaluation_set(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await make_session(tasks=["chain_sum"])

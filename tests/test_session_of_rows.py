@@ -68,7 +68,7 @@ async def test_memory_limit_of_a_score_function_excludes_its_module_imports(tmp_
 
 
 @on_module_loop
-async def test_score_function_returns_32_reward_parts_with_long_names(session: Session[Problem]) -> None:
+async def test_score_function_may_return_32_reward_parts_with_long_names(session: Session[Problem]) -> None:
     verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
 
@@ -103,7 +103,9 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
     ]
 
 
-async def test_threads_of_one_completion_do_not_fail_an_earlier_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_completion_is_not_failed_for_threads_that_a_later_completion_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The pool may read a verdict late, when the worker already runs the next completion."""
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")
@@ -123,7 +125,7 @@ async def test_threads_of_one_completion_do_not_fail_an_earlier_completion(monke
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
-async def test_score_function_whose_main_thread_ends_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_that_ends_the_main_thread_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -162,7 +164,7 @@ async def test_verdict_has_the_error_of_the_score_function(
 
 
 @on_module_loop
-async def test_row_with_a_completion_field_raises(session: Session[Problem]) -> None:
+async def test_judging_a_row_with_a_completion_field_raises(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="does not accept the row: multiple values for argument 'completion'"):
         await session.judge({"completion": "x"}, ["right"])
 
@@ -240,7 +242,9 @@ async def test_first_action_denied_to_a_score_function_is_logged(caplog: pytest.
 
 
 @on_module_loop
-async def test_score_function_cannot_read_other_files(session: Session[Problem], tmp_path: Path) -> None:
+async def test_score_function_cannot_read_files_that_it_was_not_granted(
+    session: Session[Problem], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
@@ -335,14 +339,14 @@ async def test_error_is_logged_if_the_score_function_raises_for_a_whole_group(ca
     ]
 
 
-async def test_score_function_that_always_raises_stops_judging() -> None:
+async def test_judging_raises_if_the_score_function_raised_for_all_of_100_completions() -> None:
     async with session_of(RAISING) as session:
         assert {verdict.score for verdict in await session.judge(ROW, ["wrong"] * 99)} == {0.0}
         with pytest.raises(RaisingFunctionError, match=r"at each of the first 100 completions; .*: ValueError"):
             await session.judge(ROW, ["wrong"])
 
 
-async def test_judging_continues_if_the_score_function_raises_for_all_but_one() -> None:
+async def test_judging_continues_if_the_score_function_raises_for_99_of_100_completions() -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", *["wrong"] * 99])
         assert len(await session.judge(ROW, ["wrong"])) == 1

@@ -190,7 +190,7 @@ async def test_scoring_a_completion_executes_few_source_files(session: Session[P
     check_bound("completion", trace)
 
 
-async def test_observe_method_rarely_calls_from_one_source_file_into_a_second(session: Session[Problem]) -> None:
+async def test_observe_method_makes_few_calls_between_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:

@@ -133,7 +133,7 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "The environment uses other default parameters than the library.",
-    "tests/workers/test_library.py::test_problem_with_an_exact_seed_gets_no_default_params_for_training",
+    "tests/workers/test_library.py::test_default_params_for_training_are_not_used_for_an_exact_seed",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(
@@ -178,7 +178,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.VERIFIER_FAILS: Fix(
         "scored 0",
         "An answer that raises an error earns 0, with a reason.",
-        "tests/workers/test_pool_scoring.py::test_verifier_that_raises_scores_zero",
+        "tests/workers/test_pool_scoring.py::test_answer_scores_zero_if_the_verifier_raises",
     ),
     Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER,
     Defect.GIVES_ANSWER_AWAY: REJECTED,

@@ -66,7 +66,7 @@ def problems(bridge: Bridge) -> list[Problem]:
 # ------------------------------------------------------------------ rl-envdoctor
 
 
-def test_envdoctor_finds_no_defect_above_low_severity(bridge: Bridge, problems: list[Problem]) -> None:
+def test_tool_envdoctor_finds_no_defect_above_low_severity(bridge: Bridge, problems: list[Problem]) -> None:
     cases = [envdoctor.Case(one.reference, bridge.messages(one), str(one.answer)) for one in problems]
 
     def reward(completion: str, case: Any) -> float:
@@ -126,18 +126,18 @@ def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.Tem
     return found
 
 
-def test_completions_made_by_falsepass_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
+def test_completions_written_by_the_tool_falsepass_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
     assert len(probes) > 500
     assert [probe["variant"] for probe in probes if probe["errors"]] == []
 
 
-def test_no_bad_completion_gets_full_score(probes: list[dict[str, Any]]) -> None:
+def test_no_completion_that_should_score_zero_gets_full_score(probes: list[dict[str, Any]]) -> None:
     """Nearly right answers to tasks with partial credit may get a partial score."""
     bad = [probe for probe in probes if probe["expected"] == "zero" and probe["score"] is not None]
     assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
 
 
-def test_good_completions_get_full_score(probes: list[dict[str, Any]]) -> None:
+def test_completions_that_should_get_full_score_get_it_in_all_formats_but_one(probes: list[dict[str, Any]]) -> None:
     """Completions with two pairs of answer tags are excluded, because the answer rule requires one pair."""
     refused = defaultdict(set)
     for probe in probes:

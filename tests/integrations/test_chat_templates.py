@@ -60,11 +60,11 @@ def test_prompt_tokens_decode_to_the_prompt_text(format_of: ChatFormat) -> None:
     assert format_of.decode(prompt.tokens) == prompt.text
 
 
-def test_end_of_turn_token_is_that_of_the_model_family(format_of: ChatFormat, template: Path) -> None:
+def test_end_of_turn_token_matches_the_model_family(format_of: ChatFormat, template: Path) -> None:
     assert format_of.end_of_turn == family_of(template.stem).end
 
 
-def test_answer_inside_thinking_is_removed(format_of: ChatFormat, template: Path) -> None:
+def test_answer_inside_thinking_is_ignored(format_of: ChatFormat, template: Path) -> None:
     family = family_of(template.stem)
     thinking = family.thinks.format(draft="I write <answer>3</answer> in <answer> tags.")
     tokens = format_of.completion_tokens(f"{thinking}So: <answer>24</answer>{family.end}", finished=False)

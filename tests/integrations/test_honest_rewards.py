@@ -42,7 +42,7 @@ def test_honest_rewards_benchmark_trains_every_reward_variant(tmp_path: Path) ->
     assert picture.read_text().startswith("<?xml")
 
 
-def test_honest_rewards_benchmark_trains_on_planted_shortcuts(tmp_path: Path) -> None:
+def test_honest_rewards_benchmark_trains_on_data_with_planted_shortcuts(tmp_path: Path) -> None:
     tasks = ["--tasks", "chain_sum", "simple_integration", "--shortcuts", "1"]
     done = honest_rewards(tmp_path, "--arms", "library", "--steps", "1", *tasks)
     assert done.returncode == 0, done.stderr

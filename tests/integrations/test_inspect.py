@@ -89,13 +89,13 @@ def test_tasks_of_user_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
 
 
-def test_inspect_preset_uses_the_preset_problems(tmp_path: Path) -> None:
+def test_inspect_task_with_a_preset_has_problems_of_the_preset(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_inspect_scores_equal_a_direct_judge(rewards: str) -> None:
+async def test_inspect_scores_equal_the_scores_of_the_bridge(rewards: str) -> None:
     task = adapter.reasoning_gym(settings=arm(rewards), tasks="coin_flip,gcd", limit=2, seed=123)
     expected = judge_directly(rewards)
     assert [sample.id for sample in task.dataset] == list(dict.fromkeys(one.reference for one in expected))

@@ -29,7 +29,7 @@ def test_mistral_prompt_contains_system_prompt_and_question(own: Any) -> None:
     assert text.count("Answer in the tags, friend.") == text.count("How many legs have 3 spiders?") == 1
 
 
-def test_mistral_prompt_equals_the_template_tokens(own: Any) -> None:
+def test_mistral_prompt_tokens_equal_the_tokens_of_the_chat_template(own: Any) -> None:
     written = own.apply_chat_template([dict(message) for message in MESSAGES], tokenize=True, return_dict=False)
     assert ChatFormat(own, "mistral").prompt(MESSAGES).tokens == tuple(written)
 

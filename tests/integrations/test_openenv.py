@@ -147,7 +147,7 @@ def socket(server: RunningServer) -> Iterator[Socket]:
         yield socket
 
 
-def test_openenv_validation_checks_pass() -> None:
+def test_openenv_validation_of_the_hub_folder_passes_all_checks_that_can_run() -> None:
     report = run_validation(FOLDER, max_level=Level.RUNTIME, provider=Provider())
     by_status: dict[CheckStatus, set[str]] = {}
     for result in report.results:
@@ -164,14 +164,14 @@ def test_hub_folder_does_not_shadow_the_openenv_package() -> None:
     subprocess.run([sys.executable, "-c", "import openenv.core"], cwd=ROOT / "hub", check=True, timeout=PATIENCE_S)
 
 
-def test_openenv_validate_url_passes(server: RunningServer) -> None:
+def test_openenv_validate_command_accepts_the_served_environment(server: RunningServer) -> None:
     command = [Path(sys.executable).with_name("openenv"), "validate", "--url", server.base_url]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stdout
     assert '"passed": true' in ended.stdout or "Verdict: PASS" in ended.stdout
 
 
-async def test_concurrent_openenv_episodes_get_the_scores_of_a_direct_judge(
+async def test_concurrent_openenv_episodes_get_the_scores_that_the_session_gives(
     server: RunningServer, client_module: Any
 ) -> None:
     async with Session(**SETTINGS) as session:
@@ -199,7 +199,7 @@ async def test_concurrent_openenv_episodes_get_the_scores_of_a_direct_judge(
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_openenv_rewards_equal_a_direct_judge(rewards: str) -> None:
+def test_openenv_rewards_equal_the_scores_of_the_bridge(rewards: str) -> None:
     server = RunningServer(**arm(rewards))
     try:
         with Socket(server) as socket:
@@ -331,7 +331,9 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_training_index_and_equal_seed_give_the_same_openenv_problem(server: RunningServer, socket: Socket) -> None:
+def test_openenv_gives_the_same_problem_for_a_training_index_and_an_equal_seed(
+    server: RunningServer, socket: Socket
+) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",
@@ -364,7 +366,9 @@ def test_unknown_setting_ends_the_openenv_server() -> None:
         RunningServer(taks="gcd")
 
 
-def test_problems_of_closed_episodes_are_dropped(monkeypatch: pytest.MonkeyPatch, client_module: Any) -> None:
+def test_resetting_or_closing_an_openenv_episode_drops_the_problem_in_flight(
+    monkeypatch: pytest.MonkeyPatch, client_module: Any
+) -> None:
     from server import environment
 
     monkeypatch.setenv(environment.SETTINGS, '{"tasks": "gcd"}')

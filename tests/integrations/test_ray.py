@@ -82,7 +82,7 @@ async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) ->
 
 
 @on_module_loop
-async def test_dead_ray_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
+async def test_no_verdict_is_lost_if_a_ray_node_is_killed(cluster: Any, problems: Any) -> None:
     judges = RayJudges(SETTINGS)
 
     async def judge(reference: str, texts: list[str]) -> list[float]:
@@ -131,7 +131,7 @@ async def serving(*options: str) -> AsyncIterator[str]:
 
 
 @on_module_loop
-async def test_judge_command_serves_a_ray_cluster(cluster: Any, problems: Any) -> None:
+async def test_judge_command_judges_on_a_ray_cluster_after_a_node_is_killed(cluster: Any, problems: Any) -> None:
     async with serving("--ray", cluster.address) as url, aiohttp.ClientSession() as client:
 
         async def judge(reference: str, texts: list[str]) -> list[float]:
@@ -163,7 +163,7 @@ async def test_ray_cluster_runs_a_score_function(cluster: Any) -> None:
 
 
 @on_module_loop
-async def test_judge_command_serves_a_score_function_on_ray(cluster: Any) -> None:
+async def test_judge_command_with_a_score_function_judges_on_a_ray_cluster(cluster: Any) -> None:
     options = ("--score", SCORE, "--verifiers", "1", "--ray", cluster.address)
     async with serving(*options) as url, aiohttp.ClientSession() as client:
         body = {"row": {"answer": "42"}, "texts": COMPLETIONS}

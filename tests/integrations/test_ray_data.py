@@ -64,7 +64,7 @@ async def judged_here() -> list[dict[str, Any]]:
         return sorted([row async for row in verdicts(session, rows)], key=lambda row: row["index"])
 
 
-def test_killed_ray_node_loses_no_row(cluster: Any) -> None:
+def test_no_row_is_lost_if_a_ray_node_is_killed(cluster: Any) -> None:
     two = ray.data.ActorPoolStrategy(size=2)
     made = problem_rows(SETTINGS, WANTED, parts=2, compute=two, num_cpus=0.5)
     sampled = made.map_batches(complete_slowly, batch_size=5, batch_format="pyarrow", num_cpus=0.5)
@@ -78,7 +78,7 @@ def test_killed_ray_node_loses_no_row(cluster: Any) -> None:
     assert sorted(found, key=lambda row: row["index"]) == asyncio.run(judged_here())
 
 
-def test_ray_data_columns_keep_their_types() -> None:
+def test_ray_data_column_types_are_unchanged_by_judging() -> None:
     """Ray pickles the values of some columns, and an earlier stage may have added score columns."""
 
     async def judge() -> tuple[pyarrow.Table, pyarrow.Table]:

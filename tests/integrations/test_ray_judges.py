@@ -121,7 +121,7 @@ async def test_failure_of_all_ray_nodes_raises(
     assert judges.fault is None
 
 
-async def test_session_error_of_a_ray_node_is_raised(ray_judges: Any) -> None:
+async def test_session_error_on_a_ray_node_is_raised_to_the_caller(ray_judges: Any) -> None:
     judges = ray_judges()
     NodeSession.errors = [GeneratorFaultError("unexpected")]
     with pytest.raises(GeneratorFaultError, match="unexpected"):

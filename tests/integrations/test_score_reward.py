@@ -110,6 +110,6 @@ async def test_reward_functions_judge_each_batch_once(adapter: Any) -> None:
     assert logged == ["reason", "reason"]
 
 
-async def test_completion_without_verdict_gets_none_as_reward_parts(adapter: Any) -> None:
+async def test_trl_reward_parts_are_none_for_a_completion_without_a_verdict(adapter: Any) -> None:
     parts = await rewards_by_name(adapter.TrlEnvironment(GradedBridge()).rewards(), ["right", "lost"])
     assert parts == {"format": [1.0, None], "answer": [1.0, None], "length": [1.0, None]}

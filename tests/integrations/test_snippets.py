@@ -48,7 +48,7 @@ def score_of(job: tuple[str, str]) -> float:
     return verdict.score
 
 
-def test_documented_reward_works_after_a_fork(problem: Problem) -> None:
+def test_documented_reward_function_works_in_a_forked_process(problem: Problem) -> None:
     """The parent process has a bridge, and each forked process creates its own bridge."""
     jobs = [(problem.reference, right(problem)), (problem.reference, WRONG)]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:

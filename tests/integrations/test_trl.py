@@ -136,7 +136,7 @@ def test_trl_scores_rows_of_a_problems_file(model: str, tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_trl_rewards_equal_a_direct_judge(rewards: str) -> None:
+def test_trl_rewards_equal_the_scores_of_the_bridge(rewards: str) -> None:
     expected = judge_directly(rewards)
     with Bridge(**arm(rewards)) as bridge:
         gym = TrlEnvironment(bridge)
@@ -154,7 +154,7 @@ def test_trl_skips_problems_with_long_prompts(bridge: Bridge, tmp_path: Path) ->
     assert not bridge.fits(replace(problem, question="word " * room))
 
 
-def test_learned_position_embeddings_log_a_warning(
+def test_model_with_learned_position_embeddings_logs_a_warning(
     bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
@@ -226,7 +226,7 @@ def test_documented_trl_code_trains(model: str, tmp_path: Path, monkeypatch: pyt
     assert run_shown("GRPOTrainer", model, monkeypatch).global_step == 1
 
 
-def test_documented_trl_rows_are_scored(
+def test_documented_trl_code_scores_completions_for_rows_of_a_file(
     bridge: Bridge, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -142,7 +142,7 @@ def test_taskset_uses_the_configured_system_prompt(message: str, system: str | N
     assert task.data.system_prompt == system
 
 
-async def test_task_with_a_wrong_reference_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verifiers_task_whose_reference_answer_scores_below_1_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     class Harsh:
         def remake(self, reference: str) -> Problem:
             return make_problem(answer="2")
@@ -174,7 +174,7 @@ async def test_taskset_judges_each_completion_once(monkeypatch: pytest.MonkeyPat
     assert len(judged) == 1
 
 
-async def test_taskset_judges_tasks_of_task_modules() -> None:
+async def test_taskset_judges_answers_to_user_tasks() -> None:
     class Trace:
         id = "1"
         last_reply = "<answer>none</answer>"

@@ -114,7 +114,7 @@ async def test_verl_reward_manager_scores_rows(rows: Any, manager: str) -> None:
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_verl_rewards_equal_a_direct_judge(rows: Any, rewards: str) -> None:
+async def test_verl_rewards_equal_the_scores_of_the_bridge(rows: Any, rewards: str) -> None:
     expected = judge_directly(rewards)
     own = rows.iloc[[0] * len(expected)].assign(
         reward_model=[{"style": "rule", "ground_truth": one.reference} for one in expected]
@@ -167,7 +167,7 @@ async def test_verl_rows_are_judged_by_a_score_function(rows: Any, manager: str,
 
 
 @pytest.mark.parametrize("manager", ["batch", "prime"])
-def test_older_verl_reward_manager_raises(manager: str) -> None:
+def test_verl_rejects_the_reward_managers_of_older_versions(manager: str) -> None:
     with pytest.raises(ValueError, match="Unknown reward manager"):
         resolve_reward_manager_cls(arguments(f"reward.reward_manager.name={manager}"))
 

@@ -159,7 +159,9 @@ both = pytest.mark.parametrize("server_type", PROTOCOLS)
 
 
 @both
-async def test_sampled_logprobs_equal_a_forward_pass(make_client: Any, model: Any, server_type: str) -> None:
+async def test_vllm_logprobs_equal_the_logprobs_of_a_forward_pass(
+    make_client: Any, model: Any, server_type: str
+) -> None:
     rollouts = await make_client(server_type).complete(8)
     assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
 
@@ -180,7 +182,7 @@ async def test_loss_mask_excludes_exactly_the_prompt_tokens(make_client: Any, se
 
 
 @both
-async def test_completion_ends_at_the_context_length(make_client: Any, server_type: str) -> None:
+async def test_completion_ends_after_max_completion_tokens(make_client: Any, server_type: str) -> None:
     short = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train", max_completion_tokens=2)
     rollouts = await make_client(server_type).complete(8, short)
     assert {one.token_count for one in rollouts if one.finish_reason == "length"} == {2}
@@ -356,7 +358,7 @@ def test_trainer_gets_the_sampled_tokens_and_logprobs(serve: Any, model: Any, na
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_groups_arrive_after_vllm_was_killed(serve: Any, model: Any, servers: Servers) -> None:
+def test_groups_arrive_after_vllm_is_killed_and_restarted(serve: Any, model: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)

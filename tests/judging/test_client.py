@@ -78,14 +78,14 @@ async def test_verdict_is_the_same_if_the_judge_server_sends_no_reward_parts(tol
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 502, 503, 504])
-async def test_busy_judge_is_retried(status: int) -> None:
+async def test_request_to_a_busy_judge_is_retried(status: int) -> None:
     foreign = Foreign((status, {"error": "busy"}, None), (status, "no JSON", None), (200, SOUND, None))
     async with client_of(foreign) as client:
         assert len(await client.judge("x", TEXTS)) == 2
     assert len(foreign.asked) == 3
 
 
-async def test_retry_after_of_the_judge_is_respected() -> None:
+async def test_client_waits_for_the_retry_after_time_that_the_judge_requests() -> None:
     foreign = Foreign((503, {}, "1"), (200, SOUND, None))
     async with client_of(foreign) as client:
         await client.judge("x", TEXTS)
@@ -157,7 +157,9 @@ async def test_request_refused_by_the_judge_raises(status: int) -> None:
 
 
 @pytest.mark.parametrize("reply", [(422, {"error": "late", "kind": "not_generated"}, None), (413, {}, None)])
-async def test_group_that_is_too_large_or_has_no_problem_raises(reply: tuple[int, Any, str | None]) -> None:
+async def test_client_raises_if_the_judge_returns_413_or_cannot_generate_the_problem(
+    reply: tuple[int, Any, str | None],
+) -> None:
     async with client_of(Foreign(reply)) as client:
         with pytest.raises(GenerationError):
             await client.judge("x", TEXTS)

@@ -160,7 +160,7 @@ def test_completion_that_repeats_the_prompt_is_extracted_whole_from_a_query() ->
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_extracted_from_a_query_that_lacks_leading_spaces() -> None:
+def test_query_may_lack_the_leading_spaces_of_the_prompt() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
@@ -174,11 +174,11 @@ def test_completion_is_extracted_from_a_query_with_a_repetitive_prompt() -> None
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_no_completion_is_extracted_from_a_query_for_a_blank_prompt() -> None:
+def test_query_yields_no_completion_if_the_prompt_is_blank() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_reward_query_that_does_not_contain_the_prompt_returns_422(client: Client) -> None:
+async def test_query_that_does_not_contain_its_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of its prompt" in await error_of(reply)
@@ -225,7 +225,7 @@ async def test_judge_metrics_measure_request_durations(client: Client) -> None:
     assert 'reasoning_judge_request_duration_seconds_count{route="/score"} 1.0\n' in await scraped(client)
 
 
-async def test_judge_metrics_count_faults(client: Client, judge: Judge) -> None:
+async def test_judge_metrics_count_failed_scoring_attempts(client: Client, judge: Judge) -> None:
     judge.errors = [ScoringError("no worker")] * 3
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]})
     text = await scraped(client)
@@ -233,7 +233,7 @@ async def test_judge_metrics_count_faults(client: Client, judge: Judge) -> None:
     assert 'reasoning_judge_replies_total{status="503"} 1.0\n' in text
 
 
-async def test_judge_metrics_have_the_most_frequent_answer_share(client: Client) -> None:
+async def test_judge_metrics_contain_the_share_of_the_most_frequent_answer(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
     text = await scraped(client)
     assert 'reasoning_answers_most_frequent_share{task="gcd"} 0.75\n' in text
@@ -293,7 +293,7 @@ async def test_server_sends_100_continue_if_the_client_expects_it(client: Client
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic c2VjcmV0", "Basic secret", "secret", "Bearer \x80"])
-async def test_request_without_token_is_refused(judge: Judge, header: str | None) -> None:
+async def test_request_without_the_right_token_is_refused(judge: Judge, header: str | None) -> None:
     async with TestClient(RawTestServer(JudgeServer(judge, token="secret").handle)) as client:
         headers = {} if header is None else {"Authorization": header}
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers=headers)
@@ -312,7 +312,7 @@ async def test_request_with_the_right_token_is_accepted(judge: Judge, header: st
 # ---------------------------------------------------------------------------- infrastructure errors
 
 
-async def test_worker_failure_is_retried_by_the_server(client: Client, judge: Judge) -> None:
+async def test_judge_server_retries_scoring_after_a_worker_failure(client: Client, judge: Judge) -> None:
     judge.errors = [ScoringError("a worker died"), ScoringError("again")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert await reply.json() == 1.0
@@ -615,7 +615,7 @@ async def test_health_route_answers_while_memory_is_full() -> None:
 # ---------------------------------------------------------------------------- with a session
 
 
-async def test_health_route_returns_503_after_the_session_closes() -> None:
+async def test_health_route_returns_503_after_the_worker_pool_closes() -> None:
     session = Session(tasks=["chain_sum"], num_generators=1, num_verifiers=1)
     async with session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         await until(lambda: session.pool.fault is None)

@@ -78,11 +78,11 @@ def overridden(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
 
 
-def test_rollout_with_zero_advantage_override_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
+def test_rollout_whose_advantage_is_overridden_with_zero_counts_in_the_group_mean(groups: list[dict[str, Any]]) -> None:
     assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]
 
 
-def test_zero_advantage_rollout_is_left_out_of_the_loss(groups: list[dict[str, Any]]) -> None:
+def test_rollout_whose_advantage_is_overridden_with_zero_is_left_out_of_the_loss(groups: list[dict[str, Any]]) -> None:
     batch = collate([overridden(groups[0])])
     assert batch is not None
     assert batch.advantages[:, 0].tolist() == [-0.25, -0.25, -0.25]
@@ -112,7 +112,9 @@ def test_trainer_resumes_from_a_checkpoint(model: Any, groups: list[dict[str, An
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
 
 
-def test_shuffling_rewards_only_changes_their_order(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_shuffled_rewards_are_the_same_rewards_in_a_different_order(
+    model: Any, groups: list[dict[str, Any]], tmp_path: Path
+) -> None:
     trainer = quiet_trainer(model, tmp_path, recipe=dataclasses.replace(Recipe(), shuffle_rewards=True))
     mixed = [{**groups[0], "scores": list(range(40)), **{key: groups[0][key] * 10 for key in LISTS}}]
     trainer.train(mixed)

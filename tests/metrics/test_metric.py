@@ -155,13 +155,13 @@ def test_task_sampler_statistics_become_metrics() -> None:
     ("answers", "share"),
     [(["0", "0", "0", "right"], 0.75), (["0", None, None], 1.0), (["0", *["1"] * 1_000], 1.0)],
 )
-def test_most_frequent_answer_share_becomes_a_metric(answers: list[str | None], share: float) -> None:
+def test_share_of_the_most_frequent_answer_becomes_a_metric(answers: list[str | None], share: float) -> None:
     recent = RecentAnswers()
     recent.add("gcd", answers)
     assert for_wandb(read(ANSWERS, recent)) == {"answers/most_frequent_share/gcd": share}
 
 
-def test_most_frequent_answer_share_is_omitted_if_there_are_no_answers() -> None:
+def test_share_of_the_most_frequent_answer_is_omitted_if_there_are_no_answers() -> None:
     recent = RecentAnswers()
     recent.add("gcd", [None])
     assert for_wandb(read(ANSWERS, recent)) == {}

@@ -42,7 +42,7 @@ def values_of(groups: Mapping[str, Sums]) -> dict[str, float]:
 # ---------------------------------------------------------------------------- reports
 
 
-def test_training_report_has_means_over_rollouts() -> None:
+def test_training_metrics_are_means_over_all_rollouts() -> None:
     rollouts = [
         make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
         make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
@@ -101,7 +101,7 @@ def test_outcome_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_metrics_report_the_share_of_answers_per_kind_of_formatting() -> None:
+def test_metrics_report_the_share_of_answers_with_each_kind_of_formatting() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
     report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}
@@ -193,7 +193,7 @@ def read_words(dumps: DumpStats | None = None, delivery: DeliveryStats | None = 
 # ---------------------------------------------------------------------------- remarks
 
 
-def test_note_on_missing_answers_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_note_on_completions_without_answer_tags_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
     recorded(*[unanswered] * 60)
     [record] = caplog.records

@@ -94,13 +94,13 @@ def test_delayed_scores_do_not_bias_curriculum_levels() -> None:
     assert late.estimate("task").level == pytest.approx(at_once.estimate("task").level, abs=0.1)
 
 
-def test_weak_learner_gets_the_lowest_levels() -> None:
+def test_model_that_solves_nothing_gets_the_lowest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 0.0, 100)
     assert (estimator.estimate("task").level or 0.0) < 0.1
 
 
-def test_strong_learner_gets_the_highest_levels() -> None:
+def test_model_that_solves_everything_gets_the_highest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 1.0, 100)
     assert (estimator.estimate("task").level or 0.0) > 0.8
@@ -223,7 +223,7 @@ def test_level_with_few_questions_is_sampled_less() -> None:
     assert lowered.pass_rates == whole.pass_rates
 
 
-def test_weak_learner_stays_at_a_level_with_few_questions() -> None:
+def test_model_that_is_right_only_at_level_0_gets_no_harder_levels() -> None:
     """A learner that is only right at level 0 gets no harder levels."""
     estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)

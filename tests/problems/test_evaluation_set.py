@@ -117,7 +117,7 @@ async def test_evaluation_problem_is_generated_again_after_an_error() -> None:
     assert len(await evaluation_set.problems()) == 1
 
 
-async def test_killed_worker_changes_no_evaluation_problem() -> None:
+async def test_evaluation_problem_stays_the_same_if_a_worker_is_killed() -> None:
     workers = FakeWorkers(Mock(side_effect=[WorkerError("killed by another process"), make_problem("gcd")]))
     assert len(await make_set(workers, ["gcd"], samples_per_task=1).problems()) == 1
     assert [spec.attempt for spec in workers.specs] == [0, 0]
@@ -217,7 +217,7 @@ async def test_evaluation_questions_of_small_tasks_are_held_out_of_training(
     assert not await evaluation_set.has_question(replace(problem, question="another one"))
 
 
-async def test_evaluation_questions_with_params_are_held_out_of_training() -> None:
+async def test_evaluation_questions_of_tasks_with_params_are_held_out_of_training() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(MANY, question=question))
@@ -239,7 +239,7 @@ async def test_questions_of_large_tasks_with_params_are_held_out_of_training() -
     assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
-async def test_resumed_evaluation_set_generates_each_problem_once() -> None:
+async def test_resumed_evaluation_set_generates_finished_problems_but_returns_only_others() -> None:
     """Finished problems are generated again, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)

@@ -196,7 +196,7 @@ async def test_gameable_task_is_trained_if_the_tasks_setting_names_it(fields: di
 
 
 @pytest.mark.parametrize(("tasks", "trained"), [("all", False), ("rlve/*,gcd", False), ("rlve/Poor,gcd", True)])
-async def test_gameable_task_of_a_user_module_is_left_out(tasks: str, trained: bool) -> None:
+async def test_gameable_user_task_is_trained_only_if_the_tasks_setting_names_it(tasks: str, trained: bool) -> None:
     others = (TaskInfo("rlve/Poor", "rlve", "1 is right in most problems"), TaskInfo("rlve/Rich", "rlve"))
     library = replace(LIBRARY, tasks=(*LIBRARY.tasks, *others))
     chosen = await plan_tasks(ReasoningSettings(tasks=tasks), library, LibraryChecker())
@@ -241,7 +241,7 @@ async def test_random_complexity_mode_does_not_learn_from_scores() -> None:
 
 
 @pytest.mark.parametrize(("target", "gcd_rises"), [(0.3, True), (0.9, False)])
-async def test_curriculum_levels_rise_to_the_target_accuracy(target: float, gcd_rises: bool) -> None:
+async def test_curriculum_levels_rise_while_the_accuracy_is_above_the_target(target: float, gcd_rises: bool) -> None:
     sampler = await make(complexity_mode="curriculum", curriculum_target_accuracy=target)
     before = sampler.report()
     serve(sampler, range(300), LEARNER)
@@ -281,7 +281,7 @@ def test_member_tasks_of_composite_get_the_task_params_set_for_them() -> None:
     assert composed == {"composite": {"datasets": members}}
 
 
-async def test_description_of_a_run_round_trips_through_json() -> None:
+async def test_description_of_a_run_is_unchanged_after_json_encoding() -> None:
     """A checkpoint contains lists, so the description must not contain tuples."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")

@@ -80,7 +80,7 @@ async def test_answers_published_with_a_preset_earn_full_score(library: Library,
 
 
 @on_one_loop
-async def test_preset_reports_library_and_strict_scores(library: Library) -> None:
+async def test_preset_answer_gets_the_library_score_and_a_separate_strict_score(library: Library) -> None:
     (problem,) = await make(library[0], "rg-easy", "game_of_life_halting", samples=1)
     plain, strict = [await library[0].score(problem, ["perhaps"], plainly=plainly) for plainly in (True, False)]
     assert (plain[0].score, strict[0].score) == (1.0, 0.0)
@@ -104,7 +104,7 @@ async def test_preset_uses_the_system_prompt_of_the_library(library: Library) ->
 
 
 @pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, PRESET_SIZE, 3)), 17)])
-async def test_preset_gives_up_a_task_that_always_fails(works_at: set[int], made: int) -> None:
+async def test_preset_stops_generating_problems_of_a_task_that_always_fails(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
     failing = PresetSet(
         workers, ["knight_swap"], {}, samples_per_task=PRESET_SIZE, eval_seed=FIRST_SEED, deadline_s=1.0
@@ -113,14 +113,14 @@ async def test_preset_gives_up_a_task_that_always_fails(works_at: set[int], made
     assert len(workers.specs) == (PRESET_SIZE if made > 1 else made + MAX_FAILURES)
 
 
-async def test_killed_worker_changes_no_preset_problem() -> None:
+async def test_preset_problem_stays_the_same_if_a_worker_is_killed() -> None:
     workers = FakeWorkers(Mock(side_effect=[WorkerError("killed by another process"), make_problem("gcd")]))
     preset = PresetSet(workers, ["gcd"], {}, samples_per_task=1, eval_seed=FIRST_SEED, deadline_s=60.0)
     assert len(await preset.problems()) == 1
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_question_of_a_large_task_is_held_out_of_training() -> None:
+async def test_preset_questions_are_held_out_of_training_even_for_large_tasks() -> None:
     """Training may sample the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)
@@ -128,7 +128,7 @@ async def test_preset_question_of_a_large_task_is_held_out_of_training() -> None
     assert await preset.has_question(make_problem("count_bits", question=question))
 
 
-async def test_finished_preset_problems_are_not_generated() -> None:
+async def test_preset_stream_skips_problems_that_are_already_done() -> None:
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["gcd"], {}, samples_per_task=5, eval_seed=FIRST_SEED, deadline_s=60.0)
     done = {("gcd", number) for number in range(4)}

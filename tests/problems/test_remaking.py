@@ -8,7 +8,7 @@ from tests.records import make_problem
 PROBLEM = replace(make_problem(), entry=b"x" * 100_000)
 
 
-def test_cached_problem_is_returned() -> None:
+def test_problem_cache_returns_a_cached_problem() -> None:
     cache = ProblemCache(1_000_000)
     cache.put("a", PROBLEM)
     assert cache.get("a") is PROBLEM

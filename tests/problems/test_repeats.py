@@ -10,7 +10,7 @@ def test_repeat_counter_counts_each_repetition_of_a_question() -> None:
     assert repeats.repeated == {"gcd": 2}
 
 
-def test_equal_question_of_another_task_is_not_repeated() -> None:
+def test_equal_question_of_another_task_does_not_count_as_a_repeat() -> None:
     repeats = RepeatCounter()
     repeats.add("gcd", "a")
     repeats.add("lcm", "a")

@@ -62,7 +62,7 @@ def luck(spec: ProblemSpec) -> int:
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_sampled_task_and_seed_of_a_position_are_reproducible(
+def test_task_and_seed_sampled_for_a_problem_index_are_reproducible(
     run_seed: int, instance: int, index: int, attempt: int
 ) -> None:
     drawn = make_sampler(run_seed=run_seed, instance=instance).draw(index, attempt)
@@ -77,7 +77,9 @@ def test_sampled_task_and_seed_of_a_position_are_reproducible(
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_sampled_tasks_depend_on_seed_and_position(options: dict[str, int], index: int, attempt: int) -> None:
+def test_sampled_seed_and_level_differ_between_runs_instances_indexes_and_attempts(
+    options: dict[str, int], index: int, attempt: int
+) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
     assert other.seed != first.seed
     assert other.level != first.level
@@ -114,7 +116,7 @@ def test_sampled_problem_has_the_params_of_its_task() -> None:
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_tasks_differ_between_attempts_at_the_same_position() -> None:
+def test_attempts_at_one_problem_index_draw_different_tasks() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
@@ -173,7 +175,7 @@ def test_task_whose_groups_have_equal_scores_keeps_a_minimum_share() -> None:
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_SHARE * 600 / len(TASKS)
 
 
-def test_tasks_are_sampled_uniformly_if_the_group_size_is_1() -> None:
+def test_adaptive_sampling_draws_tasks_uniformly_if_the_group_size_is_1() -> None:
     sampler = make_learning_sampler(group_size=1)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
@@ -192,7 +194,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_scores_change_the_estimate_at_the_served_level() -> None:
+def test_group_scores_change_the_estimate_at_the_served_not_the_requested_level() -> None:
     """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)

@@ -67,12 +67,12 @@ def test_task_pattern_without_a_match_raises(pattern: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(("available", "excluded"), [([], []), (AVAILABLE, ["*"])])
-def test_selection_from_a_library_without_tasks_raises(available: list[TaskInfo], excluded: list[str]) -> None:
+def test_task_selection_that_leaves_no_task_raises(available: list[TaskInfo], excluded: list[str]) -> None:
     with pytest.raises(ConfigError):
         select_tasks(available, [], excluded)
 
 
-def test_task_name_overrides_patterns_and_a_later_pattern_an_earlier_one() -> None:
+def test_task_name_wins_over_patterns_and_later_patterns_win_over_earlier_ones() -> None:
     values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,

@@ -155,7 +155,7 @@ async def test_stream_counts_levels_that_workers_replaced_and_logs_them_once(
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_stream_prefetches_more_problems_if_more_are_in_flight(make_stream: MakeStream) -> None:
+async def test_number_of_prefetched_problems_grows_with_the_number_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
     stream = make_stream(sampler=sampler)
     stream.min_ahead, stream.max_ahead = 2, 5
@@ -249,7 +249,7 @@ async def test_rare_failures_do_not_quarantine_a_task(make_stream: MakeStream) -
     assert stream.stats.quarantined == ()
 
 
-async def test_stream_without_tasks_raises(make_stream: MakeStream) -> None:
+async def test_stream_raises_if_every_task_is_quarantined(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(no_luck))
     with pytest.raises(GenerationError):
         await stream.next()
@@ -270,7 +270,7 @@ async def test_state_saved_while_a_problem_fails_repeatedly_skips_no_problem(mak
     assert stream.state() == before
 
 
-async def test_killed_worker_does_not_change_the_sequence(make_stream: MakeStream, no_pauses: None) -> None:
+async def test_killed_workers_do_not_change_the_sequence_of_problems(make_stream: MakeStream, no_pauses: None) -> None:
     """The workers of some positions are killed several times."""
     kills = Counter({1000: 1, 4000: 5})
 
@@ -307,7 +307,7 @@ async def test_next_method_raises_if_the_stream_is_closed(make_stream: MakeStrea
         await stream.next()
 
 
-async def test_evaluation_question_is_replaced_by_a_new_problem(make_stream: MakeStream) -> None:
+async def test_training_problem_with_an_evaluation_question_is_replaced(make_stream: MakeStream) -> None:
     decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
@@ -359,7 +359,7 @@ async def test_restored_problem_is_replaced_if_the_question_has_changed(
     assert "the question differs from the question in the earlier run" in caplog.text
 
 
-async def test_resumed_stream_samples_problems_only_for_unfinished_positions(make_stream: MakeStream) -> None:
+async def test_resumed_stream_takes_the_unfinished_problems_from_the_state(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
@@ -372,7 +372,9 @@ async def test_resumed_stream_samples_problems_only_for_unfinished_positions(mak
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
-def test_resumed_stream_continues_the_sequence(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
+def test_resumed_stream_continues_the_sequence_of_problems(
+    runs: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
     """Problems become ready in any order. Each run is saved with problems in flight, then resumed."""
 
     async def serve() -> None:
@@ -437,7 +439,7 @@ async def test_resumed_stream_still_excludes_quarantined_tasks(make_stream: Make
     assert [*(problem.spec for problem in begun), *await take(mended, 12)] == expected
 
 
-async def test_closed_stream_keeps_its_state(make_stream: MakeStream) -> None:
+async def test_closing_a_stream_leaves_the_state_unchanged(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=3))
     workers.finish(0)

@@ -21,7 +21,7 @@ def test_switch_option_needs_no_value() -> None:
     assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": ["x"]}
 
 
-def test_config_option_given_twice_collects_both_files() -> None:
+def test_parser_returns_both_files_of_a_config_option_given_twice() -> None:
     assert parser().read(["--config", "x", "--config=y"]) == {"config": ["x", "y"]}
 
 

@@ -24,11 +24,13 @@ def test_settings_command_shows_every_setting(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
-def test_settings_command_finds_short_option_names(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_command_finds_a_setting_by_the_name_of_its_short_option(
+    word: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert settings_command([word]) == 0
     assert f"Short form: {told}." in " ".join(capsys.readouterr().out.split())
 
 
-def test_settings_command_prints_all_settings_as_json() -> None:
+def test_settings_command_raises_if_words_are_combined_with_the_json_option() -> None:
     with pytest.raises(ConfigError, match="omit the words"):
         settings_command(["curriculum_target", "--json"])

@@ -72,7 +72,7 @@ def test_each_tokenizer_type_encodes_a_prompt_to_tokens_of_its_text(other: Any, 
         assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
 
 
-def test_prompt_prefix_that_changes_is_encoded_each_time(tokenizer: Any) -> None:
+def test_prompt_is_encoded_correctly_if_the_template_inserts_the_time(tokenizer: Any) -> None:
     """A template may insert the time, so a later prompt may begin differently."""
     own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
     chat = ChatFormat(own, "own")
@@ -92,7 +92,7 @@ def test_encode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any)
 
 
 @pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
-def test_truncation_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) -> None:
+def test_truncation_or_padding_set_on_the_tokenizer_is_ignored(tokenizer: Any, leave: str) -> None:
     """Other code may share the tokenizer and may have switched on truncation or padding."""
     shared = deepcopy(tokenizer)
     getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))

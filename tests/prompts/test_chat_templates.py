@@ -58,7 +58,7 @@ def test_template_that_needs_content_parts_gets_a_list(tokenizer: Any, content: 
         ("{{ messages[9].content.x }}", "UndefinedError"),
     ],
 )
-def test_template_that_omits_a_message_raises(tokenizer: Any, template: str, fault: str) -> None:
+def test_chat_template_that_formats_messages_incorrectly_raises(tokenizer: Any, template: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
         ChatFormat(tokenizer_with(tokenizer, template), "odd")
     assert "\n" not in str(refused.value)
@@ -93,7 +93,7 @@ def test_end_of_turn_token_is_found_in_the_chat_template(
     assert chat.strip_end_of_turn("one") == "one"
 
 
-def test_several_end_of_turn_tokens_are_kept(tokenizer: Any) -> None:
+def test_reply_can_end_with_two_end_of_turn_tokens(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.end_of_turn == "<|reply_end|><|im_end|>"
@@ -133,7 +133,7 @@ def test_missing_template_file_raises(tokenizer: Any) -> None:
         ChatFormat(tokenizer, "own", template="gone.jinja")
 
 
-def test_chat_template_kwargs_reach_the_template(tokenizer: Any) -> None:
+def test_chat_template_kwargs_are_passed_to_the_chat_template(tokenizer: Any) -> None:
     template = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
     changed = tokenizer_with(tokenizer, template)
     chat = ChatFormat(changed, "own", template_options={"enable_thinking": False})

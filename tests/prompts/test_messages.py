@@ -24,7 +24,7 @@ def test_default_system_prompt_omits_think_tags_for_native_thinking_formats() ->
     assert "<think>" not in NATIVE_SYSTEM_PROMPT
 
 
-def test_configured_system_prompt_is_unchanged() -> None:
+def test_configured_system_prompt_gets_no_additions_for_a_thinking_format() -> None:
     assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."
 
 

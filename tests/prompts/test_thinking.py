@@ -59,7 +59,9 @@ def test_answer_inside_thinking_of_an_unknown_format_counts_as_second_answer(nam
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
-def test_text_before_a_closing_thinking_mark_without_an_opening_is_removed(thinking_format: ThinkingFormat) -> None:
+def test_text_before_a_closing_thinking_mark_is_removed_if_no_opening_mark_exists(
+    thinking_format: ThinkingFormat,
+) -> None:
     assert split_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])).text == "5"
 
 
@@ -93,11 +95,11 @@ def test_answers_outside_the_final_channel_are_ignored() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_thinking_setting_none_removes_nothing() -> None:
+def test_value_none_of_the_thinking_setting_removes_nothing() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_thinking_setting_auto_removes_known_formats() -> None:
+def test_value_auto_of_the_thinking_setting_removes_thinking_in_known_formats() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 

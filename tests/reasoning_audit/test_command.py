@@ -105,13 +105,13 @@ def test_audit_prints_a_passed_result_as_json(run: Run, capsys: pytest.CaptureFi
     assert {one["task"] for one in report["audits"]} == {"exact", "broken"}
 
 
-def test_audit_without_problems_raises_the_cause(run: Run) -> None:
+def test_audit_raises_the_cause_if_no_problem_can_be_generated(run: Run) -> None:
     with pytest.raises(WorkerError, match=r"ValueError: no such puzzle"):
         run("--tasks", "broken")
 
 
 @pytest.mark.usefixtures("audited")
-def test_audit_output_creates_its_folder(run: Run) -> None:
+def test_audit_creates_the_folder_of_its_output_file(run: Run) -> None:
     run("--output", "new/numbers.json")
     assert Path("new/numbers.json").is_file()
 
@@ -128,7 +128,7 @@ def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     ("argv", "rewards", "wrapper"),
     [((), "strict", None), (("--rewards", "plain"), "plain", BARE), (("--rewards", "library"), "library", BARE)],
 )
-def test_audit_uses_the_rewards_setting(
+def test_audit_command_uses_the_rewards_setting(
     run: Run, unstarted: Mock, argv: Sequence[str], rewards: str, wrapper: str | None
 ) -> None:
     with pytest.raises(WorkerError, match="not started"):
@@ -185,6 +185,6 @@ def test_audit_prints_its_table_if_the_disk_is_full(
 
 
 @pytest.mark.usefixtures("audited")
-def test_audit_output_of_an_older_version_is_replaced(run: Run) -> None:
+def test_audit_result_file_of_an_older_version_is_overwritten(run: Run) -> None:
     Path("audit.json").write_text('{"version": 0, "audits": []}')
     assert run() == 0

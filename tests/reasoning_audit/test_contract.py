@@ -70,7 +70,7 @@ async def test_audit_reports_verifier_failures_as_defects(parts: dict[str, float
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("of_long", "defect"), [(5.0, Defect.SCORE_OUT_OF_RANGE), (0.0, Defect.VERIFIER_FAILS)])
-async def test_verifier_errors_are_confirmed_by_a_second_call(of_long: float, defect: Defect) -> None:
+async def test_audit_scores_an_answer_again_before_reporting_a_verifier_error(of_long: float, defect: Defect) -> None:
     failed = ProbedAnswer(Verdict(0.0, Reason.VERIFIER_ERROR, "long"), _problem(make_spec("gcd", seed=9)))
     workers = _workers(lambda answer: of_long if answer == "long" else _is_right(answer))
     [finding] = await _findings(workers, failed=[failed])
@@ -113,7 +113,7 @@ async def test_no_further_attack_answers_are_scored_after_a_timeout() -> None:
 @pytest.mark.parametrize(
     ("answer", "changed"), [("4 4 3", "-40 4 3"), ("[0, 7]", "[0, -70]"), ("-2", "-2"), ("1.5", "1.5"), ("a7b", "a7b")]
 )
-def test_attack_replaces_a_number_by_a_negative_number(answer: str, changed: str) -> None:
+def test_attack_replaces_a_number_in_the_answer_by_a_negative_number(answer: str, changed: str) -> None:
     assert with_negative_number(answer) == changed
 
 

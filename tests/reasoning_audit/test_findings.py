@@ -55,7 +55,7 @@ def test_findings_are_sorted_by_severity() -> None:
         (Defect.TEXT_EXECUTED, "4" * 2_001, "again"),
     ],
 )
-def test_finding_has_the_command_that_reproduces_it(defect: Defect, answer: str, shown: str) -> None:
+def test_finding_has_a_command_that_reproduces_the_finding(defect: Defect, answer: str, shown: str) -> None:
     problem = problem_of(make_spec("maze"))
     of_library = Reporter("maze", None, LibraryCommands("again"), is_watched=True)
     assert shown in of_library.finding(defect, "", problem, answer).command
@@ -109,7 +109,7 @@ def test_findings_with_the_same_defect_are_merged() -> None:
     assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
 
 
-def test_single_reference_answer_below_full_score_has_medium_severity() -> None:
+def test_finding_has_medium_severity_if_one_of_30_right_answers_is_rejected() -> None:
     gold = ProbeTally()
     for seed in range(30):
         gold.add(Verdict(float(seed != 7), Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
@@ -154,7 +154,7 @@ def test_finding_on_a_task_left_out_of_training_has_low_severity() -> None:
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_rejected_answer_has_high_severity_in_a_task_left_out_of_training() -> None:
+def test_rejected_right_answer_has_high_severity_even_if_training_leaves_out_the_task() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 
@@ -165,7 +165,7 @@ def test_task_without_problems_is_a_finding() -> None:
     assert finding.command == "again"
 
 
-def test_finding_of_a_decision_tree_names_the_audit_command() -> None:
+def test_finding_about_a_decision_tree_shows_the_command_that_repeats_the_audit() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

@@ -48,7 +48,7 @@ def saved() -> Any:
     return json.loads(encode_report(report_of(GOOD, BAD, EMPTY)))
 
 
-def test_audit_report_round_trips_through_json() -> None:
+def test_audit_report_is_unchanged_after_json_encoding_and_decoding() -> None:
     finding = Finding(Defect.COPY_PAID, Severity.HIGH, "maze", 0.5, "paid", "maze:train:1", "b", 0.75, 1.0, "score")
     report = report_of(GOOD, BAD, EMPTY, findings=[finding])
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report

@@ -63,7 +63,7 @@ async def test_answer_format_of_the_rows_is_detected(form: CompletionForm) -> No
 
 
 @pytest.mark.asyncio
-async def test_answers_are_scored_in_the_detected_format() -> None:
+async def test_answers_to_rows_are_put_in_the_detected_answer_format() -> None:
     problems = _problems({"answer": "1"})
     pool = FakeWorkers()
     [verdict] = await RowWorkers(pool, problems, BOX, _nothing).score(problems[0], ["5"])
@@ -201,7 +201,7 @@ def test_malformed_rows_raise(rows: list[Any], argv: list[str], message: str) ->
 
 
 @pytest.mark.usefixtures("folder")
-def test_rows_without_questions_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_reports_that_rows_have_no_questions(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")
     assert "no column with questions" in capsys.readouterr().err
@@ -221,7 +221,7 @@ def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> N
         _run("wants_level")
 
 
-def test_deadline_and_memory_options_without_score_option_raise() -> None:
+def test_deadline_and_memory_options_raise_without_the_score_option() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 

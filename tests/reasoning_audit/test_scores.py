@@ -35,13 +35,13 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_shortcut_score_is_a_fault_if_it_exceeds_the_bound_for_the_options(options: int, bound: float) -> None:
+def test_shortcut_score_above_the_bound_for_the_number_of_options_is_a_fault(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_audit_records_score_0_if_a_problem_has_no_test_answer_of_a_kind() -> None:
+def test_mean_shortcut_score_counts_problems_without_a_shortcut_as_0() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -54,7 +54,7 @@ def test_audit_records_score_0_if_a_problem_has_no_test_answer_of_a_kind() -> No
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_reference_answer_below_full_score_is_a_fault(
+def test_low_score_of_right_answers_or_high_score_of_changed_answers_is_a_fault(
     oracle: list[float], perturbed: list[float], fault: str | None
 ) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
@@ -84,7 +84,7 @@ async def test_best_constant_answer_is_scored_on_problems_not_used_to_choose_it(
     ("paid_until", "items", "at_fault"),
     [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
 )
-async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int, at_fault: bool) -> None:
+async def test_audit_confirms_a_suspected_fault_on_more_problems(paid_until: int, items: int, at_fault: bool) -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         paid = problem.spec.index < paid_until or answer == problem.answer
         return Verdict(float(paid), Reason.SCORED)
@@ -93,7 +93,7 @@ async def test_faults_are_confirmed_on_more_problems(paid_until: int, items: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_audit_confirms_faults_only_once_if_training_leaves_the_task_out() -> None:
+async def test_audit_adds_problems_only_once_for_a_task_left_out_of_training() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -140,14 +140,14 @@ async def test_audit_records_generation_and_scoring_failures() -> None:
     assert audit.failures == ("gcd, position 1: no luck", "the verifier worker cannot score")
 
 
-async def test_audit_gives_up_a_task_that_always_fails() -> None:
+async def test_audit_stops_generating_problems_of_a_task_after_3_failures() -> None:
     workers = FakeWorkers(no_luck)
     audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == 3
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_decision_tree_finding_is_confirmed_on_more_problems() -> None:
+async def test_finding_about_a_decision_tree_is_confirmed_on_160_problems() -> None:
     """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:

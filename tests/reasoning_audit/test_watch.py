@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_python_audit_events_map_to_kinds_of_side_effects_of_an_answer(
+def test_audit_recognizes_side_effects_of_an_answer_in_python_audit_events(
     event: str, arguments: tuple[object, ...], kind: str | None
 ) -> None:
     assert kind_of(event, arguments) == kind
@@ -52,7 +52,7 @@ def _raise(_answer: str) -> float:
         (_raise, 0.0, {"failed": 1.0}),
     ],
 )
-def test_audit_records_what_both_verifier_calls_returned(
+def test_audit_records_the_results_of_both_calls_of_the_verifier(
     verify: Callable[[str], object], score: float, parts: dict[str, float]
 ) -> None:
     watched = WatchedAnswers(verify, StillWatch())

@@ -69,7 +69,7 @@ def test_batch_with_groups_of_one_completion_passes_the_checks() -> None:
         ("inference_logprobs", 0, [1.0, 1.0, 1.0, -1.0, -math.inf], "group 1: .*inference_logprobs"),
     ],
 )
-def test_invalid_batch_error_names_the_field(field: str, rollout: int | None, value: Any, where: str) -> None:
+def test_error_about_an_invalid_batch_names_the_field(field: str, rollout: int | None, value: Any, where: str) -> None:
     batch = [sound_group(), sound_group()]
     if rollout is None:
         batch[1][field] = value

@@ -43,7 +43,7 @@ async def test_server_that_refuses_connections_keeps_its_port() -> None:
             bind(int(server.url.rpartition(":")[2]))
 
 
-def test_end_of_the_process_closes_reserved_ports() -> None:
+def test_reserved_ports_are_closed_when_the_process_ends() -> None:
     script = "from reasoning_gym_testing import free_port; free_port()"
     ended = subprocess.run([sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True)
     assert "ResourceWarning" not in ended.stderr

@@ -119,7 +119,7 @@ def test_function_wait_until_raises_after_the_time_limit() -> None:
         wait_until(lambda: False, 0.1, "the miracle")
 
 
-def test_launcher_has_ended_when_the_program_that_started_it_ends(tmp_path: Path) -> None:
+def test_launcher_process_ends_before_the_program_that_started_it(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys\n"
         "from reasoning_gym_testing import Processes\n"

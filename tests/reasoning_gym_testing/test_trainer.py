@@ -32,7 +32,7 @@ def send(run_api: RunApi, group: Any) -> None:
     urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
 
-def test_trainer_runs_until_an_invalid_batch(run_api: RunApi) -> None:
+def test_trainer_stops_with_an_error_on_an_invalid_batch(run_api: RunApi) -> None:
     with Trainer(run_api.url, batch_size=4, group_size=2) as trainer:
         wait_until(lambda: trainer.registrations, "the registration")
         for messages in [None, MESSAGES, None, None]:

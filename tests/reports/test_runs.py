@@ -39,7 +39,7 @@ def series_of(*folders: Path) -> list[tuple[str, list[int]]]:
     return [(each["name"], each["steps"]) for each in report(*folders)["series"]]
 
 
-def test_evaluations_of_a_training_form_one_series(tmp_path: Path) -> None:
+def test_evaluations_of_one_model_at_several_steps_form_a_training_series(tmp_path: Path) -> None:
     folders = [evaluation_at(tmp_path, name, step, step) for name, step in (("c", 10), ("a", 30), ("b", 20))]
     data = report(*folders, evaluation_at(tmp_path, "d", None, 40), evaluation_at(tmp_path, "e", 40, 50, model="other"))
     assert data["series"] == [{"name": "m", "runs": [0, 2, 1], "steps": [10, 20, 30]}]
@@ -55,7 +55,7 @@ def test_evaluations_of_a_training_form_one_series(tmp_path: Path) -> None:
     ]
 
 
-def test_lower_step_starts_a_new_training_series(tmp_path: Path) -> None:
+def test_evaluation_at_a_lower_step_starts_a_new_training_series(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 10, 20, 30])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
@@ -89,6 +89,6 @@ def test_report_counts_a_copied_dump_once(tmp_path: Path) -> None:
     assert data["notes"] == [f"{dump}: skipped 1 {words}", f"{copy}: skipped 3 {words}"]
 
 
-def test_runs_with_equal_names_show_their_folders(tmp_path: Path) -> None:
+def test_report_names_the_folders_of_runs_that_have_equal_names(tmp_path: Path) -> None:
     paths = [write(tmp_path / folder / "dumps" / "a.jsonl", group(rollout())) for folder in ("x", "y")]
     assert [run["name"] for run in report(*(path.parent for path in paths))["runs"]] == ["x/dumps", "y/dumps"]

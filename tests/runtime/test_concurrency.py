@@ -46,7 +46,7 @@ async def test_error_in_one_call_cancels_the_concurrent_calls() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_error_in_concurrent_work_stops_the_reading_of_further_items() -> None:
+async def test_no_more_items_are_read_after_an_error_in_concurrent_work() -> None:
     async def items() -> AsyncIterator[int]:
         yield 0
         yield 1

@@ -111,7 +111,7 @@ async def test_cleanup_callback_runs_after_cancelled_work_has_ended(by: str, rai
     assert order == ["work ended", "closed"]
 
 
-async def test_signal_handlers_are_removed_at_the_end() -> None:
+async def test_signal_handlers_are_removed_when_the_work_ends() -> None:
     async def work() -> None:
         assert signal.getsignal(signal.SIGTERM) is not before
 

@@ -45,7 +45,7 @@ def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys
     return capsys
 
 
-def test_table_rows_in_a_pipe_are_not_wrapped(pipe: pytest.CaptureFixture[str]) -> None:
+def test_table_rows_written_to_a_pipe_are_not_wrapped(pipe: pytest.CaptureFixture[str]) -> None:
     _print()
     assert pipe.readouterr().out.splitlines() == [
         "TASK                       N  NOTE",

@@ -26,7 +26,7 @@ async def turns_of_others(sizes: list[int]) -> int:
     return turns
 
 
-async def test_short_sequences_are_processed_in_one_event_loop_turn() -> None:
+async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
@@ -39,7 +39,7 @@ async def test_empty_list_of_sequences_gives_no_results() -> None:
     assert await map_in_turns(len, []) == []
 
 
-async def test_short_sequences_are_processed_without_a_yield() -> None:
+async def test_short_sequences_are_processed_without_yielding_to_the_event_loop() -> None:
     assert await turns_of_others([NUMBERS_PER_TURN // 8] * 8) == 0
 
 

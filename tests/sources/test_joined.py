@@ -40,7 +40,7 @@ def test_problems_and_scores_of_a_task_come_from_the_source_of_the_task() -> Non
     assert [joined.scorer(task, {}, b"", None, plainly=False).score("") for task in joined.tasks] == [1, 2, 2]
 
 
-def test_parameters_of_a_task_source_are_checked_by_generating_a_problem() -> None:
+def test_params_for_a_task_of_an_extra_source_are_checked_by_generating_a_problem() -> None:
     joined = JoinedSources(Echo("gcd"), [Echo("lab/a")])
     assert joined.check("lab/a", {}, None) is None
     assert joined.check("lab/a", {"n": 1}, None) == (

@@ -31,7 +31,7 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(folder / name)
 
 
-def test_task_module_file_is_imported(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_given_as_a_file_is_imported(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
     found = import_task_modules([path], registry).modules
     assert (list(found), found["mine"].name, found["mine"].read_paths) == (["mine"], "my_tasks", (path,))
@@ -118,7 +118,7 @@ def test_two_task_modules_with_one_name_raise(tmp_path: Path, registry: dict[str
         import_task_modules(paths, registry)
 
 
-def test_task_module_named_as_an_installed_module_raises(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_task_module_with_the_name_of_an_installed_module_raises(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "statistics.py", REGISTERS.format("mine"))
     with pytest.raises(TaskModuleError, match="has the same name as another module, statistics; rename the file"):
         import_task_modules([path], registry)

@@ -72,7 +72,9 @@ def test_fifo_or_folder_as_checkpoint_is_skipped(
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_fifo_or_folder_as_lock_file_raises(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_checkpoints_does_not_hang_if_the_lock_file_is_a_fifo_or_folder(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "env_checkpoints" / "0"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)

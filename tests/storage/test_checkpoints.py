@@ -296,7 +296,7 @@ def test_closing_the_checkpoint_store_writes_the_pending_state(take: Take) -> No
     assert take().folder == folder
 
 
-def test_closing_the_checkpoint_store_gives_up_on_a_hanging_disk(
+def test_closing_the_checkpoint_store_does_not_wait_forever_for_a_hanging_disk(
     take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -432,7 +432,7 @@ def test_state_of_a_checkpoint_is_returned_only_once(take: Take, leave: Leave) -
     assert store.load() is None
 
 
-def test_prefetched_problems_are_discarded_if_a_setting_change_is_accepted(
+def test_prefetched_problems_are_discarded_on_resume_with_an_accepted_setting_change(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave(5)

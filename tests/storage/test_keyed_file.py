@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_line_rejected_by_the_callback_counts_as_missing(reopen: Open) -> None:
+def test_key_is_missing_if_the_callback_rejects_the_line(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
@@ -198,7 +198,7 @@ def test_rows_without_a_settings_header_raise(reopen: Open, path: Path) -> None:
         reopen()
 
 
-def test_file_without_rows_is_reopened_with_other_settings(reopen: Open) -> None:
+def test_file_without_rows_can_be_reopened_with_other_settings(reopen: Open) -> None:
     for seed in (1, 2):
         file = reopen({"seed": seed})
     file.append_row("1", {"a": 1})
@@ -224,7 +224,7 @@ def test_removing_a_file_of_rows_also_deletes_its_header_file(reopen: Open, tmp_
 
 @pytest.mark.parametrize("kind", NO_FILES)
 @pytest.mark.parametrize("name", ["rows", "rows.header"])
-def test_folder_at_the_file_path_raises(
+def test_opening_a_fifo_or_folder_as_a_file_of_rows_does_not_hang(
     tmp_path: Path, path: Path, kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -125,7 +125,7 @@ def test_letter_jumble_question_with_nonconsecutive_words_is_not_clarified() -> 
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry
 
 
-def test_reworded_question_is_not_clarified() -> None:
+def test_question_with_an_unknown_wording_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = {**dataset[0], "question": "Combien de pas ?"}
     assert clarify(find_task("maze"), entry, dataset) is entry

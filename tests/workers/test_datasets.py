@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: Dat
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_task_declares_whether_params_or_seed_require_a_new_dataset(
+def test_new_params_or_seeds_rebuild_a_dataset_as_the_task_declares(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
@@ -113,7 +113,7 @@ def test_cached_dataset_is_restored_after_an_item_failed(cache: DatasetCache, ta
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_scoring_reuses_a_cached_dataset(cache: DatasetCache, factory: Factory, task: str) -> None:
+def test_scoring_reuses_the_dataset_that_generation_cached(cache: DatasetCache, factory: Factory, task: str) -> None:
     _item(cache, task, 8, EASY)
     cache.get(task, EASY, None)
     assert factory.built == [task]
@@ -148,7 +148,7 @@ def test_similar_params_get_separate_datasets(cache: DatasetCache) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_rejected_params_leave_the_dataset_cache_intact(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_still_works_after_the_library_rejected_params(cache: DatasetCache, task: str) -> None:
     _item(cache, task, 0, EASY)
     with pytest.raises(ValueError, match="no such width"):
         _item(cache, task, 1, {"width": -1})

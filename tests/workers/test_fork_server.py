@@ -100,7 +100,7 @@ async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str,
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_import_error_of_the_library_is_reported_if_the_pool_reads_it_late(
+async def test_import_error_of_the_library_is_raised_even_if_the_pool_reads_it_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""
@@ -174,14 +174,14 @@ def test_workers_have_a_fixed_pythonhashseed(report: dict[str, Any]) -> None:
     assert (report["environment"]["PYTHONHASHSEED"], report["hash_randomization"]) == ("0", 0)
 
 
-def test_worker_has_its_own_folder_and_session(report: dict[str, Any]) -> None:
+def test_worker_has_its_own_folder_and_unix_session(report: dict[str, Any]) -> None:
     assert report["session"] == report["pid"] == report["known_pid"] != os.getsid(0)
     directory, temp_folder = Path(report["directory"]), Path(report["temp_folder"])
     assert directory.resolve().is_relative_to(temp_folder.resolve())
     assert directory.name == "1"
 
 
-def test_worker_has_few_open_files(report: dict[str, Any]) -> None:
+def test_worker_has_only_four_open_file_descriptors(report: dict[str, Any]) -> None:
     assert report["stdio_is_null"] == [True, True, True]
     assert report["stdin"] == ""
     assert len(report["descriptors"]) == 4
@@ -316,7 +316,7 @@ async def test_killed_fork_server_is_replaced(fake_library: Path, temp_folder: P
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_repeatedly_killed_fork_server_is_replaced(pool: WorkerPool) -> None:
+async def test_fork_server_is_replaced_each_time_it_is_killed(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
         kill([_fork_server_pid(pool)])
@@ -387,7 +387,7 @@ async def test_library_that_breaks_while_in_use_raises_worker_error(broken: Work
         await broken.score(make_problem(), ["1"])
 
 
-async def test_broken_library_raises_a_one_line_error(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_pool_reports_a_broken_library_in_one_line(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
     fault = broken.fault or ""
     assert fault.startswith("no generator is alive: ") and "ValueError: removed" in fault
     assert len(fault.splitlines()) == 1

@@ -246,7 +246,7 @@ async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_new_fork_server_that_lacks_a_sandbox_layer_of_the_first_raises(failing: FailingSandbox) -> None:
+async def test_new_fork_server_raises_if_it_lacks_a_sandbox_layer_that_the_first_had(failing: FailingSandbox) -> None:
     failing.skip_without(SECCOMP)
     pool = failing.pool
     problem = await make(pool, seed=3)

@@ -91,7 +91,7 @@ def test_level_between_two_parameter_values_picks_one_at_random(level: float, dr
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_parameter_range_has_distinct_bounds(levels: list[int]) -> None:
+def test_bounds_of_a_parameter_range_differ_at_every_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]
@@ -175,7 +175,7 @@ def test_task_without_curriculum_has_no_level() -> None:
     assert (resolved.params, resolved.level) == ({"width": 2}, None)
 
 
-def test_library_curriculum_is_not_changed() -> None:
+def test_changing_returned_parameters_leaves_the_library_curriculum_unchanged() -> None:
     levels = [["a"], ["b"]]
     difficulty = difficulty_of(scalar("words", levels))
     difficulty.parameters("made_up", 0.0).params["words"].append("c")
@@ -195,7 +195,9 @@ def test_library_curriculum_is_not_changed() -> None:
         ({"low": 30}, 0.5, None),
     ],
 )
-def test_invalid_task_parameters_are_reported(params: dict[str, Any], level: float | None, message: str | None) -> None:
+def test_checking_task_params_returns_the_error_or_none(
+    params: dict[str, Any], level: float | None, message: str | None
+) -> None:
     fault = difficulty_of(spread([10, 90])).check("made_up", params, level)
     assert fault is None if message is None else str(fault).startswith(message)
 
@@ -210,7 +212,7 @@ def test_invalid_task_parameters_are_reported(params: dict[str, Any], level: flo
         (MEMBERS, None),
     ],
 )
-def test_invalid_composite_parameters_are_reported(
+def test_checking_composite_params_returns_the_error_or_none(
     difficulty: DifficultyMap, params: dict[str, Any], message: str | None
 ) -> None:
     fault = difficulty.check("composite", params, level=0.5)
@@ -233,7 +235,7 @@ def test_every_task_except_the_listed_exceptions_has_levels(difficulty: Difficul
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
-def test_no_level_of_a_library_task_is_replaced(difficulty: DifficultyMap) -> None:
+def test_library_accepts_every_level_of_every_task(difficulty: DifficultyMap) -> None:
     """Values that the library rejects are replaced one by one, so every level stays usable."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
     assert resolved == {(task, level): level for task, level in resolved}

@@ -24,7 +24,7 @@ def test_library_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert looked_up == ["reasoning-gym"]
 
 
-def test_verifier_scores_an_answer_at_the_given_level(library: Library) -> None:
+def test_verifier_applies_the_tolerance_of_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
@@ -84,7 +84,7 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_problem_with_an_exact_seed_gets_no_default_params_for_training(library: Library) -> None:
+def test_default_params_for_training_are_not_used_for_an_exact_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}
@@ -106,7 +106,7 @@ def test_valid_task_params_pass_the_check(library: Library) -> None:
 # ------------------------------------------------------------------ lenient answers
 
 
-def test_formatted_answer_gets_full_score_by_default(library: Library) -> None:
+def test_right_answer_in_backticks_gets_full_score_by_default(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 

@@ -38,7 +38,7 @@ ODD_ENTRIES = {
 }
 
 
-async def test_dataset_items_of_unusual_form_become_problems(pool: WorkerPool) -> None:
+async def test_dataset_items_with_unusual_answers_or_metadata_become_problems(pool: WorkerPool) -> None:
     for task, (answer, metadata) in ODD_ENTRIES.items():
         problem = await make(pool, task)
         assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata)), task
@@ -72,7 +72,7 @@ async def test_error_of_a_generator_is_raised(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_generator_that_exits_its_worker_raises(pool: WorkerPool) -> None:
+async def test_generator_that_ends_its_worker_process_raises(pool: WorkerPool) -> None:
     replaced = 0
     for task, workers in (("crash", 2), ("abort", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
@@ -181,7 +181,7 @@ async def test_worker_is_not_killed_if_the_caller_of_a_short_job_is_cancelled(po
     assert (pool.worker_pids, pool.stats.workers_replaced) == (workers, 0)
 
 
-async def test_closing_the_pool_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_closing_the_pool_ends_all_jobs_with_closed_error(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
     await until(marker.exists)
@@ -207,7 +207,7 @@ async def test_closing_a_pool_before_it_starts_raises_no_error() -> None:
     assert pool.worker_pids == ()
 
 
-async def test_unexpected_pool_error_replaces_the_worker(
+async def test_worker_is_replaced_after_an_unexpected_error_in_the_pool(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker = pool.worker_pids[0]
@@ -223,7 +223,7 @@ async def test_unexpected_pool_error_replaces_the_worker(
 # ------------------------------------------------------------------ checks of parameters
 
 
-async def test_invalid_params_of_several_tasks_are_reported(pool: WorkerPool) -> None:
+async def test_checking_params_returns_an_error_for_each_invalid_task(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
     assert first.startswith("raise: the library failed to make a problem with the parameters {}")
     assert second.startswith("ok: the library rejects")

@@ -45,7 +45,7 @@ async def test_verdicts_keep_the_order_of_answers(pool: WorkerPool) -> None:
     assert await pool.score(problem, []) == []
 
 
-async def test_verifier_that_raises_scores_zero(pool: WorkerPool) -> None:
+async def test_answer_scores_zero_if_the_verifier_raises(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"):
         assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG], answer
@@ -90,19 +90,19 @@ CLOSING = {
         *(pytest.param(CLOSING[name], id=name, marks=pytest.mark.slow) for name in ("work", "another")),
     ],
 )
-async def test_answer_that_closes_the_connection_scores_zero(pool: WorkerPool, source: str) -> None:
+async def test_answer_that_closes_the_worker_connection_scores_zero(pool: WorkerPool, source: str) -> None:
     verdicts = await pool.score(await make(pool, seed=3), ["3", f"python {source}", "4"])
     assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG]
 
 
-async def test_worker_killed_after_disconnecting_gives_no_score(pool: WorkerPool) -> None:
+async def test_scoring_raises_if_the_worker_is_killed_after_it_disconnects(pool: WorkerPool) -> None:
     """The worker is killed after it closed its connection, within the grace period."""
     kill_late = "import time\nos.close(3)\ntime.sleep(0.1)\nos.kill(os.getpid(), 9)"
     with pytest.raises(ScoringError, match=r"killed by another process or the kernel \(SIGKILL\)$"):
         await pool.score(await make(pool, seed=3), [f"python {kill_late}"])
 
 
-async def test_repeatedly_killed_worker_gives_no_score(pool: WorkerPool) -> None:
+async def test_scoring_raises_if_workers_are_killed_repeatedly(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     with pytest.raises(
         ScoringError,
@@ -120,7 +120,7 @@ async def test_answers_that_each_kill_a_worker_once_are_all_scored(pool: WorkerP
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
-async def test_answer_that_crashes_after_a_killed_worker_scores_zero(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_crashing_answer_scores_zero_after_an_earlier_worker_was_killed(pool: WorkerPool, tmp_path: Path) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
     assert _shape(verdicts) == [(0.735, Reason.SCORED), (0.0, Reason.CRASH)]
 
@@ -288,7 +288,7 @@ async def test_worker_that_gets_no_cpu_time_is_replaced(
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_failure_before_reading_the_answer_gives_no_score(pool: WorkerPool) -> None:
+async def test_scoring_raises_if_the_verifier_fails_before_it_reads_the_answer(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
     for task, entry, reason in (
         ("unbuildable", made.entry, "^unbuildable, seed 1: "),
@@ -325,7 +325,7 @@ FORGED_FIELDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", FORGED_FIELDS, ids=str)
-def test_verdict_with_a_forged_field_is_rejected(fields: dict[str, Any]) -> None:
+def test_verdict_with_an_invalid_field_is_a_protocol_fault(fields: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer")
 
@@ -340,7 +340,7 @@ def test_verdict_lists_the_removed_formatting() -> None:
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_verdict_with_forged_formatting_is_rejected(frames: object) -> None:
+def test_verdict_with_invalid_format_names_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 
@@ -386,7 +386,7 @@ def test_verdict_that_a_worker_sends_for_an_earlier_answer_is_rejected() -> None
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 
 
-async def test_dataset_that_takes_too_long_to_build_gives_no_score(
+async def test_scoring_raises_if_building_the_dataset_takes_too_long(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_pool(fake_library) as pool:

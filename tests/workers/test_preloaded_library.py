@@ -15,7 +15,7 @@ from tests.waiting import until
 from .support import make, running_pool
 
 
-async def test_preloaded_fork_server_behaves_like_a_fresh_one(fake_library: Path) -> None:
+async def test_worker_state_is_the_same_for_preloaded_and_fresh_fork_servers(fake_library: Path) -> None:
     forked = await report_of_worker(fake_library)
     with fresh_children():
         assert forked == await report_of_worker(fake_library)
@@ -30,7 +30,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
     return report
 
 
-async def test_pool_starts_after_a_program_connected_but_sent_no_request(fake_library: Path) -> None:
+async def test_pool_starts_after_another_program_disconnects_before_sending_its_request(fake_library: Path) -> None:
     """A program that is killed before it sends its request blocks no other program."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:
@@ -39,7 +39,7 @@ async def test_pool_starts_after_a_program_connected_but_sent_no_request(fake_li
         assert isinstance(pool.fork_servers.current.process, PreloadedFork)
 
 
-async def test_exit_status_of_a_preloaded_fork_is_reported(fake_library: Path) -> None:
+async def test_returncode_of_a_killed_preloaded_fork_server_is_the_signal(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         process = pool.fork_servers.current.process
         assert isinstance(process, PreloadedFork)

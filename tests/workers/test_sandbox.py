@@ -99,7 +99,7 @@ raise ValueError(found)
 
 @on_linux
 @on_one_loop
-async def test_sandboxed_verifier_has_no_other_open_descriptors(sandboxed: WorkerPool) -> None:
+async def test_sandboxed_verifier_has_only_the_standard_descriptors_and_the_pool_socket(sandboxed: WorkerPool) -> None:
     """Only the standard descriptors and the socket to the pool are open; Landlock's ruleset is closed."""
     assert await _execute(sandboxed, await make(sandboxed), COUNT_DESCRIPTORS) == DENIED
 
@@ -244,7 +244,7 @@ def test_hostile_operations_succeed_if_no_sandbox_layer_is_active(behind: Runner
 
 @on_linux
 @pytest.mark.parametrize("layer", BOTH)
-def test_each_sandbox_layer_denies_its_hostile_operations(behind: Runner, layer: str) -> None:
+def test_each_sandbox_layer_denies_the_hostile_operations_that_it_covers(behind: Runner, layer: str) -> None:
     run = behind("no_new_privs", layer)
     refusals = ("PermissionError", "ValueError: not allowed to raise", "RuntimeError: can't start new thread")
     names = [name for name, (_, layers) in HOSTILE.items() if layer in layers]
@@ -257,7 +257,7 @@ def test_harmless_operations_succeed_in_the_full_sandbox(behind: Runner, tmp_pat
 
 
 @on_linux
-def test_threads_start_in_the_sandbox_if_allowed(behind: Runner, tmp_path: Path) -> None:
+def test_sandbox_with_threads_allowed_lets_workers_start_threads(behind: Runner, tmp_path: Path) -> None:
     layers = [layer for layer in behind().layers if layer != "process limit"]
     assert run_probes(layers, THREADED, tmp_path, threads=True).outcomes == dict.fromkeys(THREADED, "ran")
 
@@ -281,7 +281,7 @@ def _entered(changes: str) -> Restrictions:
     return Restrictions(**json.loads(run_python(script)))
 
 
-def test_each_sandbox_layer_is_applied_or_reports_the_cause() -> None:
+def test_each_sandbox_layer_is_applied_or_listed_with_the_cause_of_failure() -> None:
     entered = _entered("")
     assert sorted([*entered.layers, *entered.missing]) == sorted(["process limit", "no_new_privs", *BOTH])
     assert all(entered.missing.values())
@@ -316,7 +316,7 @@ def test_sandbox_restricts_nothing_before_it_is_entered() -> None:
 
 @on_linux
 @pytest.mark.parametrize("version", [1, 2, 3, 5])
-def test_sandbox_applies_older_landlock_versions(version: int) -> None:
+def test_sandbox_also_works_with_older_landlock_versions(version: int) -> None:
     usual = _entered("")
     if LANDLOCK in usual.missing:
         pytest.skip(usual.missing[LANDLOCK])
@@ -326,7 +326,7 @@ def test_sandbox_applies_older_landlock_versions(version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "denied"), [(1, 0x1FFF), (2, 0x3FFF), (3, 0x7FFF), (4, 0x7FFF), (5, 0xFFFF), (9, 0xFFFF)]
 )
-def test_landlock_denies_all_access_kinds_of_its_version(version: int, denied: int) -> None:
+def test_landlock_denies_every_kind_of_access_that_its_version_knows(version: int, denied: int) -> None:
     assert landlock_access(version) == denied
 
 
@@ -367,7 +367,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_protects_worker_memory_unless_proc_hides_other_processes(
+def test_sandbox_makes_worker_memory_private_unless_proc_is_mounted_with_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)
@@ -376,7 +376,7 @@ def test_sandbox_protects_worker_memory_unless_proc_hides_other_processes(
 
 
 @on_linux
-def test_sandboxed_process_forbids_other_processes_to_read_its_memory() -> None:
+def test_other_processes_cannot_read_the_memory_of_a_sandboxed_process() -> None:
     script = (
         "import ctypes\nfrom pathlib import Path\nfrom reasoning_env.workers import sandbox\n"
         "sandbox.MOUNTS = Path('/no/such/file')\n"

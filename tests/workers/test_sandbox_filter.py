@@ -57,29 +57,29 @@ def _passing(name: str) -> dict[int, int]:
 
 
 @on_each_machine
-def test_seccomp_allows_only_the_listed_calls(machine: str) -> None:
+def test_seccomp_allows_only_the_listed_system_calls(machine: str) -> None:
     allowed = {number: name for name, number in allowed_numbers(TABLES[machine][1], threads=True).items()}
     answers = {number: ask(machine, number, _passing(allowed.get(number, ""))) for number in range(1024)}
     assert {number for number, answer in answers.items() if answer == ALLOW} == set(allowed)
 
 
 @on_each_machine
-def test_seccomp_refuses_known_unlisted_calls_with_eperm(machine: str) -> None:
+def test_seccomp_refuses_unlisted_older_system_calls_with_eperm(machine: str) -> None:
     numbers = set(range(424)) - set(allowed_numbers(TABLES[machine][1], threads=True).values())
     assert {ask(machine, number) for number in numbers} == {EPERM}
 
 
 @on_each_machine
-def test_seccomp_answers_newer_calls_with_enosys(machine: str) -> None:
+def test_seccomp_answers_system_calls_of_newer_kernels_with_enosys(machine: str) -> None:
     assert {ask(machine, number) for number in (*range(424, 1024), 2**31, 2**32 - 1)} == {ENOSYS}
 
 
-def test_seccomp_answers_x32_calls_with_enosys() -> None:
+def test_seccomp_answers_x32_system_calls_with_enosys() -> None:
     assert {ask("x86_64", X32 | number) for number in range(1024)} == {ENOSYS}
 
 
 @on_each_machine
-def test_seccomp_answers_32_bit_calls_with_enosys(machine: str) -> None:
+def test_seccomp_answers_32_bit_system_calls_with_enosys(machine: str) -> None:
     """A 64-bit process can make 32-bit system calls, whose numbers mean other calls."""
     for_32_bits = {"x86_64": 0x40000003, "aarch64": 0x40000028}[machine]
     assert {ask(machine, number, interface=for_32_bits) for number in range(1024)} == {ENOSYS}
@@ -104,7 +104,7 @@ REFUSED_ARGUMENTS = {
 
 @on_each_machine
 @pytest.mark.parametrize("name", CHECKS)
-def test_seccomp_refuses_unlisted_arguments_of_a_call(machine: str, name: str) -> None:
+def test_seccomp_refuses_unlisted_arguments_of_a_system_call(machine: str, name: str) -> None:
     number = allowed_numbers(TABLES[machine][1], threads=True).get(name)
     if number is None:
         pytest.skip(f"{machine} has no {name}")
@@ -115,17 +115,17 @@ def test_seccomp_refuses_unlisted_arguments_of_a_call(machine: str, name: str) -
 
 @on_each_machine
 @pytest.mark.parametrize("address", [1, 1 << 32])
-def test_seccomp_refuses_sending_to_an_address(machine: str, address: int) -> None:
+def test_seccomp_refuses_the_call_sendto_with_an_address(machine: str, address: int) -> None:
     number = allowed_numbers(TABLES[machine][1], threads=True)["sendto"]
     assert ask(machine, number, {4: address}) == EPERM
 
 
-def test_allowing_threads_adds_only_the_clone_call() -> None:
+def test_allowing_threads_adds_only_the_system_call_clone() -> None:
     assert {**allowed_numbers(1, threads=False), "clone": 56} == allowed_numbers(1, threads=True)
 
 
 @pytest.mark.parametrize(("machine", "name_of_machine"), [("x86_64", "X86_64"), ("aarch64", "AARCH64")])
-def test_system_call_numbers_equal_those_of_libseccomp(machine: str, name_of_machine: str) -> None:
+def test_system_call_numbers_equal_the_numbers_of_libseccomp(machine: str, name_of_machine: str) -> None:
     seccomp = pytest.importorskip("pyseccomp")
     numbers = allowed_numbers(TABLES[machine][1], threads=True)
     arch = getattr(seccomp.Arch, name_of_machine)

@@ -335,7 +335,7 @@ def test_comparison_shows_the_interval_of_the_difference(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_comparison_opens_both_answers_to_a_problem(view: View) -> None:
+def test_clicking_a_problem_in_the_comparison_shows_both_answers(view: View) -> None:
     view.show("compare")
     view.page.click("#compare .wide:last-child tbody tr:first-child")
     assert [text.split(":")[0] for text in view.texts("#both .pair > div > h3")] == ["A", "B"]
@@ -457,7 +457,7 @@ def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: P
     view.close()
 
 
-def test_report_page_explains_both_mean_scores_of_a_published_model(tab: Any, tmp_path: Path) -> None:
+def test_report_page_says_which_tasks_the_mean_scores_of_published_models_cover(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}

@@ -85,7 +85,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_shown_tasks_command_has_the_seed_if_there_is_no_problem_reference(
+def test_tasks_command_in_the_report_has_a_seed_if_the_group_has_no_reference(
     tmp_path: Path, facts: dict[str, Any], words: list[str]
 ) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions

@@ -39,7 +39,7 @@ def test_report_page_contains_all_groups_of_a_task_with_few_groups(tmp_path: Pat
     assert tasks["gcd"] > 10
 
 
-def test_report_page_contains_the_same_problems_of_both_runs(tmp_path: Path) -> None:
+def test_shortened_report_page_shows_the_same_problems_of_both_runs(tmp_path: Path) -> None:
     def lines(text: str) -> list[dict[str, Any]]:
         return [group(rollout(text=text * 500), seed=seed, index=seed) for seed in range(60)]
 
