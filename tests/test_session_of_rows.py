@@ -334,7 +334,7 @@ async def test_error_is_logged_if_the_score_function_raises_for_a_whole_group(ca
         await session.judge(ROW, ["wrong", "wrong"])
         await session.judge(ROW, ["wrong", "wrong"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the score function raised for all completions of a group, which score 0 (ValueError: no right in the "
+        "the score function raised for all completions of a group, so they score 0 (ValueError: no right in the "
         "completion); so far, it raised for 75 % of 4 completions"
     ]
 

@@ -269,7 +269,7 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
         try:
             return loader.from_pretrained(name, local_files_only=True)
         except OSError as error:
-            raise OSError(f"the tokenizer {name!r} is not on this machine; testing=True never downloads") from error
+            raise OSError(f"the tokenizer {name!r} is not on this machine; omit testing=True to download it") from error
 
     if not needs_tokenizer(configs):
         base.AutoTokenizer = SimpleNamespace(from_pretrained=load_none)

@@ -33,9 +33,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     from ..session import Session
 
     if options.evaluation and options.levels is not None:
-        raise ConfigError(
-            "--evaluation cannot be combined with --levels", remedy="set eval_level in a file of --config"
-        )
+        raise ConfigError("--evaluation cannot be combined with --levels", remedy="set eval_level in the --config file")
     check_output(options.out, "--out")
     given = given_settings(options)
     part, parts = options.shard
@@ -68,14 +66,14 @@ def _add_options(parser: CommandParser) -> None:
         "--out", type=Path, required=True, metavar="FILE", help="file to write; the name must end in .jsonl or .parquet"
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--count", type=at_least_one, metavar="N", help="number of rows, over all tasks")
+    what.add_argument("--count", type=at_least_one, metavar="N", help="number of rows of all tasks together")
     what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of training problems")
     parser.add_argument(
         "--tasks",
         action="extend",
         type=names,
         metavar="NAMES",
-        help="names, globs or categories, separated by commas, such as gcd,algebra/* (default: all)",
+        help="tasks: names, globs or categories, separated by commas, such as gcd,algebra/* (default: all)",
     )
     parser.add_argument(
         "--exclude",

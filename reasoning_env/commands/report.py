@@ -35,7 +35,7 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     data = collect(runs, program(), options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
-        remedy = "name folders of dumps or evaluations, or files of `process`"
+        remedy = "name folders of dumps or evaluations, or files that `process` wrote"
         raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}", remedy=remedy)
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
@@ -55,7 +55,7 @@ def _add_options(parser: CommandParser) -> None:
         nargs="*",
         type=Path,
         metavar="PATH",
-        help="folders of dumps or evaluations, or files of `process`; each path is one run (default: data_dumps)",
+        help="folders of dumps or evaluations, or files that `process` wrote; a path is one run (default: data_dumps)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=DEFAULT_PAGE, metavar="FILE", help="file to write (default: %(default)s)"
@@ -72,8 +72,8 @@ def _add_options(parser: CommandParser) -> None:
 
 report_command = Command(
     "report",
-    "Write an HTML page about dumps, files of `process` and evaluations: score curves, evaluations by step, scores by "
-    "task and level, reasons for scores, and rollouts to read. The page is one file and needs no network.",
+    "Write an HTML page about dumps, evaluations and files that `process` wrote: score curves, evaluations by step, "
+    "scores by task and level, reasons for scores, and rollouts to read. The page is one file and needs no network.",
     _add_options,
     _report,
 )

@@ -30,7 +30,7 @@ def _add_options(parser: CommandParser) -> None:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="dumps, files of `process`, evaluations, or another program's rows: files or folders of files",
+        help="dumps, evaluations, files that `process` wrote, or another program's rows: files or folders of files",
     )
     parser.add_argument("--json", action="store_true", help="print the changed scores as JSON")
     parser.add_argument(

@@ -29,7 +29,7 @@ def _add_options(parser: CommandParser) -> None:
         type=_names_or_reference,
         metavar="NAME",
         help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
-        "case does not matter. Or show the problem of a reference. Default: a table of all tasks",
+        "case does not matter. A reference shows its problem. Default: a table of all tasks",
     )
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt that the model receives")
     parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")

@@ -165,7 +165,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
             raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
         others = {real: file for file in found if (real := os.path.realpath(file)) != output}
         if not others and found:
-            raise ConfigError(f"{path} is the input and the output", setting="--out", remedy="choose another file")
+            raise ConfigError(f"{path} is both input and output", setting="--out", remedy="choose another file")
         if not others:
             raise ConfigError(f"{path} contains no files that end in {', '.join(READABLE)}", setting="PATH")
         files |= others

@@ -78,11 +78,11 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym {library.version} is installed; the tasks changed since the published runs are known for "
-            f"{preset.library} only"
+            f"reasoning-gym {library.version} is installed, but only for {preset.library} is it known which tasks have "
+            "changed since the published runs"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
-        yield f"temperature is {temperature:g}; the published runs have {PUBLISHED_TEMPERATURE:g}"
+        yield f"temperature is {temperature:g}; the published runs used {PUBLISHED_TEMPERATURE:g}"
     if plan.samples_per_task != PRESET_SIZE:
         yield f"{plan.samples_per_task} problems a task; the published scores are for {PRESET_SIZE} problems a task"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)

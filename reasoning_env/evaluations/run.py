@@ -202,7 +202,7 @@ class Evaluation:
                 if self._failures.count >= MAX_FAILED_GROUPS:
                     self._log_drops(besides=self._failures.last)
                     raise ServerError(
-                        f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
+                        f"{self._failures.count} evaluation problems in a row failed; last error: {self._failures.last}"
                     )
 
             await call_on_arrival(work, self._set.stream(done=done), at_once=self.workers)

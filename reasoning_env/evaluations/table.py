@@ -54,9 +54,7 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more{tokens}
 95 %: interval over problems (bootstrap; Clopper-Pearson if all problems score the same)
 The last rows are unweighted means over tasks, with intervals over tasks""")
     if len(names) < len(results["tasks"]):
-        print(
-            f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and the command `report` show all."
-        )
+        print(f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and `report` show all tasks.")
     if results.get("published"):
         _print_published(results, overall, results["published"])
     for remark in results["remarks"]:

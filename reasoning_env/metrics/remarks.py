@@ -79,13 +79,13 @@ REMARKS: Mapping[str, Remark] = {
     ),
     Reason.TIMEOUT.value: Remark(
         0.02,
-        "took the verifier longer than its deadline",
-        "raise `scoring_deadline_s` if the answers are ordinary",
+        "made the verifier exceed its deadline",
+        "if the answers look harmless, raise `scoring_deadline_s`",
     ),
     Reason.OUT_OF_MEMORY.value: Remark(
         0.02,
         "made the verifier exceed its memory limit",
-        "raise `worker_memory_mb` if the answers are ordinary",
+        "if the answers look harmless, raise `worker_memory_mb`",
     ),
     Reason.CRASH.value: Remark(
         0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"

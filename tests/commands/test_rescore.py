@@ -87,9 +87,9 @@ def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
     assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
-        "the installed version generates a different question for the reference": 1,
+        "this installation generates a different question for the reference": 1,
         "the row has no reference": 2,
-        "the installed version cannot generate the problem that the reference names": 3,
+        "this installation cannot generate the problem that the reference names": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
     assert altered.startswith("the reference gives a different question here; ")

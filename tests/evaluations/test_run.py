@@ -192,7 +192,7 @@ async def test_results_record_the_resolved_evaluation_plan(run: Any) -> None:
 
 async def test_consecutive_failures_end_the_evaluation(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
-    failures = r"3 evaluation .* in a row failed; the last: (ServerError: no reply|ScoringError: .* cannot score)$"
+    failures = r"3 evaluation .* in a row failed; last error: (ServerError: no reply|ScoringError: .* cannot score)$"
     with pytest.raises(ServerError, match=failures):
         await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50)
 
