@@ -30,7 +30,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--keep",
         type=keep,
         metavar="WHICH",
-        help="write these completions as training rows: best, correct, all or pairs",
+        help="completions for training rows: best, correct, all or pairs",
     )
     parser.add_argument(
         "--pass-rate",
