@@ -293,7 +293,7 @@ We reported these defects to reasoning-gym, where the issues are open: {reported
 ## Write this page again
 
 The audits use the library's default parameters, and `env: {{scoring_deadline_s: 1}}` in a file of `--config`. If you
-changed only a task's declaration, run only the last command, without file arguments.
+changed only a task's declaration, run only `python -m tools.defects`.
 
 - `audit --rewards library --levels defaults --items 3 --output library.json`
 - `audit --levels defaults --output strict.json`
