@@ -1,4 +1,4 @@
-"""Answers that need no reasoning: single words, numbers and counts of a question."""
+"""Answers that need no reasoning: words, numbers and lines of a question, and how many of them the question has."""
 
 from __future__ import annotations
 

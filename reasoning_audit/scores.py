@@ -1,8 +1,9 @@
 """Score probes (answers that the audit makes) on a task's problems.
 
 `audit_task` scores all probes on a few problems, and then the probes with high scores on more problems. It returns a
-`TaskAudit` with the scores, their bound and the faults. If the verifier fails, the answer scores 0. A shortcut (a kind
-of answer made without reasoning) scores 0 on a problem to which it has no answer.
+`TaskAudit` with the scores, the highest mean score that shortcuts may have (the bound), and the faults. If the verifier
+fails, the answer scores 0. A shortcut (a kind of answer made without reasoning) scores 0 on a problem to which it has
+no answer.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class TaskAudit:
 
     @property
     def faults(self) -> dict[str, str]:
-        """A description of the fault for each kind of answer with wrong scores. The best shortcuts come first."""
+        """For each kind of answer with wrong scores, a description of the fault: shortcuts first, by falling score."""
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)

@@ -49,7 +49,7 @@ class Watched(StrEnum):
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
-"""The numbers in `Verdict.own_parts` that show that an answer was executed."""
+"""The keys of `Verdict.own_parts` whose number, if above 0, shows that the verifier executed the answer."""
 
 
 class Watch:

@@ -389,7 +389,7 @@ class Session(Generic[T]):
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 
     def readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics. `groups` maps each task to the sums over its groups."""
+        """Yield the values of all metrics. `groups` maps each task to the totals of its groups (see `Sums`)."""
         yield from read(POOL, self.pool)
         if self._own_verdicts is not None:
             yield from read(OWN_VERDICTS, self._own_verdicts)

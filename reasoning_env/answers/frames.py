@@ -34,10 +34,10 @@ def normalize_whitespace(answer: str) -> str:
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the outermost frame's name and inside; None if there is no frame (formatting around the whole string).
+    """Return the outermost frame's name, and the string inside the frame; None if no frame surrounds the whole string.
 
     A name of the result before an answer is a frame too, also with the problem's numbers: `gcd(8, 12) = 4`. With
-    `ends_in_full_stop`, a full stop at the end is part of the answer, unless it follows a closing quote or other mark.
+    `ends_in_full_stop`, a full stop at the end is part of the answer, unless it follows a quote, a bracket, `*` or `$`.
     """
     if UNFRAMED.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""Answer types of numbers: with thousands separators or powers of ten, after a calculation, or rounded."""
+"""Answer types of numbers: with thousands separators or powers of ten, at the end of an equation, or rounded."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Rules that fill in a legal digit, as a beginner does. They count as guesses, but the audit does not report them."""
+"""Rules that fill in a legal digit, as a beginner does. `guesses` uses these rules; the audit does not use them."""
 
 
 def _last(items: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ class RunReport:
         return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
 
     def _readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
-        """Yield the values of all metrics. `groups` has the sums over groups, by task."""
+        """Yield the values of all metrics. `groups` maps each task to the totals of its groups (see `Sums`)."""
         yield from self._run.session.readings(groups)
         yield from read(RUN, self._run)
         if self.delivery is not None:

@@ -387,9 +387,9 @@ class RunApiSession:
                 return reply
 
     async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Send one request, and log if run-api is unreachable, is slow, or replies again; raises RunApiFault.
+        """Send one request, and log if run-api is unreachable, slow, or reachable again.
 
-        A status in `answers` is a reply of run-api itself, so run-api is reachable.
+        Raises RunApiFault if the request fails. A failure with a status in `answers` means that run-api is reachable.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for a reply from run-api at {self._url}; check its log"
@@ -411,9 +411,9 @@ class RunApiSession:
 def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
     """Return True if run-api can fill every batch with groups of these sizes, in any order of the groups.
 
-    Run-api puts groups of equal size into packs that are as large as the largest group, and adds packs until the batch
-    is exactly full. Groups that do not fill a pack exactly stay in the queue. If packs do not fill a batch exactly,
-    run-api returns no batch.
+    Run-api combines groups of equal size into packs. A pack has as many rollouts as the largest group. Run-api adds
+    packs until the batch is exactly full. Groups that do not fill a pack exactly stay in the queue. If packs do not
+    fill a batch exactly, run-api returns no batch.
     """
     largest = max(group_sizes)
     return batch_size % largest == 0 and all(largest % size == 0 for size in group_sizes)

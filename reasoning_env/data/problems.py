@@ -83,7 +83,7 @@ class LevelProgress:
     without_row: int = 0
     """Number of rejected draws since the last row of this level, repeated questions included."""
     repeats: int = 0
-    """Number of draws since the last row of this level that repeated a question of the file or the evaluation set."""
+    """Number of draws, since the last row of this level, whose question was already in the file or evaluation set."""
     ended: str = ""
 
 

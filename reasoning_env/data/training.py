@@ -142,7 +142,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """For each selected completion, yield a row without the columns of `_facts`, and a list with the completion."""
+    """For each selected completion, yield a pair: a row without the columns of `_facts`, and [the completion]."""
     for rollout in _selected(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],

@@ -50,8 +50,8 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation. The keys of `problems` are references without the library's release. `results` is
-    None if the scores come from a file of groups."""
+    """The scores of an evaluation. `problems` has the score of each problem. The keys are the problems' references,
+    without the part that names the library's release. `results` is None if the scores come from a file of groups."""
 
     path: Path
     results: Results | None = field(repr=False)

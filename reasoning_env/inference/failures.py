@@ -400,7 +400,7 @@ class Timeouts:
 
     - `reply_s`: one attempt; None for no limit.
     - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
-    - `away_s`: replaces `outage_s`, if longer, while no server answers at all, because the server may be restarting.
+    - `away_s`: if longer than `outage_s`, the limit while no server answers at all, because servers may be restarting.
     - `tries`: if set, limits the number of attempts instead of the time; there are no pauses between attempts.
     """
 

@@ -60,7 +60,7 @@ class ProgressReader:
         return words
 
     def _rates(self, total: Sums) -> dict[str, str]:
-        """Return recent rates and, for recent groups, the mean score and level. Keep `total` for later calls."""
+        """Return recent groups and tokens per second, mean score and mean level. Keep `total` to compare it later."""
         now_s = self._clock()
         while len(self._readings) > 1 and self._readings[1][0] <= now_s - self.WINDOW_S:
             self._readings.popleft()

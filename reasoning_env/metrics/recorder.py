@@ -50,7 +50,7 @@ class MetricsRecorder:
     """
 
     REMARK_INTERVAL = 200
-    """Number of completions after which the shares of outcomes are checked."""
+    """Number of completions between two checks of the shares of outcomes."""
 
     def __init__(self) -> None:
         self.last_level: dict[str, float | None] = {}

@@ -348,9 +348,9 @@ class ProblemStream(Generic[T]):
         self._ahead.clear()
 
     def state(self) -> dict[str, object]:
-        """Return the stream's state as JSON: positions in flight, then other drawn positions; and the exclusions.
+        """Return the stream's state as JSON: the drawn positions, and which tasks and levels are excluded.
 
-        A position is a list of index, attempt and reference.
+        A position is a list of index, attempt and reference. Positions in flight come first.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [

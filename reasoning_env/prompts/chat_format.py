@@ -37,7 +37,8 @@ class ChatFormat:
     `name` is the name of the tokenizer in messages. If `template` is the path of a Jinja file, or `plain`, it replaces
     the tokenizer's own template. `template_options` are passed to the template. `thinking` is the setting `thinking`.
 
-    The constructor renders a test conversation. Raises ConfigError if the result is not a whole prompt.
+    The constructor renders a test conversation. Raises ConfigError if that fails, or if the prompt lacks or repeats a
+    part of the conversation.
     """
 
     def __init__(

@@ -125,7 +125,7 @@ def probe_template(
 
     - The template cannot be read.
     - The tokenizer has no chat template.
-    - The template does not build a whole prompt.
+    - The template raises an error, or its prompt lacks or repeats a part.
     """
     layout = _choose_layout(_given_layout(tokenizer, name, template, options), name)
     vocabulary = tokenizer.get_vocab()  # called once: takes tens of milliseconds for a large vocabulary
@@ -187,7 +187,7 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
 
 
 def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
-    """Return the first layout that builds a whole prompt. Raises ConfigError if none does."""
+    """Return the first layout in which `_find_fault` finds no fault. Raises ConfigError if there is none."""
     faults: list[str] = []
     for in_question, content_as_list in product((False, True), repeat=2):
         layout = replace(given, system_in_question=in_question, content_as_list=content_as_list)
@@ -209,7 +209,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return an error message if the layout does not build a whole prompt from a test conversation; otherwise None."""
+    """Return an error message if a test conversation has no prompt, or one that lacks or repeats a part; else None."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)

@@ -36,7 +36,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If a line was logged in the last REPEAT_S seconds, a new outage is logged only after this many seconds."""
+    """If the last warning is less than REPEAT_S seconds old, a new outage is logged once it has lasted this long."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True

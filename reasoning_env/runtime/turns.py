@@ -115,8 +115,8 @@ def _turns() -> _Turns:
 async def in_turn(work: Callable[[], T]) -> T:
     """Let the event loop run other tasks, then run `work`, which should take only some milliseconds, on the loop.
 
-    A timer needs two iterations of the loop: one for the timer and one for the task that it wakes. Waiting for two
-    iterations before each call of `work` therefore delays a task with a timer by only one call.
+    The loop needs two iterations to resume a task whose timer has run out: one for the timer, and one for the task.
+    Two iterations pass before each call of `work`, so such a task waits for at most one call.
     """
     async with _turns().one_at_a_time:
         await asyncio.sleep(0)

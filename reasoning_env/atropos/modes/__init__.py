@@ -1,1 +1,1 @@
-"""Modes of an environment (user code, `serve`, `process`), files of groups, and the shutdown."""
+"""The modes of an environment (used by own code, by `serve` or by `process`), files of groups, and the shutdown."""

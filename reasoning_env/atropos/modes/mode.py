@@ -25,7 +25,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Replaces a shorter `outage_s` while no server answers. See `Timeouts` in `inference/failures.py`."""
+    """While no server answers, this limit applies instead of `outage_s` if it is longer. See `failures.Timeouts`."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
