@@ -128,7 +128,7 @@ LEFT_OUT = Fix(
 FLOOR = Fix(
     "floor",
     "Partial credit starts above the score of the best guess.",
-    "tests/answers/test_partial_credit.py::test_partial_credit_counts_only_the_score_above_the_guessing_score",
+    "tests/answers/test_partial_credit.py::test_partial_credit_counts_only_the_part_of_a_score_above_the_score_of_guessing",
 )
 PARAMETERS = Fix(
     "parameters",

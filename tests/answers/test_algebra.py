@@ -84,7 +84,7 @@ def test_each_supported_function_is_accepted_as_antiderivative_of_its_derivative
 
 @given(st.lists(st.integers(-9, 9), min_size=2, max_size=5))
 @settings(max_examples=10)
-def test_equivalent_forms_of_an_integral_are_accepted(coefficients: list[int]) -> None:
+def test_equivalent_forms_of_an_antiderivative_are_accepted(coefficients: list[int]) -> None:
     polynomial = sum(coefficient * X**power for power, coefficient in enumerate(coefficients))
     right = sympy.integrate(polynomial, X)
     for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
@@ -289,7 +289,7 @@ def ask(check: Callable[[str], bool], text: str) -> None:
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_malformed_expressions_do_not_crash_the_check(check: str, kind: str) -> None:
+def test_malformed_expressions_do_not_crash_the_algebra_checks(check: str, kind: str) -> None:
     for text in AWKWARD[kind]:
         ask(CHECKS[check], text)
 

@@ -71,6 +71,6 @@ def test_invalid_calculation_returns_none(side: str) -> None:
 
 
 @given(st.text("0123456789.x*/^()+- ij\u00b2\u00d7e{}", max_size=60))
-def test_fuzzed_text_does_not_crash_calculate(side: str) -> None:
+def test_fuzzed_text_does_not_crash_the_function_calculate(side: str) -> None:
     assert isinstance(calculate(side), Fraction | None)
     assert isinstance(calculate_complex(side), complex | None)

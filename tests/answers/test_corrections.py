@@ -123,7 +123,7 @@ def test_corrected_verifier_accepts_right_answers(task: str) -> None:
 
 
 @each_task
-def test_corrected_verifier_keeps_partial_credit(task: str) -> None:
+def test_corrected_verifier_gives_the_partial_credit_of_the_library_up_to_max_partial(task: str) -> None:
     """Answers that contain the right answer inside other text are excluded."""
     most = find_task(task).answer.max_partial
     values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
@@ -201,7 +201,7 @@ def test_nearly_right_duration_earns_partial_credit(answer: str, score: float) -
 @pytest.mark.parametrize(
     ("answer", "score"), [("REEK,PEEK,PECK,PUCK", 1.0), ("REEK,REZK,PEZK,PEEK,PECK,PUCK", 0.25), ("REEK,PUCK", 0.0)]
 )
-def test_word_ladder_accepts_english_words_that_its_generator_never_uses(answer: str, score: float) -> None:
+def test_word_ladder_accepts_english_words_that_the_task_never_generates(answer: str, score: float) -> None:
     """PEEK is an English word, but the task's generator never uses it."""
     dataset = reasoning_gym.create_dataset("word_ladder", seed=1, size=1)
     entry = {"metadata": {"start_word": "REEK", "end_word": "PUCK"}}

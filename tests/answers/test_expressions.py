@@ -125,7 +125,7 @@ def test_number_with_too_many_digits_raises(number: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["", "+", "-"])
-def test_large_decimal_exponent_raises(sign: str) -> None:
+def test_decimal_number_with_a_large_exponent_raises(sign: str) -> None:
     assert value_of(f"1e{sign}{MAX_DECIMAL_EXPONENT}") == Fraction(10) ** int(f"{sign}{MAX_DECIMAL_EXPONENT}")
     for exponent in (str(MAX_DECIMAL_EXPONENT + 1), "9" * 6, "9" * 5000):
         with pytest.raises(ExpressionError, match="digits"):
@@ -163,7 +163,7 @@ def test_expression_with_huge_power_raises(text: str) -> None:
         "- " * 9_000 + "1",
     ],
 )
-def test_too_long_expression_raises(text: str) -> None:
+def test_expression_that_is_too_long_raises(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse_expression(text, MANY)
 
@@ -179,7 +179,7 @@ def test_too_long_expression_raises(text: str) -> None:
         (["x", "x + 1", "f(1)", "abs(-1)", "pi", "1 + E"], "not supported"),
     ],
 )
-def test_unevaluable_expression_raises(texts: list[str], reason: str) -> None:
+def test_expression_that_cannot_be_evaluated_raises(texts: list[str], reason: str) -> None:
     for text in texts:
         with pytest.raises(ExpressionError, match=reason):
             value_of(text)

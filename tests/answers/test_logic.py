@@ -89,7 +89,7 @@ def test_conclusion_that_follows_from_a_single_premise_is_rejected(text: str, pr
 
 
 @given(LITERALS, LITERALS, PREMISES)
-def test_equivalent_conclusions_get_the_same_verdict(one: str, other: str, premises: list[str]) -> None:
+def test_logically_equivalent_conclusions_get_the_same_verdict(one: str, other: str, premises: list[str]) -> None:
     alternative = f"{one} {OR} {other}"
     undecided = not _follows(one, premises) and not _follows(other, premises)
     for text in (one, alternative) if undecided else (one,):

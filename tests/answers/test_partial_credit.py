@@ -18,7 +18,9 @@ from reasoning_env.tasks.words import ladders
 
 
 @pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.49), (1.0, 0.98)])
-def test_partial_credit_counts_only_the_score_above_the_guessing_score(score: float, credit: float) -> None:
+def test_partial_credit_counts_only_the_part_of_a_score_above_the_score_of_guessing(
+    score: float, credit: float
+) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
@@ -28,7 +30,7 @@ def test_higher_verifier_score_never_gives_lower_partial_credit(guess: float) ->
     assert earned == sorted(earned)
 
 
-def test_guesses_include_question_lines_and_a_grid_of_zeros() -> None:
+def test_guessed_answers_include_question_lines_and_a_grid_of_zeros() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
     assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
@@ -116,7 +118,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guesses_earn_at_most_the_score_for_the_right_answer_format(guess: str) -> None:
+def test_guessed_answers_earn_at_most_the_score_for_a_correctly_formatted_answer(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

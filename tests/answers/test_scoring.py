@@ -41,7 +41,7 @@ def test_full_score_and_low_scores_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
-def test_plain_rewards_do_not_rescale_library_scores() -> None:
+def test_only_strict_rewards_rescale_verifier_scores() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
@@ -103,7 +103,7 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_scorer_also_gives_the_verifier_the_answer_inside_answer_tags() -> None:
+def test_verifier_also_scores_the_answer_inside_answer_tags_if_with_tags_is_set() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
@@ -162,7 +162,7 @@ def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules
     return strict_scorer(right, paid, **rules).score(answer)
 
 
-def test_answer_with_the_right_value_gets_full_score_without_the_verifier() -> None:
+def test_answer_with_the_right_value_gets_full_score_without_calling_the_verifier() -> None:
     def refuse(answer: str) -> float:
         raise AssertionError(answer)
 
@@ -227,7 +227,7 @@ def test_partial_credit_is_capped_at_max_partial() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
-def test_library_rewards_accept_equivalent_notations() -> None:
+def test_plain_rewards_accept_other_notations_of_the_right_answer() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
     scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)

@@ -25,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_text_pieces_copied_from_the_question_become_guessed_answers() -> None:
+def test_pieces_of_the_question_become_shortcut_answers() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -42,7 +42,7 @@ def test_shortcut_answers_replace_every_number_of_an_answer_by_a_constant() -> N
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
-def test_simple_rules_fill_the_empty_cells_of_a_board_as_shortcuts() -> None:
+def test_shortcut_answers_fill_the_empty_cells_of_a_board_by_simple_rules() -> None:
     boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
     assert boards["empty cells filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["empty cells filled with a digit that the row lacks"].splitlines()[1] == "1 2 3 4"
@@ -50,13 +50,13 @@ def test_simple_rules_fill_the_empty_cells_of_a_board_as_shortcuts() -> None:
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_shortcut_fills_a_blank_cell_with_the_value_of_the_right_answer() -> None:
+def test_choice_of_a_board_with_one_empty_cell_is_the_content_of_that_cell() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_board_with_inequality_signs_is_filled_as_a_shortcut() -> None:
+def test_shortcut_answers_fill_a_board_with_inequality_signs() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
@@ -64,7 +64,7 @@ def test_board_with_inequality_signs_is_filled_as_a_shortcut() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_no_filled_boards_are_made_from_a_question_without_a_board(question: str) -> None:
+def test_no_boards_are_filled_if_the_question_contains_no_board(question: str) -> None:
     assert filled_boards(question) == {}
 
 

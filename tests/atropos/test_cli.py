@@ -155,7 +155,7 @@ def test_print_config_option_starts_no_environment(capsys: pytest.CaptureFixture
     assert KEY not in text
 
 
-def test_log_json_option_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_command_with_log_json_option_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:

@@ -71,7 +71,7 @@ def test_unsupported_atropos_setting_logs_a_warning(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize(("text", "value"), [("none", "none"), ("low", "low"), (None, None)])
-def test_reasoning_effort_setting_accepts_strings(text: Any, value: Any) -> None:
+def test_reasoning_effort_none_is_kept_as_a_string(text: Any, value: Any) -> None:
     assert make_settings(ReasoningGymEnvConfig, {"reasoning_effort": text}).reasoning_effort == value
 
 
@@ -79,14 +79,14 @@ def test_reasoning_effort_setting_accepts_strings(text: Any, value: Any) -> None
     ("value", "host", "port"),
     [(9464, "127.0.0.1", 9464), ("9464", "127.0.0.1", 9464), ("0.0.0.0:0", "0.0.0.0", 0), ("[::1]:80", "::1", 80)],
 )
-def test_metrics_address_is_parsed(value: Any, host: str, port: int) -> None:
+def test_metrics_port_setting_is_parsed_into_host_and_port(value: Any, host: str, port: int) -> None:
     address = ReasoningGymEnvConfig(metrics_port=value).metrics_address
     assert address is not None
     assert (address.host, address.port) == (host, port)
 
 
 @pytest.mark.parametrize("value", [True, -1, 65_536, "host", ":80", "host:", "host:http", 1.5])
-def test_invalid_metrics_address_raises(value: Any) -> None:
+def test_invalid_metrics_port_setting_raises(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"^metrics_port: must be a port from 0 to 65535, or HOST:PORT"):
         ReasoningGymEnvConfig(metrics_port=value)
 

@@ -46,7 +46,7 @@ def test_line_of_the_group_file_has_trainer_fields_and_dump_fields() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-def test_group_line_of_a_chat_server_has_token_counts() -> None:
+def test_line_of_the_group_file_has_token_counts_if_the_server_returns_no_tokens() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
     line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]

@@ -22,7 +22,7 @@ def launch(folder: Path, mode: Mode | None = None, content: str = "{}", **option
     return build_launch(ReasoningGymEnv, mode or Process(), {"config": str(path), **given})
 
 
-def test_options_override_config_files(tmp_path: Path) -> None:
+def test_command_line_options_override_config_files(tmp_path: Path) -> None:
     content = "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\n"
     built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
     [server] = built.servers
@@ -75,7 +75,9 @@ def test_commands_serve_and_process_have_different_defaults(tmp_path: Path) -> N
         ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
     ],
 )
-def test_settings_are_converted_from_strings(tmp_path: Path, name: str, value: str, read: object) -> None:
+def test_string_values_of_settings_are_converted_to_their_types(
+    tmp_path: Path, name: str, value: str, read: object
+) -> None:
     assert getattr(launch(tmp_path, **{f"env__{name}": value}).config, name) == read
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 

@@ -122,7 +122,7 @@ async def test_completions_of_a_group_are_requested_in_one_call(make_client: Mak
     assert manager.requests == [{"prompt": client.prompt.text, "n": 2, **sampling}]
 
 
-async def test_missing_completions_are_requested_again(make_client: MakeClient) -> None:
+async def test_completions_missing_from_a_reply_are_requested_again(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], [], [], ["b"], ["c", "a", "b"]))
     assert await make_client(manager).ask(3) == ["a", "b", "c"]
     assert [request["n"] for request in manager.requests] == [3, 2, 2, 2, 1]
@@ -194,7 +194,7 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_prompt_that_always_fails_raises(beside: Callable[..., Any]) -> None:
+async def test_request_raises_if_its_prompt_fails_repeatedly_while_others_succeed(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(break_off, PATIENT)
     with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
@@ -242,7 +242,9 @@ class Text:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_server_put_into_the_server_manager_later_gets_the_requests(make_client: MakeClient, place: int) -> None:
+async def test_requests_go_to_a_server_that_replaces_another_in_the_server_manager(
+    make_client: MakeClient, place: int
+) -> None:
     config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)

@@ -129,7 +129,7 @@ def test_truncated_rollout_tells_the_trainer_to_set_its_advantage_to_zero() -> N
 
 
 @pytest.mark.parametrize("known", [0, 1, 2])
-def test_group_has_logprobs_only_if_all_rollouts_do(known: int) -> None:
+def test_group_has_logprobs_only_if_all_its_rollouts_have_logprobs(known: int) -> None:
     rollouts = [replace(make_rollout(1.0), logprobs=[1.0] * 5 if number < known else None) for number in range(2)]
     packed = pack(make_group(rollouts), mask_truncated=True, include_messages=False)
     assert packed["inference_logprobs"] == ([[1.0] * 5] * 2 if known == 2 else None)

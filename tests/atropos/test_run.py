@@ -82,7 +82,7 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
         await run.lifetime.start_dumps()
 
 
-async def test_group_packed_as_lists_has_the_same_numbers_as_its_arrays(tokenizer: Any) -> None:
+async def test_packing_a_group_as_lists_gives_the_same_numbers_as_its_arrays(tokenizer: Any) -> None:
     """Rollouts may begin differently, because a subclass may change them."""
     rollouts = [
         Rollout("", array("i", [*prompt, 7, 8]), array("i", [*masks, 7, 8]), array("d", [1.0, 1.0, -0.5, 0.0]), "stop")

@@ -84,7 +84,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
         (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
     ],
 )
-async def test_refusal_of_the_test_request_names_the_setting_to_correct(
+async def test_error_about_a_refused_test_request_names_the_setting_to_correct(
     error: Exception, base_url: str, remedy: str
 ) -> None:
     server = Server(error)
@@ -116,7 +116,7 @@ async def test_server_check_at_start_passes_if_one_of_several_servers_works(
     assert "http://up/v1" not in message
 
 
-async def test_server_check_accepts_a_reply_cut_at_the_token_limit() -> None:
+async def test_server_check_accepts_an_error_that_says_the_token_limit_was_reached() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error, server_type="chat")], FOREVER_S)

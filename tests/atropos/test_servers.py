@@ -215,7 +215,7 @@ def filters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", ["train", "eval"])
-async def test_training_requests_disable_sampling_filters(
+async def test_training_requests_disable_top_k_min_p_and_penalties(
     manage: Manage, kind: str, split: str, tokenizer: Any
 ) -> None:
     asked: list[dict[str, Any]] = []
@@ -262,7 +262,7 @@ async def ask_once(manager: ServerManager) -> None:
     await server.ask(server.format, Prompt((), "", (5, 6)), {"n": 1, "max_tokens": 1})
 
 
-async def test_reply_that_stalls_midway_raises(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_raises_if_its_reply_stalls_midway(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
         await response.prepare(request)
@@ -306,7 +306,7 @@ async def test_server_manager_returns_tokens_and_logprobs_to_atropos_as_lists(ma
     assert {type(one) for one in [*ids[0], *logprobs[0]]} == {int, float}
 
 
-async def test_managed_server_returns_log_probabilities(manage: Manage) -> None:
+async def test_managed_server_of_atropos_gets_log_probabilities(manage: Manage) -> None:
     async with (
         InferenceServer(lambda request: ["2"] * request.n) as server,
         manage(server.config("auto")).managed_server() as managing,

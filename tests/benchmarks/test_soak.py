@@ -28,17 +28,17 @@ def run(folder: Path, problems: Sequence[int], scored: Sequence[int] = ()) -> An
     return SimpleNamespace(folder=folder)
 
 
-def test_soak_benchmark_counts_scored_groups_that_are_served_again(tmp_path: Path) -> None:
+def test_soak_benchmark_reports_scored_groups_whose_problem_the_next_run_serves_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1, 2, 3], scored=[1, 2]), run(tmp_path / "second", [2, 4])]
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 
 
-def test_soak_benchmark_ignores_groups_of_the_last_run(tmp_path: Path) -> None:
+def test_soak_benchmark_does_not_report_groups_that_only_the_last_run_scored(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1]), run(tmp_path / "second", [1], scored=[1])]
     assert list(put_back(runs, killed=[])) == []
 
 
-def test_soak_benchmark_ignores_groups_of_a_killed_run(tmp_path: Path) -> None:
+def test_soak_benchmark_does_not_report_groups_of_a_killed_run_as_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1], scored=[1]), run(tmp_path / "second", [1])]
     assert list(put_back(runs, killed=runs[:1])) == []
 

@@ -145,7 +145,7 @@ def test_commands_raise_on_paths_that_contain_no_readable_groups(
     assert ended.status == (0 if reads_lines else 2), ended
 
 
-def test_control_characters_in_file_names_are_escaped(run: Run, tmp_path: Path) -> None:
+def test_report_command_escapes_control_characters_in_file_names(run: Run, tmp_path: Path) -> None:
     named = tmp_path / f"dumps{EVIL}" / f"{EVIL}.jsonl"
     write(named, {**GROUP, "item_id": EVIL, "split": EVIL})
     with named.open("a") as file:

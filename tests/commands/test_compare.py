@@ -45,7 +45,7 @@ def compare(capsys: pytest.CaptureFixture[str]) -> Compare:
     return compare
 
 
-def test_compared_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
+def test_compared_tasks_are_sorted_by_score_change(write: Write, compare: Compare) -> None:
     first = write("a", {"same": [1.0, 0.0], "worse": [1.0] * 8, "mixed": [0.0, 1.0, 0.5]}, fingerprint="f")
     second = write("b", {"same": [1.0, 0.0], "worse": [0.0] * 8, "mixed": [[0.0, 1.0], 1.0, 0.25]}, fingerprint="f")
     (one,) = compare(first, second)
@@ -91,7 +91,7 @@ def test_problems_missing_from_one_evaluation_are_not_compared(write: Write, com
     assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
 
 
-def test_damaged_line_of_a_samples_file_is_left_out(
+def test_compare_command_skips_a_damaged_line_of_a_samples_file(
     write: Write, compare: Compare, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [0.0]})
@@ -220,7 +220,7 @@ def test_comparing_evaluations_without_problem_references_raises(write: Write) -
         compare_command([str(first), str(second)], Path())
 
 
-def test_evaluations_of_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
+def test_evaluations_of_two_reasoning_gym_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0]})
     line = group(rollout(0.0), index=0, reference=reference_of("gcd", 0, release="0.2.0"))
     second = write_evaluation(tmp_path / "b", line)

@@ -161,13 +161,13 @@ def test_evaluate_command_calls_the_evaluate_function(folder: Path, url: str, mo
     assert [call["request"].settings.eval_tasks for call in calls] == [["exact"]]
 
 
-def test_evaluate_function_with_both_request_and_settings_raises() -> None:
+def test_evaluate_function_raises_if_both_request_and_settings_are_given() -> None:
     with pytest.raises(ConfigError, match="request: cannot be combined"):
         module.evaluate("m", request=read_request({}))
 
 
 @pytest.mark.parametrize("model", ["aborts", "gateway"])
-def test_disconnected_completion_counts_as_failed(
+def test_completion_that_the_server_breaks_off_counts_as_failed(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     words = ["--base-url", url, "--tasks", "exact", "--limit", "3", "--env.startup_timeout_s", "0.1", "--json"]
@@ -177,7 +177,7 @@ def test_disconnected_completion_counts_as_failed(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
-def test_note_explains_answers_in_the_reasoning_field(
+def test_results_note_explains_answers_that_the_server_put_into_the_reasoning(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, words: list[str]
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
@@ -187,7 +187,7 @@ def test_note_explains_answers_in_the_reasoning_field(
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])
-def test_refused_completion_is_scored_with_its_reason(
+def test_completion_refused_by_the_model_or_a_filter_is_scored_with_reason_refused(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
@@ -199,7 +199,7 @@ def test_refused_completion_is_scored_with_its_reason(
     ("words", "server_type"),
     [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
 )
-def test_server_type_option_selects_the_endpoint(
+def test_chat_template_and_chat_options_select_the_server_type(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
 ) -> None:
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
@@ -292,7 +292,7 @@ def test_reasoning_effort_is_not_sent_to_a_base_model(folder: Path, url: str, ca
 
 
 @pytest.mark.parametrize("way", ["file", "option"])
-def test_training_settings_are_reported_as_ignored(
+def test_evaluate_command_reports_training_settings_as_ignored(
     folder: Path, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     (folder / "c.yaml").write_text(
@@ -325,7 +325,7 @@ def test_every_config_file_setting_is_accepted_as_an_option() -> None:
     assert read_request({"env.batch_size": "8"}).ignored == ["env.batch_size"]
 
 
-def test_misspelt_setting_sends_no_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_setting_raises_before_a_request_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     (folder / "c.yaml").write_text("env: {tasks: exact}\nopenai: {base_ur: http://127.0.0.1:9/v1}\n")
     with pytest.raises(ConfigError, match=r"^openai\.base_ur: .*did you mean base_url"):
@@ -357,7 +357,7 @@ def test_fail_under_option_raises_if_the_score_is_lower(score: float | None, fai
     ("failed", "least", "most_failed", "fails"),
     [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
 )
-def test_too_many_failed_completions_raise(
+def test_max_failed_option_raises_if_too_many_completions_failed(
     failed: int, least: float | None, most_failed: float | None, fails: bool
 ) -> None:
     said = r"--max-failed: 6 of 8 completions failed \(75%\), more than the allowed "
@@ -369,7 +369,7 @@ def results_with(**overall: Any) -> Any:
     return {"overall": {"problems": 8, "completions": 8, "failed": 0, **overall}}
 
 
-def test_outage_is_logged_again_at_each_interval(
+def test_long_inference_outage_is_logged_repeatedly_by_the_evaluate_command(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("reasoning_env.runtime.retries.FIRST_PAUSE_S", 0.01)

@@ -84,7 +84,7 @@ def test_metrics_of_the_judge_server_include_worker_metrics(server: Server, refe
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_log_json_option_prints_json_lines(server: Server) -> None:
+def test_judge_command_with_log_json_option_prints_json_lines(server: Server) -> None:
     without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
     with pytest.raises(urllib.error.HTTPError, match="422"):
         server.ask(without_prompt, route="/get_reward")
@@ -93,7 +93,7 @@ def test_log_json_option_prints_json_lines(server: Server) -> None:
     assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 
 
-def test_judge_server_refuses_a_wrong_token(server: Server, reference: str) -> None:
+def test_judge_server_refuses_a_wrong_bearer_token(server: Server, reference: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="401"):
         server.ask({"ref": reference, "texts": []}, "wrong")
 
@@ -114,13 +114,15 @@ def test_signal_to_the_judge_server_ends_all_workers(tmp_path: Path) -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
-def test_missing_ray_raises_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_option_raises_a_one_line_error_if_ray_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install \S+\[ray\]'"):
         judge.judge_command(["--ray", "auto"], ROOT)
 
 
-def test_port_in_use_raises_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_command_raises_a_one_line_error_if_the_port_is_in_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = ["judge", "--port", str(taken.getsockname()[1]), "--generators", "1"]
         assert main(words, {}, environment_file=tmp_path / "x.py") == 2

@@ -25,7 +25,9 @@ def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
 
 
 @pytest.mark.parametrize("argv", [[], ["-h"], ["--help"], ["help"]])
-def test_help_lists_commands(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_the_program_lists_all_commands(
+    tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _run(tmp_path, *argv) == 0
     output = capsys.readouterr().out
     assert all(f"\n  {command} " in output for command in HELP)

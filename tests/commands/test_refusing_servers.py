@@ -166,7 +166,9 @@ def test_refused_parameter_is_found_in_a_huge_error_text(server: RefusingServer,
     assert evaluate()["sent"]["parameters"] == {"top_p": [0.95], "max_tokens": [32768]}
 
 
-def test_renamed_token_limit_is_recorded_by_its_new_name(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_sent_token_limit_is_recorded_under_the_name_that_the_server_accepts(
+    server: RefusingServer, evaluate: Evaluate
+) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     server.refuse = lambda request: said if "max_tokens" in request else None
     sent = evaluate()["sent"]
@@ -182,7 +184,7 @@ def test_renamed_token_limit_is_recorded_by_its_new_name(server: RefusingServer,
         "System role not supported",
     ],
 )
-def test_system_prompt_moved_into_the_question_is_recorded(
+def test_results_record_that_the_system_prompt_was_moved_into_the_question(
     server: RefusingServer, evaluate: Evaluate, said: str
 ) -> None:
     server.refuse = lambda request: said if request["messages"][0]["role"] == "system" else None
@@ -309,7 +311,7 @@ def test_compare_command_lists_the_sent_parameters_that_differ(
 # ------------------------------------------------------------------ refused requests
 
 
-def test_refused_requests_print_one_error_line(
+def test_evaluation_whose_requests_are_refused_prints_one_error_line(
     server: RefusingServer, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = lambda request: None if limit_of(request) == 1 else "your account may not use this model"
@@ -321,7 +323,7 @@ def test_refused_requests_print_one_error_line(
     assert [line for line in shown if "may not use" in line or "Traceback" in line] == [str(raised.value)]
 
 
-def test_dropped_problems_are_counted_in_one_log_line(
+def test_problems_dropped_from_an_evaluation_are_counted_in_one_log_line(
     server: RefusingServer, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused: list[str] = []

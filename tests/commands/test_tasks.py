@@ -36,7 +36,7 @@ def test_tasks_command_lists_every_task_or_its_error(show: Show) -> None:
     assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in lines[1]
 
 
-def test_tasks_command_shortens_the_questions_of_the_list(show: Show) -> None:
+def test_tasks_command_shortens_questions_in_the_list_of_tasks(show: Show) -> None:
     question = show().splitlines()[3].split(maxsplit=2)[2]
     assert question.startswith("First line of 42. More of it.")
     assert len(question) == QUESTION_CHARACTERS
@@ -131,7 +131,7 @@ def test_tasks_command_says_that_a_task_is_left_out_of_training(
     assert shown in show(*argv)
 
 
-def test_tasks_command_marks_no_task_that_is_trained_by_default(show: Show) -> None:
+def test_tasks_command_does_not_mark_tasks_that_are_part_of_training(show: Show) -> None:
     assert "Excluded from training" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 
@@ -152,7 +152,7 @@ def test_tasks_command_shows_the_levels_of_a_task_named_as_argument(show: Show) 
 
 
 @pytest.mark.parametrize(("rewards", "default"), [("strict", "1.0 (reasoning-gym: 0.5)"), ("library", "0.5")])
-def test_tasks_command_shows_the_parameter_default_used_in_training(
+def test_tasks_command_shows_a_parameter_default_that_strict_rewards_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rewards: str, default: str
 ) -> None:
     """Here the library is reasoning-gym, because the small library has no task with another default."""

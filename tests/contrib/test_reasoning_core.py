@@ -56,7 +56,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 
 
 @on_module_loop
-async def test_reasoning_core_right_answers_earn_full_score(session: Session[Problem]) -> None:
+async def test_right_answers_to_reasoning_core_tasks_earn_full_score(session: Session[Problem]) -> None:
     problems = [await session.make(task, 3, level=level) for task in TASKS for level in (None, 0.0, 0.5)]
     judged = [await session.judge(each, [f"<answer>{each.answer}</answer>", "<answer>~</answer>"]) for each in problems]
     assert {problem.task for problem, (right, _) in zip(problems, judged, strict=True) if right.score < 1.0} == set()
@@ -64,7 +64,7 @@ async def test_reasoning_core_right_answers_earn_full_score(session: Session[Pro
 
 
 @on_module_loop
-async def test_level_sets_parameters_of_reasoning_core(session: Session[Problem]) -> None:
+async def test_level_sets_parameters_of_reasoning_core_tasks(session: Session[Problem]) -> None:
     for level, steps in ((0.0, 0), (0.5, 2), (1.0, 4)):
         assert (await session.make("arithmetics", 3, level=level)).params == {"level": steps}
 

@@ -62,7 +62,7 @@ async def test_right_answers_of_every_rlve_environment_earn_1(session: Session[P
 
 
 @on_module_loop
-async def test_session_bridge_and_judge_give_equal_scores(session: Session[Problem]) -> None:
+async def test_session_and_bridge_and_judge_server_give_equal_scores(session: Session[Problem]) -> None:
     """Compare the three with a right and a wrong answer to a problem of every environment."""
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}

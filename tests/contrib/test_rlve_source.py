@@ -130,7 +130,7 @@ async def test_level_sets_parameters_of_rlve_tasks(
 
 
 @on_module_loop
-async def test_verifier_rewards_are_clipped_to_0_and_1(session: Session[Any]) -> None:
+async def test_rewards_of_an_rlve_verifier_are_clipped_to_0_and_1(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     answers = [problem.answer, "0", "-1", "-2", "prose", "-3"]
     verdicts = await session.judge(problem, [f"<answer>{answer}</answer>" for answer in answers])
@@ -147,7 +147,7 @@ async def test_rlve_problem_with_an_empty_answer_is_rejected(session: Session[An
 
 
 @on_module_loop
-async def test_rlve_problem_reference_has_the_package_release(session: Session[Any]) -> None:
+async def test_rlve_problem_reference_contains_the_release_of_the_package(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     assert problem.reference.split(":")[:5] == ["rlve/Doubling", "train", "5", "0.5", "rlve@0.0.0"]
     assert (await session.remake(problem.reference)).question == problem.question

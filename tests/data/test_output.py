@@ -46,7 +46,7 @@ def test_temporary_rows_are_removed_when_the_output_is_complete(out: Path) -> No
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"key": "x", "a": 1}', '{"key": "3", ' + "[" * 100_000])
-def test_damaged_temporary_row_raises(out: Path, line: str) -> None:
+def test_damaged_unfinished_output_file_raises(out: Path, line: str) -> None:
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
@@ -68,7 +68,7 @@ def full_disk() -> Iterator[dict[str, object]]:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_full_disk_error_counts_the_saved_rows(out: Path) -> None:
+def test_error_about_a_full_disk_says_how_many_rows_are_saved(out: Path) -> None:
     said = (
         r"out\.jsonl cannot be written \(No space left .*\); the 2 finished rows are still in .*unfinished; free space"
     )

@@ -195,7 +195,7 @@ async def test_complete_file_of_problems_is_not_written_again(write: Write, tmp_
 
 
 @on_module_loop
-async def test_file_without_a_metadata_card_is_not_overwritten(write: Write, tmp_path: Path) -> None:
+async def test_problems_command_does_not_overwrite_a_file_without_a_metadata_card(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
     with pytest.raises(ConfigError, match=r"this command did not write it: .* is missing"):
         await write(tmp_path / "a.jsonl", 4)
@@ -296,7 +296,7 @@ def test_problems_command_writes_evaluation_rows(tmp_path: Path) -> None:
     assert [row["reference"].split(":")[1] for row in rows_of(tmp_path / "a.jsonl")] == ["eval"] * 3
 
 
-def test_problems_options_override_the_config_file(tmp_path: Path) -> None:
+def test_options_of_the_problems_command_override_the_config_file(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {complexity_mode: random, seed: 3, tasks: games, task_params: {gcd: {max_numbers: 9}}}")
     options = ["--tasks", "gcd,lcm", "--exclude", "lcm", "--params", "{gcd: {max_numbers: 5}}", "--levels", "0.5"]

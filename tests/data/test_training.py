@@ -93,7 +93,7 @@ def test_training_rows_come_only_from_groups_in_the_pass_rate_range(path: Path) 
     assert {row["seed"] for row in rows} == {6}
 
 
-def test_repeated_completion_is_written_once(path: Path) -> None:
+def test_completion_that_occurs_twice_for_a_question_becomes_one_training_row(path: Path) -> None:
     assert texts(kept(path, line(RIGHT, RIGHT), line(RIGHT, ALSO_RIGHT))) == ["right", "also right"]
 
 
@@ -101,7 +101,7 @@ def test_equal_completions_of_two_questions_both_become_training_rows(path: Path
     assert texts(kept(path, line(RIGHT), line(RIGHT, seed=6))) == ["right", "right"]
 
 
-def test_training_rows_per_question_are_limited(path: Path) -> None:
+def test_max_per_problem_limits_the_training_rows_of_each_question(path: Path) -> None:
     rows = kept(path, line(RIGHT, WRONG), line(ALSO_RIGHT), line(WRONG, seed=6), max_per_problem=2)
     assert texts(rows) == ["right", "wrong", "wrong"]
 

@@ -171,7 +171,7 @@ def test_python_example_of_the_data_page_prints_the_scores(capsys: pytest.Captur
 
 
 @on_module_loop
-async def test_infrastructure_error_writes_no_score(
+async def test_row_gets_no_score_if_an_infrastructure_error_prevents_judging(
     workers: Any, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "RETRY_PAUSES_S", (0.0,))
@@ -185,7 +185,9 @@ async def test_infrastructure_error_writes_no_score(
 
 
 @on_module_loop
-async def test_only_rows_in_the_pass_rate_range_are_written(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_writes_only_rows_in_the_pass_rate_range(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     def row(name: str, *completions: str) -> dict[str, Any]:
         return {"name": name, "reference": problem.reference, "completions": completions}
 
@@ -208,7 +210,9 @@ async def test_rescoring_writes_pairs_of_a_right_and_a_wrong_completion(
 
 
 @on_module_loop
-async def test_training_rows_are_selected_by_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_selects_training_rows_by_the_new_scores(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     line = group(rollout(text=right(problem), score=0.0), task="gcd", seed=7, reference=problem.reference)
     await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=Selection(Keep.CORRECT))
     assert [(row["score"], row["seed"]) for row in read(tmp_path / "b.jsonl")] == [(1.0, 7)]
@@ -232,7 +236,7 @@ async def test_completions_that_do_not_become_training_rows_are_counted_by_reaso
 
 
 @on_module_loop
-async def test_selecting_training_rows_from_rows_without_groups_raises(
+async def test_selecting_training_rows_raises_if_the_rows_are_not_groups(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
@@ -241,7 +245,9 @@ async def test_selecting_training_rows_from_rows_without_groups_raises(
 
 
 @on_module_loop
-async def test_parquet_column_types_are_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_keeps_the_column_types_of_a_parquet_file(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "completion": ["none"], "small": pyarrow.array([3], "int8")}
     )
@@ -252,7 +258,7 @@ async def test_parquet_column_types_are_kept(rescore: Rescore, problem: Problem,
 
 
 @on_module_loop
-async def test_scores_in_the_input_do_not_set_the_output_column_types(
+async def test_output_column_types_do_not_depend_on_scores_in_the_input(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     table = pyarrow.table(
@@ -349,7 +355,7 @@ async def test_rescoring_uses_the_thinking_formats_named_in_a_row(
     ],
 )
 @on_module_loop
-async def test_rescoring_a_file_without_rows_raises(
+async def test_rescoring_a_file_without_usable_rows_raises(
     rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
 ) -> None:
     path = write(tmp_path / "a.jsonl", *rows)
@@ -401,9 +407,7 @@ async def test_lines_written_by_other_tools_are_read_with_the_columns_option(
 
 
 @on_module_loop
-async def test_columns_option_names_columns_of_a_parquet_file(
-    rescore: Rescore, problem: Problem, tmp_path: Path
-) -> None:
+async def test_columns_option_applies_to_a_parquet_file(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table({"gts": [problem.reference], "output": [right(problem)]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     columns = {"reference": "gts", "completion": "output"}
@@ -436,7 +440,9 @@ async def test_malformed_jsonl_line_is_reported_with_its_line_number(
 
 
 @on_module_loop
-async def test_infinite_numbers_are_written_as_null(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_infinite_numbers_and_nan_of_a_row_are_written_as_null(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     row = {"reference": problem.reference, "completion": "none", "loss": math.nan, "more": {"list": [-math.inf, 1]}}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
     [judged] = read(tmp_path / "b.jsonl")
@@ -444,7 +450,9 @@ async def test_infinite_numbers_are_written_as_null(rescore: Rescore, problem: P
 
 
 @on_module_loop
-async def test_repeated_group_line_is_skipped(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_rescoring_skips_a_group_line_that_repeats_an_earlier_line(
+    rescore: Rescore, problem: Problem, tmp_path: Path
+) -> None:
     dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)
     for number, line in enumerate(({"key": "0", **dumped}, {"time": 1.5, **dumped})):
         card = await rescore(write(tmp_path / f"a{number}.jsonl", line, line), tmp_path / f"b{number}.jsonl")

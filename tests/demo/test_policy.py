@@ -30,7 +30,7 @@ def test_scripted_policy_with_skill_1_gives_right_answers(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_scripted_policy_with_skill_0_answers_wrong(task: str) -> None:
+def test_scripted_policy_with_skill_0_gives_wrong_answers(task: str) -> None:
     policy, rng = ScriptedPolicy(skill=0.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=40, seed=321)
     for item in dataset:

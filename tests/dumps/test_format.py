@@ -72,7 +72,7 @@ def test_rollout_without_a_verdict_is_written_with_null_fields() -> None:
     assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
 
 
-def test_thinking_is_stored_apart_from_the_completion() -> None:
+def test_dump_stores_thinking_apart_from_the_completion() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"

@@ -108,7 +108,9 @@ def test_groups_that_wait_for_a_failed_disk_are_dropped_above_a_memory_limit(
     assert indices(stream_groups(dumps)) == list(range(waiting))
 
 
-def test_full_disk_truncates_no_line(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
+def test_full_disk_leaves_no_truncated_line_in_a_dump(
+    make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles
+) -> None:
     dumper = make_dumper(start=False)
     limit_files(50_000)  # as on a full disk, one write is incomplete and the next write fails
     for index in range(30):

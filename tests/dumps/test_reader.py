@@ -112,7 +112,7 @@ def test_equal_dump_lines_are_all_read_if_they_have_no_time(tmp_path: Path) -> N
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_blank_lines_are_skipped(tmp_path: Path) -> None:
+def test_blank_lines_of_a_dump_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2)) + b"\n")
     assert indices(stream_groups(tmp_path)) == [1, 2]
 

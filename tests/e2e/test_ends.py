@@ -142,7 +142,7 @@ def test_groups_scored_before_the_run_ended_are_dumped(ended: Futures, name: str
 
 
 @each_orderly_end
-def test_groups_with_unequal_scores_are_delivered_at_the_end(ended: Futures, name: str) -> None:
+def test_groups_with_unequal_scores_are_delivered_before_the_run_ends(ended: Futures, name: str) -> None:
     end = ended[name].result()
     kept = [group.kept for group in scored(end.environment) if group.kept is not None]
     assert [delivery.scores for delivery in end.training.proxy.delivered] == kept

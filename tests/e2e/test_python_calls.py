@@ -80,7 +80,7 @@ def test_package_exports_the_function_evaluate() -> None:
     assert reasoning_gym_environment.evaluate is evaluate
 
 
-def test_error_of_the_evaluate_function_names_the_unreachable_server() -> None:
+def test_evaluate_function_raises_if_no_server_is_reachable() -> None:
     with pytest.raises(ServerError, match=r"no inference server was ready within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 

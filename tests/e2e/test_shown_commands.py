@@ -232,7 +232,7 @@ def test_every_shown_command_is_run_by_a_test() -> None:
     assert set(shown_commands(README) + shown_commands(DOCS)) == run
 
 
-def test_documented_slurm_command_parses(newcomer: Newcomer) -> None:
+def test_documented_serve_command_for_slurm_prints_its_settings(newcomer: Newcomer) -> None:
     assert "$HEAD:8000" in newcomer.run(SLURM, {"$number": "1"}, "--print-config")
 
 
@@ -252,7 +252,7 @@ def test_documented_problems_command_writes_rows(newcomer: Newcomer) -> None:
     assert len((newcomer.folder / "train.jsonl").read_text().splitlines()) == 20
 
 
-def test_documented_problems_command_writes_trl_rows(newcomer: Newcomer) -> None:
+def test_documented_problems_command_writes_rows_for_trl(newcomer: Newcomer) -> None:
     newcomer.run(TRL)
     rows = [json.loads(line) for line in (newcomer.folder / "eval.jsonl").read_text().splitlines()]
     assert {"prompt", "reference"} <= rows[0].keys()

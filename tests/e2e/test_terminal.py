@@ -68,7 +68,7 @@ def test_progress_bar_is_shown_on_a_terminal(on_terminal: str) -> None:
     assert re.search(r"\rprocess \S+ 16/16 [\d.]+/s 0:00:00 mean score \d\.\d{3}\r", plain)
 
 
-def test_terminal_cursor_is_restored_at_the_end(on_terminal: str) -> None:
+def test_terminal_cursor_is_shown_again_when_the_progress_bar_ends(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
 

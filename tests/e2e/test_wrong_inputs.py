@@ -265,7 +265,7 @@ def test_wrong_input_prints_a_one_line_error(cli: Cli, words: str, said: str) ->
     assert "sk-secret" not in result.stderr
 
 
-def test_error_of_a_wrong_address_names_the_environment_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_about_a_wrong_base_url_names_the_environment_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     result = cli("evaluate", "m")
     assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint

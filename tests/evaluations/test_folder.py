@@ -93,7 +93,7 @@ def test_evaluation_folder_with_other_settings_is_not_resumed(begin: Begin, tmp_
     assert begin(tmp_path, settings={}).path != path
 
 
-def test_malformed_results_file_does_not_prevent_a_run(begin: Begin, tmp_path: Path) -> None:
+def test_malformed_results_file_does_not_prevent_an_evaluation(begin: Begin, tmp_path: Path) -> None:
     path = leave_unfinished(begin, tmp_path)
     document = json.loads((path / RESULTS).read_text())
     for number, content in enumerate(broken_documents(document)):
@@ -135,7 +135,7 @@ def test_resumed_evaluation_keeps_its_start_time(begin: Begin, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("why", ["finished", "other settings", "not wanted", "in use"])
-def test_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, tmp_path: Path, why: str) -> None:
+def test_evaluation_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, tmp_path: Path, why: str) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     if why == "finished":
@@ -171,7 +171,7 @@ def test_error_about_an_unwritable_evaluation_folder_names_the_setting(begin: Be
         begin(tmp_path / "file" / "evals")
 
 
-def test_full_disk_error_counts_the_saved_problems(
+def test_error_about_a_full_disk_says_how_many_problems_are_saved(
     begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = begin(tmp_path)

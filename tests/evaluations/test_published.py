@@ -14,7 +14,7 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_preset_has_as_many_tasks_as_were_published(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_preset_has_the_published_number_of_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_published(name)
     assert len(preset.tasks) == tasks
     assert tasks - len(preset.other_questions) == asked
@@ -22,7 +22,7 @@ def test_preset_has_as_many_tasks_as_were_published(name: str, tasks: int, asked
 
 
 @each_preset
-def test_every_task_named_in_a_preset_exception_belongs_to_the_preset(name: str) -> None:
+def test_exceptions_of_a_preset_name_only_tasks_of_the_preset(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source

@@ -43,7 +43,7 @@ def test_result_groups_can_be_iterated_twice(file: Path) -> None:
     assert list(groups) == list(groups) != []
 
 
-def test_rollout_row_has_reference_answer_and_completion(file: Path) -> None:
+def test_row_of_a_rollout_has_the_reference_the_answer_and_the_completion(file: Path) -> None:
     rollout = next(read_groups(file).rollouts())
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
@@ -57,14 +57,16 @@ def test_rollouts_of_a_file_are_converted_to_a_pandas_data_frame(file: Path) -> 
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_rollout_row_has_metadata_of_its_group(file: Path) -> None:
+def test_row_of_a_rollout_has_the_metadata_of_its_group(file: Path) -> None:
     (file.parent / "groups.jsonl.header").write_text('{"made_with": {"models": ["small"]}}')
     first = next(read_groups(file).rollouts())
     facts = {name: first[name] for name in ("level", "params", "pass_rate", "group_size", "model")}
     assert facts == {"level": None, "params": {}, "pass_rate": 0.5, "group_size": 2, "model": "small"}
 
 
-def test_error_without_pandas_names_the_package(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_converting_to_a_data_frame_without_pandas_raises_with_install_advice(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         read_groups(file).to_pandas()
@@ -88,7 +90,7 @@ def test_reading_an_evaluation_folder_without_results_raises(tmp_path: Path) -> 
         read_evaluation(tmp_path)
 
 
-def test_results_of_a_newer_format_raise(tmp_path: Path) -> None:
+def test_results_file_of_a_newer_format_raises(tmp_path: Path) -> None:
     write_evaluation(tmp_path, results={**RESULTS, "format": 2})
     with pytest.raises(ConfigError, match="not the results of an evaluation in format 1"):
         read_evaluation(tmp_path)

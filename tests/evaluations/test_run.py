@@ -158,7 +158,7 @@ async def test_eval_repeats_setting_samples_several_completions_per_problem(eval
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_score_is_given_to_the_last_of_several_answers(evaluate: Any) -> None:
+async def test_library_score_of_a_completion_is_the_score_of_its_last_answer(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     _, results = await evaluate(*texts, preset=True)
@@ -190,7 +190,7 @@ async def test_results_record_the_resolved_evaluation_plan(run: Any) -> None:
     assert settings["eval_seed"] == 9
 
 
-async def test_consecutive_failures_end_the_evaluation(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_consecutive_failed_problems_end_the_evaluation(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
     failures = r"3 evaluation .* in a row failed; last error: (ServerError: no reply|ScoringError: .* cannot score)$"
     with pytest.raises(ServerError, match=failures):
@@ -203,7 +203,7 @@ async def test_refused_request_ends_the_evaluation(run: Any) -> None:
 
 
 @pytest.mark.parametrize("dropped", ["gone", "long"])
-async def test_nonconsecutive_failures_do_not_end_the_evaluation(
+async def test_failed_problems_that_are_not_consecutive_do_not_end_the_evaluation(
     run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
@@ -211,7 +211,7 @@ async def test_nonconsecutive_failures_do_not_end_the_evaluation(
     assert (results["finished"], results["overall"]["failed"]) == (True, 10)
 
 
-async def test_evaluation_without_problems_leaves_no_folder(run: Any, tmp_path: Path) -> None:
+async def test_evaluation_that_scores_no_problem_leaves_no_folder(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="no evaluation problem could be evaluated"):
         await run("gone", "gone")
     assert list(tmp_path.iterdir()) == []

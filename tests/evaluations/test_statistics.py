@@ -10,7 +10,7 @@ from reasoning_env.evaluations.summary import Interval, bootstrap_interval, inte
 
 
 @pytest.mark.parametrize("size", [60, 1000])
-def test_intervals_cover_the_true_mean_at_the_stated_rate(size: int) -> None:
+def test_bootstrap_intervals_contain_the_true_mean_in_about_95_percent_of_samples(size: int) -> None:
     generator = random.Random(5)
     covered = 0
     for _ in range(100):
@@ -25,7 +25,7 @@ def test_bootstrap_interval_does_not_depend_on_the_order_of_values() -> None:
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_of_many_values_is_close_to_the_bootstrap_interval() -> None:
+def test_interval_approximated_for_many_values_is_close_to_the_bootstrap_interval() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
@@ -40,7 +40,7 @@ def test_interval_of_many_values_is_close_to_the_bootstrap_interval() -> None:
         ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
     ],
 )
-def test_equal_values_have_an_exact_nonzero_interval(
+def test_confidence_interval_of_equal_values_is_exact_and_not_empty(
     values: list[float], bounds: tuple[float, float], expected: Interval
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)
@@ -79,7 +79,7 @@ def test_p_value_equals_the_exact_sign_flip_test(changes: list[float]) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 6, 12, 40])
-def test_p_value_agrees_with_the_interval(size: int) -> None:
+def test_p_value_is_at_most_0_05_exactly_if_the_interval_excludes_0(size: int) -> None:
     generator = random.Random(size)
     told = []
     for _ in range(100):
@@ -91,7 +91,7 @@ def test_p_value_agrees_with_the_interval(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 60])
-def test_random_changes_are_rarely_significant(size: int) -> None:
+def test_random_score_changes_are_rarely_significant(size: int) -> None:
     generator = random.Random(7)
     samples = [[generator.choice([-0.5, 0.0, 0.5]) for _ in range(size)] for _ in range(150)]
     assert sum(paired_test(changes, [1 / size] * size).p <= 0.05 for changes in samples) <= 150 * 0.08

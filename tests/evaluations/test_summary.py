@@ -38,7 +38,7 @@ def test_overall_means_of_an_evaluation_weight_tasks_equally() -> None:
     assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
-def test_interval_over_all_tasks_is_narrower_than_that_of_a_single_task() -> None:
+def test_confidence_interval_over_all_tasks_is_narrower_than_for_a_single_task() -> None:
     right = {"gcd": 4, "lcm": 5, "maze": 6}
     samples = [make_sample(task, float(index < right[task]), index=index) for task in right for index in range(10)]
     found = summary_of(*samples)
@@ -85,7 +85,7 @@ def test_parameter_missing_in_some_requests_is_recorded_with_a_null_value() -> N
     assert (record["requests"], record["models"]) == (2, ["m"])
 
 
-def test_largest_sent_token_limit_is_recorded() -> None:
+def test_results_record_the_largest_token_limit_that_was_sent() -> None:
     sent = [SentRequest(REQUESTED, {**REQUESTED, "max_tokens": limit}, "m") for limit in (500, 700, 600)]
     record = record_requests(sent)
     assert record["parameters"]["max_tokens"] == [700]

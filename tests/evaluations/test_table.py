@@ -69,7 +69,7 @@ def test_notes_are_printed_below_the_table(capsys: pytest.CaptureFixture[str]) -
     assert "\n25% of completions failed, because the server never returned them" in capsys.readouterr().out
 
 
-def test_table_rows_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_of_the_results_table_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys)
     first = lines.index(next(line for line in lines if line[:1] == ["TASK"]))
     names = [line[0] for line in lines[first + 1 : first + 7]]
@@ -94,7 +94,7 @@ def test_published_models_are_sorted_by_score(capsys: pytest.CaptureFixture[str]
     assert ["is", "full."] in [line[-2:] for line in lines]
 
 
-def test_tasks_changed_since_publication_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_table_marks_tasks_that_changed_since_publication(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True)
     assert [line[:2] for line in lines if line[:1] == ["shortest_path"]] == [["shortest_path", "~"]] * 2
     assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]
@@ -133,7 +133,7 @@ def test_legend_of_the_results_table_explains_only_the_shown_columns(
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_table_lines_fit_a_narrow_terminal(
+def test_lines_of_the_results_table_fit_a_narrow_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)

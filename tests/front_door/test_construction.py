@@ -72,7 +72,7 @@ def test_error_names_the_unusable_tokenizer(tmp_path: Path, damage: Callable[[Pa
     assert str(folder) in str(raised.value)
 
 
-def test_server_config_gets_the_tokenizer_name() -> None:
+def test_server_config_gets_the_tokenizer_name_of_the_environment() -> None:
     config = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:4711/v1", model_name="m")
     env = ReasoningGymEnv(make_config(), config)
     [server] = [entry.config for entry in env.server.servers]

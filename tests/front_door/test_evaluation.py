@@ -91,7 +91,7 @@ async def test_evaluation_writes_one_line_of_samples_for_each_problem(half_right
     assert scores == [*[("chain_sum", [0.0] * 2)] * 2, *[("spell_backward", [1.0] * 2)] * 2]
 
 
-async def test_evaluation_writes_results(half_right: HalfRight) -> None:
+async def test_evaluation_writes_its_scores_and_settings_to_the_results_file(half_right: HalfRight) -> None:
     results = half_right.results
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]

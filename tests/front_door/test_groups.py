@@ -66,7 +66,7 @@ async def test_trainer_token_limit_truncates_completions(make_env: MakeEnv, serv
         pytest.param(Completion("?", token_ids=(7,), logprobs=(math.nan,)), 2, id="NaN"),
     ],
 )
-async def test_completions_with_invalid_tokens_are_replaced(
+async def test_completions_with_invalid_tokens_are_requested_again(
     make_env: MakeEnv, server: InferenceServer, unfit: Completion, missing: int
 ) -> None:
     env = await make_env("completions", group_size=2, ensure_scores_are_not_same=False)
@@ -127,7 +127,7 @@ ABORTED = Completion("<answer>", "abort", token_ids=(7, 8, 9), logprobs=(-0.5, -
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "completions"])
-async def test_aborted_completion_is_replaced(
+async def test_completion_aborted_by_the_server_is_requested_again(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
     """A server that loads new weights ends running requests and returns the tokens generated so far."""
@@ -141,7 +141,7 @@ async def test_aborted_completion_is_replaced(
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])
-async def test_aborted_group_is_dropped(
+async def test_group_is_dropped_if_the_server_aborts_all_its_completions(
     make_env: MakeEnv, server: InferenceServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = await make_env(kind)

@@ -40,7 +40,7 @@ def magistral(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_base_model_reply_ends_at_the_next_turn(
+async def test_reply_of_a_base_model_is_cut_where_the_next_turn_begins(
     make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str
 ) -> None:
     env = await make_env(kind, tokenizer_name=base_model, chat_template="plain", include_messages=True)

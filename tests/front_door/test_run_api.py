@@ -69,7 +69,7 @@ async def test_total_steps_missing_in_both_trainer_and_environment_raises(
         await make(total_steps=-1)
 
 
-async def test_mock_server_keeps_the_configured_worker_count(make: MakeEnv, api: ServedRunApi) -> None:
+async def test_mock_server_does_not_change_the_configured_number_of_workers(make: MakeEnv, api: ServedRunApi) -> None:
     env = await make()
     env.server = object()
     await env.get_status()
@@ -117,7 +117,7 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
 ServeGroups = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_checkpoint_data_of_a_subclass_is_resumed(resume: MakeEnv, serve: ServeGroups) -> None:
+async def test_checkpoint_data_of_a_subclass_is_restored_on_resume(resume: MakeEnv, serve: ServeGroups) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.save_checkpoint(STEP, {"mine": [1, 2]})

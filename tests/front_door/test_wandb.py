@@ -97,7 +97,7 @@ def matches(key: str, name: str) -> bool:
     return re.fullmatch(re.sub("[A-Z]+", "[^/]+", name), key) is not None
 
 
-async def test_wandb_is_off_by_default(make_env: MakeEnv, no_account: Path) -> None:
+async def test_wandb_writes_nothing_if_use_wandb_is_false(make_env: MakeEnv, no_account: Path) -> None:
     env = await make_env(use_wandb=False, rollout_server_url="http://127.0.0.1:9")
     await env.setup_wandb()
     await env.wandb_log()

@@ -94,7 +94,7 @@ def test_error_about_an_unknown_host_quotes_the_message_of_the_operating_system(
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
-def test_retry_after_header_is_read_as_a_number_of_seconds(header: str, seconds: float | None) -> None:
+def test_retry_after_header_with_a_number_of_seconds_is_read(header: str, seconds: float | None) -> None:
     error = HTTPError(429)
     error.headers = {"Retry-After": header}
     assert explain_failure(error).retry_after_s == seconds

@@ -256,7 +256,7 @@ def test_damaged_reply_body_raises(end: str) -> None:
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
 
 
-async def test_event_loop_runs_other_tasks_between_chunks() -> None:
+async def test_event_loop_runs_other_tasks_between_chunks_of_a_reply() -> None:
     turns, done_in = 0, []
 
     def count() -> None:
@@ -270,7 +270,7 @@ async def test_event_loop_runs_other_tasks_between_chunks() -> None:
     assert len(set(done_in)) == 20
 
 
-async def test_valid_reply_is_decoded_after_an_invalid_reply() -> None:
+async def test_decoding_continues_after_a_reply_whose_decoding_raises() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1

@@ -203,7 +203,7 @@ async def test_waiting_request_counts_as_lost_if_another_is_answered_after_an_ou
     assert await outcome(lost) == "lost"
 
 
-async def test_request_lost_in_an_outage_counts_as_lost_if_its_connection_resets(connections: Connections) -> None:
+async def test_request_whose_connection_resets_after_an_outage_counts_as_lost(connections: Connections) -> None:
     """A request that the outage lost raises the same error, even if its connection raises another error."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()

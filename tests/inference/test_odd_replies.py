@@ -87,7 +87,7 @@ def test_wait_requested_by_a_retry_after_header_is_limited(header: str, seconds:
     assert seconds_asked(header) == seconds
 
 
-async def test_only_the_start_of_an_error_body_is_read() -> None:
+async def test_only_the_start_of_the_body_of_an_error_reply_is_read() -> None:
     ended = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -128,7 +128,9 @@ async def received(
 
 
 @each_format
-async def test_text_longer_than_its_tokens_counts_as_interrupted(token_format: TokenFormat, chat: ChatFormat) -> None:
+async def test_reply_whose_text_is_longer_than_its_tokens_counts_as_interrupted(
+    token_format: TokenFormat, chat: ChatFormat
+) -> None:
     cut = chat.encode(WORDS)[:-3]
     found = await received(token_format, chat, WORDS, cut)
     assert isinstance(found, BrokenOffError)

@@ -97,7 +97,7 @@ def client(
     return serve(server.url, formats=formats, key="secret", options=options, timeouts=timeouts)
 
 
-async def test_chat_completions_are_returned(server: Server) -> None:
+async def test_completions_of_a_chat_server_are_returned_with_their_thinking(server: Server) -> None:
     async with client(server, RequestOptions(template_options={"enable_thinking": False})) as model:
         rollouts = await model.complete(PROMPT, 3, SAMPLING)
     found = [(rollout.text, rollout.thinking, rollout.finish_reason, rollout.completion_tokens) for rollout in rollouts]
@@ -318,7 +318,7 @@ async def test_server_check_raises_if_the_server_interrupts_a_completion(server:
             await model.check(0.0)
 
 
-async def test_missing_finish_reason_is_accepted_if_the_server_never_sent_one(server: Server) -> None:
+async def test_reply_without_finish_reason_is_accepted_if_no_earlier_reply_had_one(server: Server) -> None:
     """Some servers never send a finish reason."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
@@ -326,7 +326,7 @@ async def test_missing_finish_reason_is_accepted_if_the_server_never_sent_one(se
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_missing_finish_reason_is_retried_if_the_server_sent_one_before(server: Server) -> None:
+async def test_reply_without_finish_reason_is_retried_if_an_earlier_reply_had_one(server: Server) -> None:
     """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -401,7 +401,7 @@ async def test_request_is_retried_if_the_message_content_of_the_reply_is_invalid
     assert rollout.text == "yes"
 
 
-async def test_server_check_waits_as_long_as_the_retry_after_header_asks(server: Server) -> None:
+async def test_server_check_waits_for_the_time_in_the_retry_after_header(server: Server) -> None:
     server.answers = [(429, refusal("Rate limit"), {"Retry-After": "1"}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -416,7 +416,7 @@ async def test_server_check_raises_if_the_retry_after_time_exceeds_the_timeout(s
     assert len(server.requests) == 2
 
 
-async def test_server_that_never_replies_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_check_raises_if_the_server_never_replies(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Server, "ask", lambda *_, **__: asyncio.sleep(30))
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match="TimeoutError: no reply within the time limit"):
@@ -451,7 +451,9 @@ async def test_model_lookup_at_an_unreachable_server_raises() -> None:
         ([], "does not list its models .*; name the model"),
     ],
 )
-async def test_model_lookup_with_zero_or_several_models_raises(server: Server, models: Any, said: str) -> None:
+async def test_model_lookup_raises_if_the_server_lists_no_model_or_several(
+    server: Server, models: Any, said: str
+) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
         await only_model(spec(server.url), 5.0)
@@ -493,7 +495,7 @@ async def test_stop_string_is_not_sent_again_if_replies_do_not_contain_it(
     assert len([message for message in caplog.messages if "stop string" in message]) == 1
 
 
-async def test_client_does_not_close_an_open_answer_tag(server: Server) -> None:
+async def test_completion_without_a_closing_answer_tag_is_returned_unchanged(server: Server) -> None:
     server.texts = ["<answer>4</answer>", "<answer>5"]
     async with client(server, server_type="openai") as model:
         texts = [(await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING))[0].text for _ in range(2)]

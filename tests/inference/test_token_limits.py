@@ -114,7 +114,7 @@ NO_LIMIT = {
 
 
 @pytest.mark.parametrize(("message", "most"), LIMIT_OF_COMPLETION.values(), ids=LIMIT_OF_COMPLETION)
-def test_token_limit_is_read_from_the_error(message: str, most: int) -> None:
+def test_token_limit_is_read_from_an_error_of_the_server(message: str, most: int) -> None:
     assert allowed_tokens(message, SENT, PROMPT) == AllowedTokens(most)
 
 
@@ -143,7 +143,7 @@ def test_prompt_longer_than_the_context_leaves_0_tokens_for_completions() -> Non
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_token_limit_in_an_error_is_read_as_exclusive_or_as_a_minimum(message: str, sent: int, allowed: int) -> None:
+def test_exclusive_upper_limits_and_lower_limits_in_an_error_are_read(message: str, sent: int, allowed: int) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 

@@ -121,7 +121,7 @@ async def test_group_is_sent_again_after_a_broken_connection(
     assert queue.stats == DeliveryStats(delivered=2, waiting=0)
 
 
-async def test_refused_group_drops_no_other_group(
+async def test_only_the_refused_group_of_a_delivery_is_dropped(
     api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     on_drop = Mock()
@@ -153,7 +153,7 @@ async def test_only_the_invalid_group_of_a_delivery_is_dropped(api: ServedRunApi
 
 
 @pytest.mark.parametrize("limit", ["batch_groups", "batch_bytes"])
-async def test_large_queue_is_sent_in_several_requests(
+async def test_large_delivery_queue_is_sent_in_several_requests(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     queue = make(started=False)
@@ -206,7 +206,7 @@ async def test_group_is_delivered_after_its_caller_is_cancelled(api: ServedRunAp
     assert numbers(api) == [1]
 
 
-async def test_unexpected_send_error_is_logged_and_retried(
+async def test_unexpected_error_while_sending_is_logged_and_the_group_is_sent_again(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(RunApiSession, "clear_to_send", AsyncMock(side_effect=[RuntimeError("a fault of ours"), 1]))

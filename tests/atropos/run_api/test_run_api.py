@@ -51,7 +51,7 @@ async def test_slow_reply_of_run_api_is_accepted(api: ServedRunApi) -> None:
         *((page, 200) for page in ("<html>back soon</html>", "[]", "{}", '"wait"', " " * 2**21)),
     ],
 )
-async def test_failed_request_error_has_its_http_status(
+async def test_error_for_a_failed_run_api_request_has_the_http_status(
     api: ServedRunApi, fault: int | str, status: int | None
 ) -> None:
     api.faults = {"/info": fault}
@@ -109,7 +109,7 @@ async def test_only_a_repeated_warning_about_a_missing_trainer_suggests_a_reset(
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
-async def test_start_waits_until_run_api_is_reachable(
+async def test_environment_start_waits_until_run_api_is_reachable(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
     if fault is None:
@@ -153,7 +153,7 @@ async def test_reply_that_is_not_from_run_api_raises_only_at_start(api: ServedRu
     assert (await asking)["batch_size"] == 32
 
 
-async def test_status_with_an_impossible_step_is_requested_again(
+async def test_run_api_status_with_an_impossible_step_is_requested_again(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A step of 10**9 would end the run, as if the trainer had received all batches."""
@@ -190,12 +190,14 @@ def test_registration_reply_with_a_value_out_of_range_is_rejected(fields: dict[s
 
 
 @pytest.mark.parametrize("fields", [{"max_token_len": 10**30}, {"batch_size": -2}], ids=str)
-def test_trainer_info_with_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
+def test_trainer_info_of_run_api_with_a_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.TRAINER_INFO.decoder.decode(json.dumps({"batch_size": 8, "max_token_len": 16, **fields}))
 
 
-async def test_malformed_registration_reply_is_retried(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_registration_is_retried_if_its_reply_is_malformed(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
     api.faults = {"/register-env": json.dumps({**REGISTERED, "env_id": [7]})}
     registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
     await until(lambda: said(caplog, "WARNING"))
@@ -216,7 +218,7 @@ async def test_waiting_for_run_api_times_out(api: ServedRunApi) -> None:
 # ---------------------------------------------------------------------------- registering again
 
 
-async def test_environment_registers_again_after_a_reset(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_environment_registers_again_after_a_reset_of_run_api(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     await api.reset()
     asking = asyncio.create_task(session.status())
@@ -228,7 +230,9 @@ async def test_environment_registers_again_after_a_reset(api: ServedRunApi, sess
     assert session.registration.starting_step == 7
 
 
-async def test_registration_survives_an_outage_of_run_api(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_environment_does_not_register_again_after_an_outage_of_run_api(
+    api: ServedRunApi, session: RunApiSession
+) -> None:
     before = session.registration
     api.stop()
     asking = asyncio.create_task(session.status())
@@ -326,7 +330,7 @@ async def test_groups_wait_if_the_group_size_exceeds_the_batch_size_of_the_train
     assert await waiting == 0
 
 
-async def test_idle_trainer_logs_a_warning_once(
+async def test_environment_warns_once_if_the_trainer_takes_no_batches(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
@@ -372,7 +376,7 @@ async def test_leaving_run_api_after_a_reset_disconnects_no_other_environment(ap
     assert api.connected == [0]
 
 
-async def test_leaving_times_out_if_run_api_is_unreachable(
+async def test_leaving_run_api_times_out_if_it_is_unreachable(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
