@@ -284,7 +284,7 @@ def test_public_names_are_defined_in_one_module_only() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_glossary_terms_are_defined_in_the_named_file() -> None:
+def test_glossary_terms_are_defined_in_the_file_that_the_glossary_names() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .+ \| `([\w/.]+)` \|$", PAGE.read_text(), re.MULTILINE)
     assert len(rows) > 20
     missing = [noun for noun, path in rows if noun not in defined_names(ROOT / "reasoning_env" / path)]

@@ -377,7 +377,7 @@ async def test_bridge_gets_verdicts_from_a_judge_server(bridge: Bridge) -> None:
     assert scores(verdicts) == SCORES
 
 
-def test_state_saved_with_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_bridge_given_a_state_saved_with_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with Bridge(**SMALL) as first:
         first.next()
         state = json.loads(json.dumps(first.state()))

@@ -22,7 +22,7 @@ def test_removed_settings_are_no_longer_fields() -> None:
 
 @pytest.mark.parametrize("name", REMOVED)
 @pytest.mark.parametrize("way", ["file", "keyword", "config", "bridge"])
-def test_removed_setting_error_says_what_to_do(name: str, way: str) -> None:
+def test_error_about_a_removed_setting_says_what_to_do(name: str, way: str) -> None:
     ways: dict[str, Any] = {
         "file": lambda: make_settings(ReasoningGymEnvConfig, {name: 1}, "env."),
         "keyword": lambda: ReasoningSettings(**{name: 1}),

@@ -260,7 +260,7 @@ async def test_length_penalty_is_applied_only_if_every_rollout_has_an_answer() -
     assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
 
 
-async def test_scoring_error_is_raised() -> None:
+async def test_scoring_error_of_a_worker_is_raised_to_the_caller() -> None:
     with pytest.raises(ScoringError):
         await score(rollout(answer("fault")))
 

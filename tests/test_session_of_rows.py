@@ -182,7 +182,7 @@ def test_score_argument_that_is_no_string_raises() -> None:
 
 @pytest.mark.parametrize("row", [{"a": {1}}, {"a": float("nan")}])
 @on_module_loop
-async def test_row_that_json_cannot_represent_raises(session: Session[Problem], row: Any) -> None:
+async def test_judging_a_row_that_json_cannot_represent_raises(session: Session[Problem], row: Any) -> None:
     with pytest.raises(ConfigError, match="row: must be a JSON object"):
         await session.judge(row, ["right"])
 

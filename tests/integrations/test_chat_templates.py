@@ -48,7 +48,7 @@ def format_of(template: Path, tokenizer: Any) -> ChatFormat:
     return ChatFormat(made, template.stem, template_options=options)
 
 
-def test_template_prompt_contains_system_prompt_and_question(format_of: ChatFormat) -> None:
+def test_prompt_of_each_chat_template_contains_system_prompt_and_question(format_of: ChatFormat) -> None:
     text = format_of.prompt(build_messages(SYSTEM, QUESTION)).text
     assert text.count(SYSTEM) == 1
     assert text.count(QUESTION) == 1

@@ -100,7 +100,7 @@ async def test_trl_reward_parts_multiply_to_the_reward(adapter: Any) -> None:
     assert [prod(of_one) for of_one in zip(*parts.values(), strict=True)] == await gym.reward(words, [REFERENCE] * 3)
 
 
-async def test_reward_functions_judge_each_batch_once(adapter: Any) -> None:
+async def test_all_trl_reward_functions_together_judge_each_batch_once(adapter: Any) -> None:
     bridge = GradedBridge()
     functions = adapter.TrlEnvironment(bridge).rewards()
     logged: list[str] = []

@@ -55,13 +55,13 @@ def test_documented_reward_function_works_in_a_forked_process(problem: Problem) 
         assert list(pool.map(score_of, jobs)) == list(map(score_of, jobs)) == [1.0, 0.0]
 
 
-def test_documented_areal_reward_works(names: dict[str, Any], problem: Problem) -> None:
+def test_documented_areal_reward_function_works(names: dict[str, Any], problem: Problem) -> None:
     exec(shown_block("python", "completion_ids"), names)
     rewards = [names["reward"]("", text, [], [], reference=problem.reference) for text in (right(problem), WRONG)]
     assert rewards == [1.0, 0.0]
 
 
-def test_documented_skyrl_reward_works(names: dict[str, Any], problem: Problem) -> None:
+def test_documented_skyrl_reward_function_works(names: dict[str, Any], problem: Problem) -> None:
     skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs skyrl-gym")
     exec(shown_block("python", "skyrl_gym"), names)
     skyrl_gym.register("reasoning_gym", entry_point=names["ReasoningGym"])
@@ -71,7 +71,7 @@ def test_documented_skyrl_reward_works(names: dict[str, Any], problem: Problem) 
     assert (stepped["reward"], stepped["done"]) == (0.0, True)
 
 
-def test_documented_tunix_rewards_work(names: dict[str, Any], problem: Problem) -> None:
+def test_documented_tunix_reward_function_works(names: dict[str, Any], problem: Problem) -> None:
     manager = pytest.importorskip("tunix.rl.reward_manager", reason="needs google-tunix")
     from tunix.rl.grpo.grpo_learner import GRPOConfig
 
@@ -81,7 +81,7 @@ def test_documented_tunix_rewards_work(names: dict[str, Any], problem: Problem) 
     assert list(found["rewards"]) == [1.0, 0.0]
 
 
-async def test_documented_tinker_reward_works(names: dict[str, Any], problem: Problem) -> None:
+async def test_documented_tinker_reward_function_works(names: dict[str, Any], problem: Problem) -> None:
     pytest.importorskip("tinker_cookbook", reason="needs tinker-cookbook")
     exec(shown_block("python", "tinker_cookbook"), names)
     renderer = SimpleNamespace(

@@ -144,7 +144,7 @@ def test_trl_rewards_equal_the_scores_of_the_bridge(rewards: str) -> None:
     assert found == [one.score for one in expected]
 
 
-def test_trl_skips_problems_with_long_prompts(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_skips_problems_whose_prompts_are_too_long(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(Watched(bridge), tmp_path, 1)
     room = trainer.model.config.max_position_embeddings
     trainer.train()
@@ -221,7 +221,7 @@ def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return found["trainer"].state
 
 
-def test_documented_trl_code_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_trl_training_code_runs(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_shown("GRPOTrainer", model, monkeypatch).global_step == 1
 
@@ -251,7 +251,9 @@ def score(completion, prompt, answer):
 """
 
 
-def test_documented_trl_score_function_trains(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_trl_training_with_a_score_function_runs(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The score function returns 1 or 0.5, raises, or ends its process."""
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     monkeypatch.chdir(tmp_path)

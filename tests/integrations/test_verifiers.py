@@ -120,7 +120,7 @@ def test_taskset_prompt_contains_the_question() -> None:
     assert task.data.reference.startswith("gcd:train:")
 
 
-def test_taskset_settings_set_the_level() -> None:
+def test_level_setting_of_a_taskset_sets_the_level_of_the_problems() -> None:
     [task] = islice(taskset(level=0.5), 1)
     assert task.data.reference.split(":")[3] == "0.5"
 

@@ -224,7 +224,7 @@ async def test_evaluation_keeps_sampling_defaults_of_the_model(
     assert len({tuple(one.tokens) for one in rollouts}) == different
 
 
-async def test_cancelled_request_is_aborted_on_the_server(make_client: Any, servers: Servers) -> None:
+async def test_vllm_aborts_a_request_that_the_client_cancelled(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]

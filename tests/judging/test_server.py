@@ -160,7 +160,7 @@ def test_completion_that_repeats_the_prompt_is_extracted_whole_from_a_query() ->
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_query_may_lack_the_leading_spaces_of_the_prompt() -> None:
+def test_completion_is_extracted_if_the_query_lacks_leading_spaces_of_the_prompt() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
@@ -455,7 +455,7 @@ async def test_malformed_request_head_returns_a_json_error(judge: Judge, data: b
         assert json.loads(await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_S)) == {"error": line}
 
 
-async def test_incomplete_body_returns_408(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_request_body_returns_408(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with serving(judge) as served:
         reader = await served.send(request_of(b"{", 1000))

@@ -269,7 +269,7 @@ async def test_second_evaluation_problem_with_an_equal_question_is_replaced() ->
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
-def test_evaluation_problem_gets_the_evaluation_split_and_a_high_seed(
+def test_evaluation_problem_gets_the_evaluation_split_and_an_evaluation_seed(
     task: str, sample: int, attempt: int, run_seed: int
 ) -> None:
     spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)

@@ -97,7 +97,7 @@ def test_command_help_points_to_the_settings_command(command: str) -> None:
     assert "List all settings with `program settings`" in text
 
 
-def test_help_of_the_evaluate_command_names_the_variable_of_the_api_key() -> None:
+def test_help_of_the_evaluate_command_names_the_environment_variable_for_the_api_key() -> None:
     assert "Set the server's key in OPENAI_API_KEY." in " ".join(help_text("program", "evaluate").split())
 
 

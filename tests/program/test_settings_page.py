@@ -31,6 +31,6 @@ def test_settings_command_finds_a_setting_by_the_name_of_its_short_option(
     assert f"Short form: {told}." in " ".join(capsys.readouterr().out.split())
 
 
-def test_settings_command_raises_if_words_are_combined_with_the_json_option() -> None:
+def test_settings_command_raises_if_search_words_are_combined_with_the_json_option() -> None:
     with pytest.raises(ConfigError, match="omit the words"):
         settings_command(["curriculum_target", "--json"])

@@ -94,7 +94,7 @@ async def test_inference_server_closes_while_a_request_hangs(server: InferenceSe
     await server.__aenter__()
 
 
-def test_faults_of_the_test_server_are_set_from_another_thread() -> None:
+def test_faults_of_the_test_server_can_be_set_from_another_thread() -> None:
     server = InferenceServer()
     server.fail(refuse)
 
@@ -111,7 +111,7 @@ def test_faults_of_the_test_server_are_set_from_another_thread() -> None:
     assert statuses == [None, 200, 500, None]
 
 
-def test_inference_server_runs_as_a_process(tmp_path: Path) -> None:
+def test_inference_server_can_be_started_as_a_separate_process(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
     words = ["-m", "reasoning_gym_testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:

@@ -57,7 +57,7 @@ def test_starting_a_missing_program_raises(processes: Processes) -> None:
         processes.start("the process", ["/no/such/program"])
 
 
-def test_forked_python_has_its_own_temporary_folder(tmp_path: Path) -> None:
+def test_python_process_started_by_a_fork_has_its_own_temporary_folder(tmp_path: Path) -> None:
     """Modules imported before the fork may have cached the temporary folder of the parent."""
     script = tmp_path / "script.py"
     script.write_text("import tempfile; print(tempfile.gettempdir())")
@@ -83,7 +83,7 @@ def test_process_gets_its_own_home_and_environment(tmp_path: Path, monkeypatch: 
 
 @needs_proc
 @pytest.mark.parametrize("code", [SLEEPER, STUBBORN, PARENT_OF_STUBBORN])
-def test_context_manager_ends_all_processes(code: str, tmp_path: Path) -> None:
+def test_leaving_the_processes_context_manager_ends_all_processes(code: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), Processes(tmp_path, grace_s=0.3) as processes:
         pid = start(processes, code).pid
         everything = {pid, *descendants(pid)}

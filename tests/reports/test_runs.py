@@ -61,7 +61,7 @@ def test_evaluation_at_a_lower_step_starts_a_new_training_series(tmp_path: Path)
     assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
 
 
-def test_training_series_are_named_by_folder(tmp_path: Path) -> None:
+def test_training_series_are_named_after_their_folders(tmp_path: Path) -> None:
     for run in ("x", "y"):
         for step in (10, 20):
             evaluation_at(tmp_path / run / "evals", f"{step}", step, step)

@@ -10,7 +10,7 @@ from reasoning_env.evaluations.run import call_on_arrival
 from reasoning_env.runtime.concurrency import map_concurrently
 
 
-async def test_map_concurrently_limits_parallel_work() -> None:
+async def test_map_concurrently_limits_the_number_of_concurrent_calls() -> None:
     under_way = most = 0
 
     async def work(number: int) -> int:

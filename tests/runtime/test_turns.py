@@ -46,12 +46,12 @@ async def test_short_sequences_are_processed_without_yielding_to_the_event_loop(
 # ---------------------------------------------------------------------------- threaded calls
 
 
-async def test_threaded_calls_return_their_own_results() -> None:
+async def test_calls_in_the_decoder_thread_return_their_own_results() -> None:
     numbers = range(3 * PIECES_PER_BATCH)
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 
 
-async def test_error_of_a_threaded_call_reaches_only_its_caller() -> None:
+async def test_error_of_a_call_in_the_decoder_thread_reaches_only_its_caller() -> None:
     outcomes = await asyncio.gather(*(run_on_decoder(int, text) for text in ("1", "x", "3")), return_exceptions=True)
     assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
 
@@ -70,7 +70,7 @@ async def test_queued_call_of_a_cancelled_caller_is_skipped() -> None:
         await gone
 
 
-async def test_simultaneous_threaded_calls_are_handed_to_the_thread_as_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_calls_are_handed_to_the_decoder_thread_as_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.runtime.turns.MAX_BATCH_S", PATIENCE_S)
     handovers = 0
     run_in_executor = asyncio.get_running_loop().run_in_executor

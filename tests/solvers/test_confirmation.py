@@ -22,12 +22,12 @@ def test_solver_rejects_wrong_probabilities(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [f"2 {TIMES} 2 {TIMES} 3", "3 x 2 x 2", "2*3*2"])
-def test_solver_confirms_right_factors(answer: str) -> None:
+def test_solver_confirms_right_prime_factors(answer: str) -> None:
     assert confirms("prime_factorization", PRIMES, answer)
 
 
 @pytest.mark.parametrize("answer", ["12", f"4 {TIMES} 3", f"2 {TIMES} 2 {TIMES} 3 or 5", ""])
-def test_solver_rejects_wrong_factors(answer: str) -> None:
+def test_solver_rejects_wrong_prime_factors(answer: str) -> None:
     assert not confirms("prime_factorization", PRIMES, answer)
 
 

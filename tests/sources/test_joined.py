@@ -56,6 +56,6 @@ def test_params_for_a_task_of_an_extra_source_are_checked_by_generating_a_proble
         ("lab/a:b", "must not contain colons"),
     ],
 )
-def test_duplicate_or_malformed_source_task_name_raises(name: str, message: str) -> None:
+def test_duplicate_or_malformed_task_name_of_a_source_raises(name: str, message: str) -> None:
     with pytest.raises(TaskModuleError, match=message):
         JoinedSources(Echo("gcd"), [Echo(name)])

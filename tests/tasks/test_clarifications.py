@@ -82,7 +82,7 @@ def test_every_clarification_has_a_test_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
-def test_question_about_a_date_span_over_new_year_is_given_both_years() -> None:
+def test_question_about_a_date_span_over_new_year_names_both_years() -> None:
     question = clarified("calendar_arithmetic", 27431624)
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 

@@ -168,7 +168,7 @@ def test_least_recently_used_dataset_is_removed_from_the_cache(cache: DatasetCac
     assert {dataset.config.width for dataset in factory.alive} == {0, *range(2, most + 1)}
 
 
-def test_several_items_of_one_dataset_are_read_from_a_single_build(cache: DatasetCache, factory: Factory) -> None:
+def test_dataset_is_built_only_once_for_several_items(cache: DatasetCache, factory: Factory) -> None:
     items = [cache.get_whole(PER_SEED, EASY, 7, 50)[number] for number in range(3)]
     assert items == [{"index": number, "seed": 7, "size": 50, **EASY} for number in range(3)]
     assert factory.built == [PER_SEED]

@@ -130,7 +130,7 @@ def test_level_0_does_not_exceed_the_default_parameters_of_the_library(
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_parameters_with_different_numbers_of_levels_are_interpolated() -> None:
+def test_parameters_with_different_numbers_of_values_are_interpolated() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 

@@ -111,7 +111,7 @@ def test_right_answer_in_backticks_gets_full_score_by_default(library: Library) 
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 
 
-def test_library_scorer_rejects_formatted_answers(library: Library) -> None:
+def test_unchanged_library_verifier_gives_an_answer_in_backticks_no_full_score(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     plain = library.scorer("gcd", {}, made.entry, plainly=True)
     assert plain.score(str(made.answer)) == 1.0

@@ -93,7 +93,9 @@ async def test_answers_in_the_language_of_a_translated_library_are_scored(pool: 
     [("needle_haystack", "Anna"), ("caesar_cipher", "ÖBFUS"), ("time_intervals", "3 Tage, 01:02")],
 )
 @on_module_loop
-async def test_problem_of_a_translated_library_is_not_changed(pool: WorkerPool, task: str, answer: str) -> None:
+async def test_problem_of_a_translated_library_is_neither_corrected_nor_rejected(
+    pool: WorkerPool, task: str, answer: str
+) -> None:
     problem = await make(pool, task, 1)
     assert (problem.answer, problem.flawed) == (answer, {})
     [verdict] = await pool.score(problem, [answer])

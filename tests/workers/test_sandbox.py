@@ -105,7 +105,7 @@ async def test_sandboxed_verifier_has_only_the_standard_descriptors_and_the_pool
 
 
 @on_one_loop
-async def test_sandboxed_worker_still_scores_after_a_denial(sandboxed: WorkerPool) -> None:
+async def test_sandboxed_worker_still_scores_after_the_sandbox_denied_an_operation(sandboxed: WorkerPool) -> None:
     problem = await make(sandboxed, seed=3)
     verdicts = await sandboxed.score(problem, ["python open('/etc/passwd')", "3", "33"])
     assert [verdict.score for verdict in verdicts[1:]] == [1.0, 0.0]
@@ -140,7 +140,7 @@ async def test_sandbox_layers_are_logged_once(
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
-def test_missing_seccomp_logs_a_warning(missing: dict[str, str], told: bool) -> None:
+def test_sandbox_lacks_a_filter_if_landlock_or_seccomp_is_missing(missing: dict[str, str], told: bool) -> None:
     assert lacks_a_filter(Restrictions([], [], missing)) == told
 
 
@@ -296,7 +296,7 @@ def test_process_limit_is_applied_if_the_worker_user_is_not_root() -> None:
 
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_process_limit_refuses_forks() -> None:
+def test_process_limit_of_the_sandbox_refuses_forks() -> None:
     script = (
         "import os\nfrom reasoning_env.workers.sandbox import prepare\n"
         f"os.setuid({NOBODY})\n"

@@ -105,7 +105,7 @@ def test_page_shows_a_tasks_command_with_reference_and_system_prompt(
     assert command == ["env", "tasks", line["reference"], "--prompt", *words]
 
 
-def test_page_security_policy_allows_only_its_own_script() -> None:
+def test_security_policy_of_the_page_allows_only_the_script_of_the_page() -> None:
     data = json.dumps({"text": "</script><script>alert(1)</script>"}).encode()
     page = make_page(data)
     held = re.search(r'id="data">([^<]*)<', page)
