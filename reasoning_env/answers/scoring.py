@@ -102,7 +102,7 @@ class Scorer:
         """Yield the candidates to score, without duplicates.
 
         With strict rewards: the candidates with a value, or the whole answer if there are none. Without strict
-        rewards: all candidates. In both cases, if `with_tags` is True: also the answer inside answer tags.
+        rewards: all candidates. In both cases, if `with_tags` is True: also the whole answer with answer tags added.
         """
         seen = set()
         has_value = False

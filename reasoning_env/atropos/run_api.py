@@ -138,9 +138,9 @@ CONNECT_TIMEOUT_S = 5.0
 async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
     """Send one request to the run-api at `url`, without retries, and return the reply; raises RunApiFault.
 
-    Replies have no time limit, because a slow run-api has accepted the request. Each request opens a new connection: if
-    connections were reused, a server could close one just as it is used again, and a group would be sent twice. `body`
-    is a JSON-serializable mapping, or gzipped JSON as a list of pieces.
+    There is no time limit for the reply: a slow run-api has already accepted the request, and must not get it twice.
+    Each request opens a new connection: if connections were reused, a server could close one just as it is used again,
+    and a group would be sent twice. `body` is a JSON-serializable mapping, or gzipped JSON as a list of pieces.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, list):
@@ -306,7 +306,7 @@ class RunApiSession:
             await self._wait_for_trainer()
 
     async def send(self, endpoint: Endpoint[Done], body: Sequence[bytes]) -> None:
-        """Send groups once, without retries. Call `clear_to_send` right before. Raises RunApiFault."""
+        """Send groups once, without retries; raises RunApiFault. The caller must await `clear_to_send` right before."""
         # The caller logs error replies.
         await self._try_once(endpoint, body, answers=range(200, 600))
 

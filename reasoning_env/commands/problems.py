@@ -113,7 +113,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return the names of settings without effect on a file of problems: adaptive sampling would need scores."""
+    """Return the names of settings that a file of problems ignores: adaptive sampling, because it needs scores."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 

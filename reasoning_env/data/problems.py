@@ -138,8 +138,8 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 class ProblemRow:
     """A problem and its position among the rows of all parts of the file.
 
-    `question` is the hash by which questions of a task are compared. `is_of_part` is True if this part keeps the row.
-    `progress` is the progress of the task.
+    `question` is the hash by which questions of a task are compared. `is_of_part` is True if the row belongs to the
+    part that this run writes. `progress` is the progress of the task.
     """
 
     position: int

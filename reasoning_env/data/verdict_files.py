@@ -231,7 +231,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Copy columns of a row: `columns` maps each new name to an old column or path. Skip columns that are missing."""
+    """Return a row with copied columns added: `columns` maps new names to old columns or paths. Skip missing ones."""
     found = {name: _value_at_path(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 
@@ -288,7 +288,7 @@ async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: 
 
 
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
-    """Return the counts of rows for the card."""
+    """Return how many rows were judged, selected and left out, for the output's card."""
     rows = scored = without_score = outside = 0
     for added in rows_by_position(judged):
         if "left_out" in added:

@@ -205,7 +205,7 @@ async def _verdicts(session: Session[object], request: JudgeRequest) -> list[Ver
 
 
 def _thinking(row: Row) -> Thinking | None:
-    """Return the thinking formats that a line of a dump names; None (use the session's formats) for other rows."""
+    """Return the formats in a row's `thinking_formats`; None (use the session's formats) without such a column."""
     if "thinking_formats" not in row:
         return None
     formats = row["thinking_formats"]

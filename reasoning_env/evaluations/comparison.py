@@ -307,6 +307,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _ALL_SUBSETS_OF = 12
-"""`paired_test` uses all subsets of up to this many changes (4,096 subsets), and `_SUBSETS` random subsets of more."""
+"""For up to this many score changes, `paired_test` uses all subsets (4,096); for more, `_SUBSETS` random subsets."""
 _SUBSETS = 4095
-"""Number of random subsets of changes that `paired_test` uses: p = 0.05 then has a standard error of 0.005."""
+"""Number of random subsets that `paired_test` uses for many changes: p = 0.05 then has a standard error of 0.005."""

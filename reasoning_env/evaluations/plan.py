@@ -100,9 +100,9 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling parameters of an evaluation.
 
-    `token_limit` limits prompt and completion together (None: `max_token_length`). If the user or a preset limits the
-    completion alone, the shortest of `contexts` (the servers' context lengths; None if unknown) replaces `token_limit`,
-    or the user's `max_token_length` if this is lower.
+    `token_limit` limits prompt and completion together (None: `max_token_length`). But if the user or a preset limits
+    the completion alone, the limit for both is the lowest of `contexts` (the servers' context lengths; None if unknown)
+    and of `max_token_length`, if the user set it.
     """
     own = session.settings
     sampling = Sampling(

@@ -312,7 +312,7 @@ MAX_RECORDED_VALUES = 8
 
 
 class ParameterChange(TypedDict):
-    """A parameter whose requested and sent values differ. A value is null if the request lacked the parameter."""
+    """A parameter whose requested and sent values differ. Null: the parameter was not requested, or was not sent."""
 
     requested: JsonValue
     sent: JsonValue

@@ -80,9 +80,9 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem. Release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`.
+    """The name of a problem: the values from which `library` (a release) generates it, and a hash of its question.
 
-    `as_library` is True if question, answer and score are the library's own, without corrections.
+    `seed` is in [0, 2**32). With `as_library`, question, answer and score are the library's own, without corrections.
     """
 
     task: str
@@ -147,7 +147,7 @@ class Reference:
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the reference of a problem that release `library` generated."""
+        """Return the reference of a problem. `library` is the release of the library that generated the problem."""
         spec = problem.spec
         return cls(
             task=spec.task,
@@ -163,7 +163,7 @@ class Reference:
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
-        """Return a spec that makes exactly this problem, at position `index` and draw `attempt` of a stream."""
+        """Return a spec of exactly this problem. `index` and `attempt`, its place in a stream, do not change it."""
         request = ProblemRequest(
             task=self.task,
             seed=self.seed,
@@ -181,7 +181,7 @@ class Reference:
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError if `problem`, made by release `library`, lacks the question of this reference."""
+        """Raise InvalidReferenceError if `problem` has another question. `library` is the release that generated it."""
         if self.matches(problem):
             return
         cause = "the reference was altered"

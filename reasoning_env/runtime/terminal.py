@@ -207,4 +207,4 @@ class StderrHandler(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, stream: TextIO) -> None:
-        """Do nothing, because log lines always go to the current `sys.stderr`."""
+        """Ignore an assigned stream, because log lines always go to the current `sys.stderr`."""

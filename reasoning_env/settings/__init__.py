@@ -337,7 +337,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings, also those of a subclass, that affect one of `parts`. Values are as JSON reads them back."""
+    """Return the settings, also those of a subclass, that affect at least one of `parts`; values as read from JSON."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))

@@ -25,7 +25,7 @@ SHOWN_LEVELS = (0.0, 0.5, 1.0)
 A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
-"""Answer rules for boards, numbers and words, which many tasks share."""
+"""A_BOARD, A_NUMBER and A_TEXT are the answer rules of many tasks, for answers that are boards, numbers or words."""
 BOTH_OPTIONS = "the library's verifier accepts an answer that names both options"
 
 
