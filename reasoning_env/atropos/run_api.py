@@ -342,7 +342,9 @@ class RunApiSession:
             await self._wait_for_trainer()
         self._registration = reply
         self._step = self._registration.starting_step
-        logger.info("registered at run-api as environment %d, trainer step %d", self._registration.env_id, self._step)
+        logger.info(
+            "registered at run-api as environment %d; the trainer is at step %d", self._registration.env_id, self._step
+        )
 
     async def _own_status(self) -> EnvironmentStatus | None:
         """Return run-api's state of this environment; None if run-api forgot it, or if the trainer's step went back."""

@@ -109,7 +109,7 @@ def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
     except (arrow.ArrowException, ValueError, OverflowError, OSError) as error:
         reason = printable(str(error), limit=300)
         raise ConfigError(
-            f"{printable(str(path))} is damaged, or not a Parquet file ({reason})", setting=setting
+            f"{printable(str(path))} is damaged, or not a Parquet file ({reason}); name another file", setting=setting
         ) from error
 
 

@@ -189,7 +189,7 @@ def load_results(path: Path) -> Results:
         fault = f"{path} is not an evaluation folder: {path / RESULTS}: {describe(error)}"
         raise ConfigError(fault, remedy="name a folder that `evaluate` or `serve` wrote") from error
     except ValueError as error:
-        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
+        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}; name another folder") from error
 
 
 def open_folder(

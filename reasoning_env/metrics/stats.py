@@ -132,7 +132,7 @@ STREAM: Sequence[Metric[StreamStats]] = (
     Metric(
         "problems/quarantined_tasks",
         Kind.NOW,
-        "tasks that are no longer used because they failed several times",
+        "tasks no longer used, because generating their problems failed several times in a row",
         lambda stream: len(stream.quarantined),
     ),
 )

@@ -204,7 +204,7 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
     for _ in range(3):
         point = Fraction(drawn.randrange(3, 10**6), 997)
         if evaluate_exactly(tree, {variable: point}) != constant + factor * point + square * point * point:
-            raise ExpressionError("an expression is not a polynomial of degree 2 or less")
+            raise ExpressionError("the expression is not a polynomial of degree 2 or less")
     return constant, factor, square
 
 
